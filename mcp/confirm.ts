@@ -8,13 +8,15 @@ import {
 } from '@modelcontextprotocol/server'
 import type { Operation } from '../catalog/operation.ts'
 import { summarizeCall } from '../server/approvals/call-summary.ts'
-import { freezeContent, digestTemplate } from '../server/approvals/freeze.ts'
+import { wasAsked } from '../server/approvals/ask.ts'
+import { digestTemplate, freezeContent, planFrozen } from '../server/approvals/freeze.ts'
 import type { App } from '../server/core/app.ts'
 import type { Actor } from '../server/core/context.ts'
 import { canonicalJson } from '../server/core/cursors.ts'
-import { type CallRequest, perform } from '../server/core/perform.ts'
+import { type CallRequest, perform, toTrace } from '../server/core/perform.ts'
 import { Problem } from '../server/core/problem.ts'
 import { getDecision, mayClientConfirm } from '../server/core/steps/policy.ts'
+import { validate } from '../server/core/steps/validate.ts'
 import type { CallResponse } from '../server/core/respond.ts'
 
 /** How long a person may take to answer. */
@@ -55,7 +57,13 @@ export const confirmCall = async (
   const response = inputResponse(context.mcpReq.inputResponses, 'confirm')
   const state = response.kind === 'elicit' ? openState(app, context, binding) : undefined
   if (response.kind === 'elicit' && state !== undefined) {
-    const answered = { ...call, input: state.input ?? call.input, idempotencyKey: state.key }
+    const answered = {
+      ...call,
+      input: state.input ?? call.input,
+      ...(state.input ? { asked: call.input } : {}),
+      idempotencyKey: state.key,
+      plan: state.plan ?? call.plan,
+    }
     if (response.action !== 'accept') return { call: { ...answered, declinedByClient: true } }
     if (response.content?.confirm === op.confirm && (await isAsShown(app, op, answered, state.template)))
       return { call: { ...answered, confirm: op.confirm, confirmedByClient: true } }
@@ -85,8 +93,13 @@ const ask = async (
 ): Promise<Confirmation> => {
   const dryRun = await perform(app, { ...call, input: { ...call.input, dry_run: true } })
   if (dryRun.status >= 400) return { refused: dryRun }
+  const { input } = validate(op, call.input)
+  // Where the same call waits for a person, or got a no, that is the answer.
+  if (actor.key.agent && (await wasAsked(app, actor, op, input))) return { call }
   const output = JSON.parse(dryRun.body) as Record<string, unknown>
-  const question = (await summarizeCall(app, actor, op, call.input, output)).join('\n')
+  // What the person is shown is what runs.
+  const frozen = await freezeContent(app, actor, op, { input, output })
+  const question = (await summarizeCall(app, actor, op, frozen, output)).join('\n')
   // For an agent's key a person decides elsewhere then.
   if (question.length > MAX_QUESTION_CHARACTERS && actor.key.agent) return { call }
   if (question.length > MAX_QUESTION_CHARACTERS)
@@ -97,13 +110,12 @@ const ask = async (
       { confirm: op.confirm },
     )
   const until = Date.now() + CONFIRMATION_TTL_MS
-  // What the person is shown is what runs.
-  const frozen = await freezeContent(app, actor, op, { input: call.input, output })
   const state = JSON.stringify({
     until,
     key,
+    plan: await planFrozen(app, { actor, op, input, trace: toTrace(call), plan: call.plan }, frozen),
     template: digestTemplate(op, output),
-    ...(frozen === call.input ? {} : { input: frozen }),
+    ...(frozen === input ? {} : { input: frozen }),
   })
   return { ask: createQuestion(op, question, app.confirmSealer.seal(state, binding)) }
 }
@@ -121,7 +133,13 @@ const canElicit = (context: ServerContext): boolean => {
 }
 
 /** The Idempotency-Key of a question, so that an answer sent twice runs once, and what it showed of a template. */
-type QuestionState = { until: number; key: string; template?: string; input?: Record<string, unknown> }
+type QuestionState = {
+  until: number
+  key: string
+  plan?: string
+  template?: string
+  input?: Record<string, unknown>
+}
 
 /** Returns the state that the question was asked with; undefined when it is invalid or has expired. */
 const openState = (app: App, context: ServerContext, binding: string): QuestionState | undefined => {

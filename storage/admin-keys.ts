@@ -2,6 +2,8 @@ import { sql } from 'kysely'
 import type { Scope } from '../catalog/operation.ts'
 import type { KeyPolicy } from '../catalog/policy.ts'
 import { inTransaction } from './admin.ts'
+import { carrySends } from './agent-policy.ts'
+import { carryApprovals } from './approvals.ts'
 import { carryContactViews } from './contact-budgets.ts'
 import type { Db, TableRow } from './database.ts'
 
@@ -194,7 +196,9 @@ export const replaceKey = (
     const fields = { ...rights, scopes: scopes as Scope[] }
     const expires = expiresAt === undefined ? expires_at : expiresAt
     const key = await createKey(tx, workspaceId, hash, { ...fields, expires_at: expires }, now)
-    if (key.agent) await carryContactViews(tx, workspaceId, id, key.id)
+    if (key.agent)
+      for (const carry of [carryContactViews, carrySends, carryApprovals])
+        await carry(tx, workspaceId, id, key.id)
     const until = expires_at !== null && expires_at < oldUntil ? expires_at : oldUntil
     const old = await updateKey(tx, workspaceId, id, { expires_at: until })
     return { key, old: old! }

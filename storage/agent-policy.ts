@@ -42,6 +42,19 @@ export const findBoundFacts = async (
       order by v.activity_at desc, v.id desc limit 1`.execute(db)
   ).rows[0]
 
+/** Counts the messages of a key for the key that takes its place too, so that no new key begins with a new limit. */
+export const carrySends = async (
+  tx: Db,
+  workspaceId: string,
+  fromKeyId: string,
+  toKeyId: string,
+): Promise<void> => {
+  await sql`
+    insert into agent_sends (workspace_id, key_id, sent_at)
+    select workspace_id, ${toKeyId}::bigint, sent_at from agent_sends
+    where workspace_id = ${workspaceId} and key_id = ${fromKeyId}`.execute(tx)
+}
+
 /**
  * Counts a send of a key, unless it sent `limit` times in the last hour (null: no limit). One statement on one row, so
  * that it is exact on all servers. Returns whether it was counted.

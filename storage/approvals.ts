@@ -84,6 +84,38 @@ export const lockAsking = async (tx: Db, workspaceId: string, keyId: string): Pr
     select pg_advisory_xact_lock(hashtextextended(${`approvals ${workspaceId} ${keyId}`}, 0))`.execute(tx)
 }
 
+/**
+ * Makes the requests of a key those of the key that takes its place: what waits runs as that one, and a no holds for
+ * it. What has ended otherwise stays.
+ */
+export const carryApprovals = async (
+  tx: Db,
+  workspaceId: string,
+  fromKeyId: string,
+  toKeyId: string,
+): Promise<void> => {
+  await sql`
+    update approvals set key_id = ${toKeyId}
+    where workspace_id = ${workspaceId} and key_id = ${fromKeyId}
+      and status in ('pending', 'approved', 'declined')`.execute(tx)
+}
+
+/** Whether a call under an idempotency key with this fingerprint runs, or ran while its record is kept. */
+export const hasRecord = async (
+  db: Db,
+  {
+    workspaceId,
+    staffId,
+    key,
+    fingerprint,
+  }: { workspaceId: string; staffId: string; key: string; fingerprint: Uint8Array },
+): Promise<boolean> =>
+  (
+    await sql`
+      select from idempotency where workspace_id = ${workspaceId} and staff_id = ${staffId} and key = ${key}
+        and fingerprint = ${fingerprint}::bytea`.execute(db)
+  ).rows.length > 0
+
 /** Counts the requests of a key that nobody has decided. */
 export const countPending = async (db: Db, workspaceId: string, keyId: string): Promise<number> =>
   Number(
@@ -138,9 +170,10 @@ export const findEarlier = async (
   {
     key,
     digest,
+    fingerprint,
     since,
     recordedUntil,
-  }: { key: string; digest: Uint8Array; since: string; recordedUntil: string },
+  }: { key: string; digest: Uint8Array; fingerprint: Uint8Array; since: string; recordedUntil: string },
 ): Promise<{ byKey: ApprovalRow | undefined; byDigest: ApprovalRow | undefined; isRecorded: boolean }> => {
   const { rows } = await sql<ApprovalRow & { found: 'key' | 'digest' | 'record' }>`
     (select 'key' as found, ${columns} from approvals a ${joins}
@@ -154,7 +187,7 @@ export const findEarlier = async (
   const { rows: records } = await sql`
     select from idempotency
     where workspace_id = ${workspaceId} and staff_id = ${staffId} and key = ${key}
-      and fingerprint = ${digest}::bytea
+      and fingerprint = ${fingerprint}::bytea
       and (state = 'running' or expires_at > ${recordedUntil}::timestamptz)`.execute(db)
   return {
     byKey: rows.find(({ found }) => found === 'key'),

@@ -83,14 +83,25 @@ export const findEventPosition = async (
 /**
  * `types`: only events of these types. `channels`: of what belongs to a channel (conversations, messages, short
  * links, the channel itself) only events of these channels, of approvals those that `approvals_list` shows of these
- * channels, and all other events. Undefined: all.
+ * channels, and all other events. `asker`: of approvals only those that this key, or a key of this staff member, asked
+ * for. Undefined: all.
  */
-export type EventFilter = { types?: readonly string[] | undefined; channels?: readonly string[] | undefined }
+export type EventFilter = {
+  types?: readonly string[] | undefined
+  channels?: readonly string[] | undefined
+  asker?: { keyId: string } | { staffId: string } | undefined
+}
 export type LoggedEvent = EventRow & EventPosition
 export type EventScan = { events: LoggedEvent[]; last: EventPosition | undefined; more: boolean }
 
-const matchesFilter = ({ types, channels }: EventFilter) => sql`
-  ${types ? sql`type = any(${types}::text[])` : sql`true`} and ${
+const isAskedBy = (asker: NonNullable<EventFilter['asker']>) =>
+  'keyId' in asker
+    ? sql`data->'approval'->>'key_id' = ${asker.keyId}`
+    : sql`data->'approval'->>'staff_id' = ${asker.staffId}`
+
+const matchesFilter = ({ types, channels, asker }: EventFilter) => sql`
+  ${types ? sql`type = any(${types}::text[])` : sql`true`} and
+  ${asker ? sql`(type !~ '^approval[.]' or ${isAskedBy(asker)})` : sql`true`} and ${
     channels
       ? sql`(type !~ '^(conversation|message|short_link|channel|approval)[.]' or
           coalesce(data->'conversation'->>'channel_id', data->'message'->>'channel_id',
@@ -206,7 +217,7 @@ export const scanEvents = async (
   filter: EventFilter,
   limit: number,
 ): Promise<EventScan> => {
-  const isFiltered = filter.types !== undefined || filter.channels !== undefined
+  const isFiltered = Object.values(filter).some((part) => part !== undefined)
   const scan = (request: ScanRequest) => (isFiltered ? scanFiltered : scanAllTypes)(db, workspaceId, request)
   // A page that is full by what has surely ended needs no look at the locks.
   const isQuick = !isFiltered && limit <= MAX_QUICK_EVENTS

@@ -12,6 +12,7 @@ import {
   type NewApproval,
 } from '../../storage/approvals.ts'
 import { insertAuditRow } from '../../storage/audit.ts'
+import type { Db } from '../../storage/database.ts'
 import { insertEvents } from '../../storage/events.ts'
 import type { CallTrace } from '../audit/entry.ts'
 import { businessTime } from '../clock.ts'
@@ -25,9 +26,8 @@ import { computeFingerprint, keyReusedProblem } from '../core/steps/idempotency.
 import { applyPolicy, getApprovalMs, getDecision } from '../core/steps/policy.ts'
 import { type ExecutionResult, toCallAudit, withTransaction } from '../core/write-call.ts'
 import { notifyEvents } from '../events/signal.ts'
-import { SHOW_PLAN } from '../plans/plan.ts'
 import { toStoredView } from '../visibility/replays.ts'
-import { freezeContent, digestTemplate } from './freeze.ts'
+import { digestTemplate, freezeContent, planFrozen } from './freeze.ts'
 import { toApprovalUrl } from './page-url.ts'
 import { mayReplay, splitSecrets, toApprovedCall, toReplayInput, toReplayLimit } from './stored-call.ts'
 import { getStatus, showApproval, toEventApproval } from './view.ts'
@@ -37,6 +37,8 @@ export type AgentCall = {
   actor: Actor
   op: Operation
   input: Record<string, unknown>
+  /** The input as the agent sent it, where what it refers to is written out in `input`. */
+  asked: Record<string, unknown> | undefined
   trace: CallTrace
   /** The idempotency key: as given, or generated. */
   key: string
@@ -55,32 +57,70 @@ const MAX_INPUT_CHARACTERS = 256 * 1024
 const MAX_PREVIEW_CHARACTERS = 64 * 1024
 const MAX_REASON_CHARACTERS = 1000
 
-/**
- * Applies the policy of the key to a change. Returns the answer where a person decides or has decided, and
- * undefined where the call may run. Throws 403 `denied_by_policy` and `declined`.
- */
-export const askPerson = async (app: App, call: AgentCall): Promise<ExecutionResult | undefined> => {
-  const { actor, op, input } = call
-  const digest = computeFingerprint(op, input)
+type EarlierCall = Pick<AgentCall, 'actor' | 'op' | 'input' | 'asked' | 'key'>
+
+/** Finds earlier requests for a call, and whether it runs or ran. */
+const findEarlierRequests = async (
+  app: App,
+  { actor, op, input, asked, key }: EarlierCall,
+  db: Db = app.db,
+) => {
   const now = businessTime(app, actor.workspace.id)
-  const since = new Date(Date.parse(now) - DAY_MS).toISOString()
+  const fingerprint = computeFingerprint(op, input)
+  // A person decides on what was sent: what became of it holds at every door.
+  const digest = asked ? computeFingerprint(op, asked) : fingerprint
   const asker = { workspaceId: actor.workspace.id, keyId: actor.key.id, staffId: actor.staff.id }
-  const { byKey, byDigest, isRecorded } = await findEarlier(app.db, asker, {
-    key: call.key,
+  const since = new Date(Date.parse(now) - DAY_MS).toISOString()
+  const found = await findEarlier(db, asker, {
+    key,
     digest,
+    fingerprint,
     since,
     recordedUntil: toReplayLimit(app),
   })
+  return { ...found, now, digest }
+}
+
+/** Whether a person decides on the same call, or said no to it, in the last 24 hours. */
+export const wasAsked = async (
+  app: App,
+  actor: Actor,
+  op: Operation,
+  input: Record<string, unknown>,
+): Promise<boolean> =>
+  (await findEarlierRequests(app, { actor, op, input, asked: undefined, key: '' })).byDigest !== undefined
+
+type Earlier = Awaited<ReturnType<typeof findEarlierRequests>>
+
+/** Returns what earlier requests say of a call: an answer, that its record answers it, or nothing. */
+const answerByEarlier = async (
+  app: App,
+  call: AgentCall,
+  { byKey, byDigest, isRecorded, digest }: Earlier,
+): Promise<ExecutionResult | 'recorded' | undefined> => {
   if (byKey && Buffer.compare(Buffer.from(byKey.digest), digest) !== 0)
     throw keyReusedProblem(byKey.operation)
   if (byKey) return await answerEarlier(app, call, byKey)
-  // The same call ran before, or runs: its answer is given again.
-  if (isRecorded) return undefined
+  if (isRecorded) return 'recorded'
   // Bounds that are met by now change nothing: a no stays a no, and what waits is not sent beside its approval.
-  if (byDigest && getDecision(actor, op).decision !== 'deny') return await answerEarlier(app, call, byDigest)
+  if (byDigest && getDecision(call.actor, call.op).decision !== 'deny')
+    return await answerEarlier(app, call, byDigest)
+  return undefined
+}
+
+/**
+ * Applies the policy of the key to a change. Returns the answer where a person decides or has decided, and
+ * undefined where the call may run, or runs or ran, so that its answer is given again. Throws 403 `denied_by_policy`
+ * and `declined`.
+ */
+export const askPerson = async (app: App, call: AgentCall): Promise<ExecutionResult | undefined> => {
+  const { actor, op, input } = call
+  const earlier = await findEarlierRequests(app, call)
+  const answer = await answerByEarlier(app, call, earlier)
+  if (answer !== undefined) return answer === 'recorded' ? undefined : answer
   const askedFor = await applyPolicy(app, actor, op, input, call.isConfirmed)
   if (askedFor.length === 0) return undefined
-  return await ask(app, call, { askedFor, digest, now })
+  return await ask(app, call, { askedFor, digest: earlier.digest, now: earlier.now })
 }
 
 const toNext = (row: ApprovalRow, status: ApprovalRow['status']): string =>
@@ -144,7 +184,7 @@ const declinedProblem = (row: ApprovalRow, status: ApprovalRow['status']): Probl
 type Asking = { askedFor: AskReason[]; digest: Buffer; now: string }
 
 /** Rehearses the call, stores it and tells who may decide. */
-const ask = async (app: App, call: AgentCall, asking: Asking): Promise<ExecutionResult> => {
+const ask = async (app: App, call: AgentCall, asking: Asking): Promise<ExecutionResult | undefined> => {
   const { actor, op, input, trace } = call
   const workspaceId = actor.workspace.id
   requireStorable(input)
@@ -152,12 +192,15 @@ const ask = async (app: App, call: AgentCall, asking: Asking): Promise<Execution
   requireAtMost(MAX_PENDING - 1, await countPending(app.db, workspaceId, actor.key.id))
   const { output } = await rehearse(app, { actor, op, input, trace, plan: call.plan })
   const row = await toNewApproval(app, call, asking, output)
-  const id = await withTransaction(app, async (tx) => {
+  const stored = await withTransaction(app, async (tx) => {
     await lockAsking(tx, workspaceId, actor.key.id)
-    const inserted = await insertApproval(tx, row)
+    // A repeat that came while the first was under way finds here what that has done meanwhile.
+    const earlier = await findEarlierRequests(app, call, tx)
+    const inserted =
+      earlier.byKey || earlier.byDigest || earlier.isRecorded ? undefined : await insertApproval(tx, row)
     if (inserted === undefined) {
       await tx.rollback().execute()
-      return undefined
+      return { inserted, earlier }
     }
     requireAtMost(MAX_PENDING, await countPending(tx, workspaceId, actor.key.id))
     const events: Parameters<typeof createEmit>[0] = []
@@ -174,24 +217,15 @@ const ask = async (app: App, call: AgentCall, asking: Asking): Promise<Execution
     await tx.commit().execute()
     return { inserted, isOwed }
   })
-  // Another request for the same call was stored at the same time.
-  if (id === undefined) {
-    const asker = { workspaceId, keyId: actor.key.id, staffId: actor.staff.id }
-    const found = await findEarlier(app.db, asker, {
-      key: call.key,
-      digest: asking.digest,
-      since: asking.now,
-      recordedUntil: toReplayLimit(app),
+  if (stored.inserted === undefined) {
+    const answer = await answerByEarlier(app, call, stored.earlier)
+    if (answer !== undefined) return answer === 'recorded' ? undefined : answer
+    throw new Problem('conflict', 'The same call was decided at the same time. Retry.', {
+      reason: 'deleted_meanwhile',
     })
-    const earlier = found.byKey ?? found.byDigest
-    if (!earlier)
-      throw new Problem('conflict', 'The same call was decided at the same time. Retry.', {
-        reason: 'deleted_meanwhile',
-      })
-    return await answerEarlier(app, call, earlier)
   }
-  notifyEvents(app, { workspaceId, isOwed: id.isOwed })
-  return answer202(app, call, (await findApproval(app.db, workspaceId, id.inserted))!)
+  notifyEvents(app, { workspaceId, isOwed: stored.isOwed })
+  return answer202(app, call, (await findApproval(app.db, workspaceId, stored.inserted))!)
 }
 
 /** Throws 409 `too_many_approvals`. */
@@ -227,20 +261,6 @@ const toReason = (text: string | undefined): string | null =>
 const toPreview = (op: Operation, output: Record<string, unknown>): Record<string, unknown> | null =>
   JSON.stringify(output).length > MAX_PREVIEW_CHARACTERS && !digestTemplate(op, output) ? null : output
 
-/**
- * Returns the plan of the call that is stored. One with what it refers to written out is not the call that was
- * planned, so it gets a plan of its own.
- */
-const toStoredPlan = async (
-  app: App,
-  { actor, op, input, trace, plan }: AgentCall,
-  frozen: Record<string, unknown>,
-): Promise<string | null> => {
-  if (plan === undefined || frozen === input) return plan ?? null
-  const planned = await rehearse(app, { actor, op, input: frozen, trace, plan: SHOW_PLAN })
-  return planned.plan?.token ?? null
-}
-
 const toNewApproval = async (
   app: App,
   call: AgentCall,
@@ -265,7 +285,7 @@ const toNewApproval = async (
     reason: toReason(call.reason),
     asked_for: askedFor,
     preview: op.secret ? null : toPreview(op, output),
-    plan: await toStoredPlan(app, call, frozen),
+    plan: (await planFrozen(app, call, frozen)) ?? null,
     view: toStoredView(actor),
     ...(await findSubject(app, actor.workspace.id, frozen, output)),
     requested_at: now,

@@ -47,6 +47,10 @@ const line = (label: string, value: unknown): string[] => {
     : [`${label}: ${text}`]
 }
 
+/** A name in quotes where it could pose as more than a name. */
+const quoteName = (name: unknown): unknown =>
+  typeof name === 'string' && /[",:]/.test(name) ? JSON.stringify(name) : name
+
 /** Names a record by what its parts are, without those that are missing. */
 const join = (...parts: unknown[]): string | undefined =>
   parts.filter((part) => typeof part === 'string' && part !== '').join(', ') || undefined
@@ -55,7 +59,7 @@ const describeContact = (contact: unknown, id: unknown): string[] => [
   ...line(
     'Customer',
     isObject(contact)
-      ? join(contact.name ?? 'without a name', contact.phone, `contact ${String(contact.id)}`)
+      ? join(quoteName(contact.name) ?? 'without a name', contact.phone, `contact ${String(contact.id)}`)
       : id && `contact ${String(id)}`,
   ),
   ...(at(contact, 'dnd') === true || at(contact, 'dnd_enabled') === true
@@ -187,7 +191,9 @@ const describeRecords = async (read: Read, op: Operation, input: Json): Promise<
       ...line(
         label,
         join(
-          record?.name ?? record?.title ?? record?.label ?? record?.url,
+          quoteName(record?.name ?? record?.title ?? record?.label ?? record?.url),
+          record?.key,
+          record?.code,
           record?.phone,
           record?.language,
           record?.status,
@@ -210,7 +216,10 @@ const describeNewConversation = async (
   const channelId = input.channel_id ?? at(output.message, 'channel_id')
   return [
     ...(typeof channelId === 'string' ? await describeRecords(read, op, { channel_id: channelId }) : []),
-    'Reply window: none; the message begins a conversation',
+    // Whether the number has one is not told where phones are hidden.
+    input.phone === undefined
+      ? 'Reply window: none; the message begins a conversation'
+      : 'Conversation: that of the number on this channel, or a new one',
   ]
 }
 
@@ -227,9 +236,14 @@ const hideSecrets = (field: string, value: unknown): unknown =>
     ? Object.fromEntries(Object.keys(value).map((name) => [name, '****']))
     : value
 
+const isEmpty = (value: unknown): boolean =>
+  value === null || value === '' || (typeof value === 'object' && Object.keys(value).length === 0)
+
+/** What a call empties is named: it is gone then. */
 const describeFields = (input: Json): string[] =>
-  Object.entries(input).flatMap(([field, value]) =>
-    field in records || field === 'contact_id' || field === 'conversation_id'
+  Object.entries(input).flatMap(([field, value]) => {
+    if (isEmpty(value)) return [`${field}: (emptied)`]
+    return field in records || field === 'contact_id' || field === 'conversation_id'
       ? []
       : [
           ...(Array.isArray(value) ? [`${field}: ${value.length} entries`] : []),
@@ -239,8 +253,8 @@ const describeFields = (input: Json): string[] =>
               ? value.join(', ')
               : hideSecrets(field, value),
           ),
-        ],
-  )
+        ]
+  })
 
 /** What a dry run found out, as numbers and short words; the rest of its answer is what was asked for. */
 const describeOutcome = (output: Json): string => {

@@ -3,8 +3,10 @@ import type { Operation } from '../../catalog/index.ts'
 import { findBoundFacts } from '../../storage/agent-policy.ts'
 import type { App } from '../core/app.ts'
 import type { Actor } from '../core/context.ts'
+import { rehearse } from '../core/dry-run.ts'
 import { Problem } from '../core/problem.ts'
 import { findSendingChannel } from '../messaging/channels.ts'
+import { SHOW_PLAN } from '../plans/plan.ts'
 
 type Input = Record<string, unknown>
 
@@ -19,8 +21,7 @@ export const freezeContent = async (
   op: Operation,
   { input, output }: { input: Input; output: Input },
 ): Promise<Input> => {
-  if (op.name === 'messaging_send_template')
-    return await freezeChannel(app, actor, input, output['conversation_id'])
+  if (op.name === 'messaging_send_template') return await freezeChannel(app, actor, input, output)
   const { quick_message_id: quick, ...rest } = input
   if (op.name !== 'messaging_send_reply' || quick === undefined) return input
   const { type, text, media } = output['message'] as {
@@ -38,22 +39,36 @@ export const freezeContent = async (
   }
 }
 
-/** For a phone the dry run may not tell whose it is, nor on which channel that contact wrote. */
-const freezeChannel = async (
-  app: App,
-  actor: Actor,
-  input: Input,
-  conversationId: unknown,
-): Promise<Input> => {
+/**
+ * Fixes the channel that the dry run has shown. For a phone it may not have told whose it is, nor on which channel that
+ * contact wrote: it is the default channel then, whatever conversation there is elsewhere.
+ */
+const freezeChannel = async (app: App, actor: Actor, input: Input, output: Input): Promise<Input> => {
   const { contact_id: contactId, channel_id: named } = input
-  if (typeof contactId !== 'string' || named !== undefined) return input
+  if (named !== undefined) return input
+  const { conversation_id: conversationId } = output
   const facts =
     typeof conversationId === 'string'
       ? await findBoundFacts(app.db, actor.workspace.id, { conversationId })
       : undefined
   // A conversation that the send begins has no id yet.
-  const channelId = facts?.channel_id ?? (await findSendingChannel(app.db, actor, contactId))?.id
+  const knownId = typeof contactId === 'string' ? contactId : undefined
+  const channelId = facts?.channel_id ?? (await findSendingChannel(app.db, actor, knownId))?.id
   return channelId === undefined ? input : { ...input, channel_id: channelId }
+}
+
+/**
+ * Returns the plan of a call as it is kept. One with what it refers to written out is not the call that was planned,
+ * so it gets a plan of its own; `call` is rehearsed with the given one before.
+ */
+export const planFrozen = async (
+  app: App,
+  { plan, ...call }: Parameters<typeof rehearse>[1] & { input: Input },
+  frozen: Input,
+): Promise<string | undefined> => {
+  if (plan === undefined || frozen === call.input) return plan
+  const planned = await rehearse(app, { ...call, input: frozen, plan: SHOW_PLAN })
+  return planned.plan?.token
 }
 
 /** Returns the digest of a template as a dry run filled it in; undefined for calls that send none. */

@@ -7,6 +7,7 @@ import {
   endApproval,
   findApproval,
   findSecondsUntilNextRun,
+  hasRecord,
   lockExpired,
   postponeApproved,
 } from '../../storage/approvals.ts'
@@ -56,6 +57,16 @@ const toFailed = (problem: Problem): Ending => ({
   outcome: { code: problem.code, reason: problem.extras.reason ?? null, detail: problem.message },
 })
 
+/** Whether the call that was asked for ran by itself, under the idempotency key that it came with. */
+const ranMeanwhile = async (app: App, row: ApprovalRow): Promise<boolean> =>
+  row.idempotency_key !== null &&
+  (await hasRecord(app.db, {
+    workspaceId: row.workspace_id,
+    staffId: row.staff_id,
+    key: row.idempotency_key,
+    fingerprint: row.digest,
+  }))
+
 /**
  * Runs an approved call as the agent that asked for it, with the rights and under the policy of this moment. Its
  * idempotency key makes sure that it runs once, whichever server begins it, and again after a crash.
@@ -74,6 +85,16 @@ const runApproved = async (app: App, row: ApprovalRow, isLate: boolean): Promise
         new Problem('declined', 'No server could run the call for too long after it was approved.', {
           reason: 'expired',
         }),
+      )
+    if (await ranMeanwhile(app, row))
+      return toFailed(
+        new Problem(
+          'conflict',
+          'The same call ran under its idempotency key meanwhile; it does not run again.',
+          {
+            reason: 'already_decided',
+          },
+        ),
       )
     requireActive(call.actor)
     requireScope(call.actor, op)

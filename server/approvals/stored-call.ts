@@ -19,11 +19,12 @@ export const splitSecrets = (
   workspaceId: string,
   input: Input,
 ): { input: Input; secrets: string | null } => {
-  const isSecret = (name: string): boolean => SECRET_FIELDS.includes(name)
+  const isSecret = ([name, value]: [string, unknown]): boolean =>
+    SECRET_FIELDS.includes(name) && Object.keys(value as object).length > 0
   const entries = Object.entries(input)
-  const secret = entries.filter(([name]) => isSecret(name))
+  const secret = entries.filter(isSecret)
   return {
-    input: Object.fromEntries(entries.filter(([name]) => !isSecret(name))),
+    input: Object.fromEntries(entries.filter((entry) => !isSecret(entry))),
     secrets:
       secret.length === 0
         ? null

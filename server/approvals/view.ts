@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { Approval, ApprovalStatus } from '../../catalog/approvals.ts'
+import { findOperation } from '../../catalog/index.ts'
 import type { EventData } from '../../catalog/events.ts'
 import type { ApprovalReader, ApprovalRow } from '../../storage/approvals.ts'
 import type { Actor } from '../core/context.ts'
@@ -34,10 +35,16 @@ export const canSeeApproval = (actor: Actor, row: ApprovalRow): boolean => {
   )
 }
 
-/** Whether a reader sees what the agent saw: manager-only fields, and all of its channels. */
-export const seesAsMuch = (actor: Actor, { view }: ApprovalRow): boolean => {
+/**
+ * Whether a reader may see what the dry run told the agent: as they see manager-only fields, and all of the agent's
+ * channels. What a send tells is of its own channel, which they see where they see the request.
+ */
+export const seesAsMuch = (actor: Actor, { view, operation }: ApprovalRow): boolean => {
   const channels = listVisibleChannels(actor)
-  const seesChannels = channels === null || (view.channels?.every((id) => channels.includes(id)) ?? false)
+  const seesChannels =
+    channels === null ||
+    findOperation(operation)?.confirm === 'send' ||
+    (view.channels?.every((id) => channels.includes(id)) ?? false)
   return seesChannels && (!view.fields || canSeeManagerFields(actor))
 }
 

@@ -59,6 +59,8 @@ export type CallRequest = {
   confirm?: string | undefined
   /** The person behind the client said no there: the call never runs under this key. */
   declinedByClient?: boolean
+  /** The input as the client sent it, where what it refers to is written out in `input` as a person was shown it. */
+  asked?: Record<string, unknown>
   /** The person behind the client confirmed the call there; only where the policy of an agent's key takes that. */
   confirmedByClient?: boolean
   /** `show`: a dry run answers its plan. The token of a plan: the call does that, or is refused. */
@@ -165,7 +167,7 @@ const countRefusal = async (
   }
 }
 
-const toTrace = ({ transport, client, requestId, operation, confirm }: CallRequest): CallTrace => ({
+export const toTrace = ({ transport, client, requestId, operation, confirm }: CallRequest): CallTrace => ({
   door: transport,
   client: normalizeClientName(client),
   requestId,
@@ -260,9 +262,14 @@ const settle = async (
 const isApproval = ({ scope }: Operation): boolean => scope === 'approvals:write'
 
 const toAgentCall = (
-  { reason, confirmedByClient = false }: CallRequest,
-  call: Omit<AgentCall, 'reason' | 'isConfirmed'>,
-): AgentCall => ({ ...call, reason, isConfirmed: confirmedByClient })
+  { reason, asked, confirmedByClient = false }: CallRequest,
+  call: Omit<AgentCall, 'reason' | 'isConfirmed' | 'asked'>,
+): AgentCall => ({
+  ...call,
+  reason,
+  asked: asked && validate(call.op, asked).input,
+  isConfirmed: confirmedByClient,
+})
 
 const getDeadline = (kind: 'read' | 'write', op: Operation | undefined): number =>
   kind === 'write' ? WRITE_DEADLINE_MS : READ_DEADLINE_MS + (op?.waits ? MAX_WAIT_MS : 0)

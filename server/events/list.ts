@@ -12,6 +12,7 @@ import {
 import type { Actor } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { invalidField, notFound, type Problem } from '../core/problem.ts'
+import { toReader } from '../approvals/view.ts'
 import { listVisibleChannels } from '../visibility/policy.ts'
 import { unknownEventTypeProblem } from '../webhooks/event-types.ts'
 import { showEvents } from './view.ts'
@@ -27,10 +28,20 @@ const resolveEventTypes = (given: readonly string[] | undefined): string[] | und
     throw unknownEventTypeProblem('types', name, [i], name.includes('/') ? ids : types)
   })
 
-/** Limits events to the requested types, and those of channels to the channels that the actor may see. */
+/** Whose approvals an actor may know of; undefined: everybody's. */
+const toAsker = (actor: Actor): EventFilter['asker'] => {
+  const { keyId, staffId } = toReader(actor)
+  return keyId === null ? (staffId === null ? undefined : { staffId }) : { keyId }
+}
+
+/**
+ * Limits events to the requested types, those of channels to the channels that the actor may see, and those of
+ * approvals to the ones that `approvals_list` shows.
+ */
 export const toEventFilter = (actor: Actor, given: readonly string[] | undefined): EventFilter => ({
   types: resolveEventTypes(given),
   channels: listVisibleChannels(actor) ?? undefined,
+  asker: toAsker(actor),
 })
 
 /**
@@ -77,7 +88,7 @@ export const listEvents: Handler<'events_list'> = async ({ tx, actor }, input) =
   if (after === null) throw input.cursor === undefined ? notFound('event', start!) : invalidCursorProblem()
   if (start === NOW) return { data: [], next_cursor: after?.id ?? null }
   const found: LoggedEvent[] = []
-  const scanSize = filter.types || filter.channels ? SCAN_SIZE : input.limit + 1
+  const scanSize = filter.types || filter.channels || filter.asker ? SCAN_SIZE : input.limit + 1
   let more = true
   for (let scans = 0; more && scans < MAX_SCANS && found.length <= input.limit; scans++) {
     const scan = await scanEvents(tx, workspaceId, after, filter, scanSize)

@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { defaultPolicy } from '../../catalog/policy.ts'
+import { createApiKey, hashApiKey } from '../../server/api-keys.ts'
+import { createChannel } from '../../storage/admin.ts'
+import { replaceKey } from '../../storage/admin-keys.ts'
 import { doorsOf, everyDatabase } from '../doors.ts'
 import { insertSandboxTemplates, ORDER_UPDATE } from '../messaging/send-template.ts'
-import { createAgentScene, markApproved } from './scene.ts'
+import { generatePhone } from '../messaging/fixtures.ts'
+import { callConfirming, createAgentScene, markApproved } from './scene.ts'
 
 everyDatabase('What a person decides on', (server) => {
   it('of several records are their names', async () => {
@@ -88,6 +93,10 @@ everyDatabase('What is told of approvals', (server) => {
     const named = (types: string[]) => types.map((type) => type.split('/')[0])
     assert.deepEqual(named(await listTypes(null)), both)
     assert.deepEqual(named(await listTypes([scene.channelId])), both)
+    const { data: own } = (await scene.ask('events_list', { types: both })).body
+    const other = await scene.workspace.key(scene.manager.staffId, { agent: true })
+    const { data: others } = (await scene.as(other.key)('events_list', { types: both })).body
+    assert.deepEqual([own.length, others.length], [2, 0])
     assert.deepEqual(await listTypes(['999999999']), [])
   })
 
@@ -121,5 +130,198 @@ everyDatabase('What is told of approvals', (server) => {
         detail.summary.includes('Reply window: none; the message begins a conversation'),
       detail.summary.join('\n'),
     )
+  })
+})
+
+everyDatabase('A no, and what waits', (server) => {
+  it('hold for the same call at the door at which the client asks', async () => {
+    const scene = await createAgentScene(server())
+    await insertSandboxTemplates(server(), scene.workspace, {})
+    const { body: quick } = await scene.ask('messaging_create_quick_message', { code: 'hi', text: 'Hi.' })
+    await scene.setPolicy({ approval: 'client' })
+    const at = { url: server().url, key: scene.agent.key }
+    for (const [op, input] of [
+      ['messaging_send_template', { contact_id: scene.contactId, template: ORDER_UPDATE }],
+      ['messaging_send_reply', { conversation_id: scene.id, quick_message_id: quick.id as string }],
+    ] as const) {
+      const { body, text } = await scene.ask(op, input as never)
+      const { id } = body.approval ?? assert.fail(text)
+      const waiting = await callConfirming(at, [op, input])
+      assert.deepEqual([waiting.questions, waiting.result?.approval?.id], [0, id], op)
+      await scene.person('approvals_decline', { approval_id: id })
+      const declined = await callConfirming(at, [op, input])
+      assert.deepEqual([declined.questions, declined.code], [0, 'declined'], op)
+    }
+    assert.equal((await scene.sandbox.sent(scene.phone)).length, 0)
+  })
+
+  it('follow the key that takes the place of the one that asked, with the messages of the hour', async () => {
+    const scene = await createAgentScene(server())
+    const verbs = { ...defaultPolicy.verbs, send: 'allow' as const }
+    await scene.setPolicy({ verbs, bounds: { sends_per_hour: 1 } })
+    assert.equal((await scene.ask(...scene.reply('One.'))).status, 201)
+    const two = (await scene.ask(...scene.reply('Two.'))).body.approval
+    await scene.person('approvals_decline', { approval_id: two.id })
+    const three = (await scene.ask(...scene.reply('Three.'))).body.approval
+    const key = createApiKey(false)
+    const now = server().app.now()
+    const ending = { oldUntil: now, expiresAt: null, now }
+    await replaceKey(server().db, scene.workspace.id, scene.agent.keyId, () => hashApiKey(key), ending)
+    server().app.keyCache.keys.clear()
+    const ask = scene.as(key)
+    assert.equal((await ask(...scene.reply('Two.'))).body.code, 'declined')
+    assert.equal((await ask(...scene.reply('Four.'))).status, 202)
+    assert.equal((await ask('approvals_get', { approval_id: three.id })).body.status, 'pending')
+    await scene.person('approvals_approve', { approval_id: three.id })
+    await scene.work()
+    const { status } = (await scene.person('approvals_get', { approval_id: three.id, wait_seconds: 10 })).body
+    assert.deepEqual([status, (await scene.sandbox.sent(scene.phone)).length], ['done', 2])
+  })
+
+  it('repeats under one idempotency key at the same time make one message or one request', async () => {
+    const scene = await createAgentScene(server())
+    const verbs = { ...defaultPolicy.verbs, send: 'allow' as const }
+    await scene.setPolicy({ verbs, bounds: { sends_per_hour: 1 } })
+    const options = { idempotencyKey: 'at-the-same-time-1' }
+    const sent = await Promise.all([1, 2, 3, 4].map(() => scene.ask(...scene.reply('Once.'), options)))
+    assert.deepEqual(
+      sent.filter(({ status }) => status === 202).map(({ body }) => body),
+      [],
+    )
+    const others = { idempotencyKey: 'at-the-same-time-2' }
+    const asked = await Promise.all(
+      ['A', 'B', 'C', 'D'].map((text) => scene.ask(...scene.reply(text), others)),
+    )
+    const codes = asked.map(({ status, body }) => body.reason ?? status).toSorted()
+    assert.deepEqual(codes, [202, ...Array<string>(3).fill('idempotency_key_reused')])
+    assert.equal((await scene.sandbox.sent(scene.phone)).length, 1)
+  })
+
+  it('a call that ran under its idempotency key does not run when its request is approved', async () => {
+    const scene = await createAgentScene(server())
+    const options = { idempotencyKey: 'ran-meanwhile-01' }
+    const { id } = (await scene.ask(...scene.reply('Once.'), options)).body.approval
+    await server()
+      .db.updateTable('approvals')
+      .set({ idempotency_key: 'another-key-0001' })
+      .where('workspace_id', '=', scene.workspace.id)
+      .execute()
+    const [op, input] = scene.reply('Once.')
+    const { key } = await scene.workspace.key(scene.manager.staffId)
+    const own = { confirm: 'send', idempotencyKey: 'another-key-0001' } as const
+    assert.equal((await scene.as(key)(op, input, own)).status, 201)
+    await scene.person('approvals_approve', { approval_id: id })
+    await scene.work()
+    const { outcome } = (await scene.person('approvals_get', { approval_id: id, wait_seconds: 10 })).body
+    assert.deepEqual(
+      [outcome?.reason, (await scene.sandbox.sent(scene.phone)).length],
+      ['already_decided', 1],
+    )
+  })
+})
+
+everyDatabase('A template to a phone', (server) => {
+  it('goes out on the channel whose template was shown, though the customer wrote on another', async () => {
+    const scene = await createAgentScene(server())
+    const toBody = (text: string) => ({
+      components: [{ type: 'BODY', text, example: { body_text: [['Ada', '17']] } }],
+    })
+    const ids = { account_id: `76${scene.workspace.id}`, provider_phone_number_id: `86${scene.workspace.id}` }
+    const second = await createChannel(
+      server().db,
+      scene.workspace.id,
+      { type: 'chatapp', name: 'Second', identifier: '15550100008', status: 'connected', ...ids },
+      server().app.now(),
+    )
+    await insertSandboxTemplates(
+      server(),
+      scene.workspace,
+      toBody('Hello {{1}}, your order {{2}} is on its way.'),
+      { ...toBody('Hello {{1}}, pay {{2}} now.'), account_id: ids.account_id },
+    )
+    const phone = generatePhone()
+    await scene.sandbox.say({ from: `+${phone}`, name: 'Bob', channel_id: second.id, text: 'Hi' })
+    const hidden = await scene.workspace.key(scene.workspace.owner.staffId, { phones: false })
+    const policy = structuredClone({ ...defaultPolicy, approval: 'client' as const })
+    const asking = { agent: true, phones: false }
+    const [agent, other] = [
+      await scene.workspace.key(scene.manager.staffId, asking),
+      await scene.workspace.key(scene.manager.staffId, { ...asking, policy }),
+    ]
+    const input = { phone: `+${phone}`, template: ORDER_UPDATE }
+    const { id } = (await scene.as(agent.key)('messaging_send_template', input)).body.approval
+    const { summary } = (await scene.as(hidden.key)('approvals_get', { approval_id: id })).body
+    assert.ok(
+      summary.some((line: string) => line.startsWith('Channel: Main line')),
+      summary.join('\n'),
+    )
+    const approved = await scene.as(hidden.key)('approvals_approve', { approval_id: id })
+    assert.equal(approved.status, 200, approved.text)
+    await scene.work()
+    const at = { url: server().url, key: other.key }
+    const template = { ...ORDER_UPDATE, body: ['Bob', '18'] }
+    const confirmed = await callConfirming(at, ['messaging_send_template', { ...input, template }])
+    assert.match(confirmed.question, /^Channel: Main line[^]*Hello Bob, your order 18/m)
+    const { data } = (await scene.person('inbox_search_conversations', { query: 'Bob' })).body
+    const sent = data.map((one: { channel: { name: string }; last_message: { text: string } }) => [
+      one.channel.name,
+      one.last_message.text,
+    ])
+    assert.deepEqual(sent.toSorted(), [
+      ['Main line', 'Hello Bob, your order 18 is on its way.'],
+      ['Second', 'Hi'],
+    ])
+    assert.equal((await scene.sandbox.sent(phone)).length, 2)
+  })
+})
+
+everyDatabase('What the question of a client shows', (server) => {
+  it('is the file of a saved reply, and a plan of the call holds', async () => {
+    const scene = await createAgentScene(server())
+    const { body: quick } = await scene.ask('messaging_create_quick_message', {
+      code: 'menu',
+      type: 'IMAGE',
+      text: 'Our menu',
+      media_url: 'https://files.example.com/menu.jpg',
+    })
+    await scene.setPolicy({ approval: 'client' })
+    const input = { conversation_id: scene.id, quick_message_id: quick.id as string }
+    const [, ops] = doorsOf(server().url, scene.agent.key)
+    const dry = await ops!.call('messaging_send_reply', { ...input, dry_run: true }, { plan: 'show' })
+    const at = { url: server().url, key: scene.agent.key }
+    const sent = await callConfirming(at, ['messaging_send_reply', { ...input, plan: dry.body.plan.token }])
+    assert.match(
+      sent.question,
+      /^File: https:\/\/files\.example\.com\/menu\.jpg[^]*fetched when the message is sent/m,
+    )
+    assert.deepEqual([sent.code, sent.result?.message?.status], [undefined, 'sent'])
+  })
+
+  it('to an approver of one channel, is the whole text of a template', async () => {
+    const scene = await createAgentScene(server())
+    await insertSandboxTemplates(server(), scene.workspace, {})
+    const limited = await scene.workspace.staff({ role: 'manager', channel_ids: [scene.channelId] })
+    const input = { contact_id: scene.contactId, template: ORDER_UPDATE }
+    const { id } = (await scene.ask('messaging_send_template', input)).body.approval
+    const { summary } = (await scene.as(limited.key)('approvals_get', { approval_id: id })).body
+    for (const line of ['Text: Hello Ada, your order 17 is on its way.', 'Recipients: 1'])
+      assert.ok(summary.includes(line), summary.join('\n'))
+  })
+
+  it('names what a call empties', async () => {
+    const scene = await createAgentScene(server())
+    const { body } = await scene.person('webhooks_create_endpoint', { url: 'https://hooks.example.com/a' })
+    const summaryOf = async (op: 'crm_update_contact' | 'webhooks_update_endpoint', input: object) => {
+      const { id } = (await scene.ask(op, input as never)).body.approval
+      return (await scene.person('approvals_get', { approval_id: id })).body.summary as string[]
+    }
+    const contact = { contact_id: scene.contactId, name: null, email: '', dnd: false }
+    const ofContact = await summaryOf('crm_update_contact', contact)
+    for (const line of ['name: (emptied)', 'email: (emptied)'])
+      assert.ok(ofContact.includes(line), ofContact.join('\n'))
+    const endpoint = { endpoint_id: body.endpoint.id, description: '', custom_headers: {} }
+    const ofEndpoint = await summaryOf('webhooks_update_endpoint', endpoint)
+    for (const line of ['description: (emptied)', 'custom_headers: (emptied)'])
+      assert.ok(ofEndpoint.includes(line), ofEndpoint.join('\n'))
   })
 })

@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import { catalog, findOperation, type Operation } from '../../catalog/index.ts'
+import { catalog, type Operation } from '../../catalog/index.ts'
 import { defaultPolicy, type KeyPolicy } from '../../catalog/policy.ts'
 import { changeKey } from '../../storage/admin-keys.ts'
 import { callAs } from '../calls.ts'
 import { databases } from '../databases.ts'
-import { doorsOf, everyDatabase, wholeAnswer } from '../doors.ts'
+import { doorsOf, everyDatabase } from '../doors.ts'
 import { insertSandboxTemplates, ORDER_UPDATE } from '../messaging/send-template.ts'
 import { makeWorkspace, startSharedServers } from '../servers.ts'
 import { buildExampleInputs, loadWorkspaceRows, seedWorld, type World } from '../world.ts'
-import { createAgentScene, markApproved } from './scene.ts'
+import { callConfirming, createAgentScene, markApproved } from './scene.ts'
 
 const operations: readonly Operation[] = catalog
 const writes = operations.filter(({ scope }) => scope !== 'mcp:read' && scope !== 'approvals:write')
@@ -118,37 +117,6 @@ everyDatabase("The default policy of agents' keys", (server, database) => {
   })
 })
 
-/** Calls a tool over MCP, with a client that answers yes to each question. Returns the result and their count. */
-const callConfirming = async (
-  { url, key }: { url: string; key: string },
-  [name, input]: readonly [string, Record<string, unknown>],
-  beforeAnswer: () => Promise<void> = async () => {},
-): Promise<{ result: any; questions: number }> => {
-  const client = new Client(
-    { name: 'tests', version: '1' },
-    { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: 'auto' } },
-  )
-  let questions = 0
-  client.setRequestHandler('elicitation/create', async () => {
-    questions++
-    await beforeAnswer()
-    return { action: 'accept', content: { confirm: 'send' } }
-  })
-  const transport = new StreamableHTTPClientTransport(new URL(`${url}/mcp?toolsets=all`), {
-    requestInit: { headers: { Authorization: `Bearer ${key}` } },
-  })
-  await client.connect(transport)
-  try {
-    const { structuredContent } = await client.callTool({
-      name,
-      arguments: { ...wholeAnswer(findOperation(name)!), ...input },
-    })
-    return { result: structuredContent, questions }
-  } finally {
-    await client.close()
-  }
-}
-
 everyDatabase("Answers of the person behind an agent's client", (server) => {
   it('count under approval: client alone, and not once it is person', async () => {
     const scene = await createAgentScene(server())
@@ -251,8 +219,9 @@ everyDatabase('What a person saw is what runs', (server) => {
         assert.equal(refused.body.reason, 'template_changed', refused.text)
       }
       await scene.work()
+      const wait = isApproved ? { wait_seconds: 10 } : {}
+      const { outcome } = (await scene.person('approvals_get', { approval_id: approval.id, ...wait })).body
       assert.equal(await scene.countSent(), 0)
-      const { outcome } = (await scene.person('approvals_get', { approval_id: approval.id })).body
       assert.equal(outcome?.reason, isApproved ? 'template_changed' : undefined)
     })
 

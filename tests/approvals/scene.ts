@@ -1,8 +1,11 @@
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { findOperation } from '../../catalog/index.ts'
 import type { KeyPolicy } from '../../catalog/policy.ts'
 import { defaultPolicy } from '../../catalog/policy.ts'
 import { changeKey } from '../../storage/admin-keys.ts'
 import { decideApproval } from '../../storage/approvals.ts'
 import { callAs } from '../calls.ts'
+import { wholeAnswer } from '../doors.ts'
 import { createReplyScene } from '../messaging/replies.ts'
 import type { TestServer, TestWorkspace } from '../servers.ts'
 
@@ -51,3 +54,40 @@ export const markApproved = (
     edited: null,
     runSeconds: 60,
   })
+
+/**
+ * Calls a tool over MCP, with a client that answers yes to each question. Returns the result, or the code of
+ * its error, and what it was asked.
+ */
+export const callConfirming = async (
+  { url, key }: { url: string; key: string },
+  [name, input]: readonly [string, Record<string, unknown>],
+  beforeAnswer: () => Promise<void> = async () => {},
+): Promise<{ result: any; code: string | undefined; questions: number; question: string }> => {
+  const client = new Client(
+    { name: 'tests', version: '1' },
+    { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: 'auto' } },
+  )
+  let [questions, question] = [0, '']
+  client.setRequestHandler('elicitation/create', async ({ params }) => {
+    questions++
+    question = params.message
+    await beforeAnswer()
+    return { action: 'accept', content: { confirm: 'send' } }
+  })
+  const transport = new StreamableHTTPClientTransport(new URL(`${url}/mcp?toolsets=all`), {
+    requestInit: { headers: { Authorization: `Bearer ${key}` } },
+  })
+  await client.connect(transport)
+  try {
+    const { structuredContent, content, isError } = await client.callTool({
+      name,
+      arguments: { ...wholeAnswer(findOperation(name)!), ...input },
+    })
+    const [first] = content as { text?: string }[]
+    const code = isError ? (JSON.parse(first!.text!) as { code: string }).code : undefined
+    return { result: structuredContent, code, questions, question }
+  } finally {
+    await client.close()
+  }
+}
