@@ -48,13 +48,17 @@ const listenTogether = async (host: string, port: number): Promise<{ server: Ser
 const formatHost = (host: string): string =>
   host.includes(':') ? `[${host}]` : host === '0.0.0.0' ? '127.0.0.1' : host
 
-/** Serves the metrics and the probes on a port of their own, where one is configured. */
+/** Serves the metrics and the probes on a port of their own, where one is configured; throws when it is in use. */
 export const serveMetricsPort = async (
   config: Config,
   app: App,
 ): Promise<{ listener: Listener; url: string } | undefined> => {
   if (config.metricsPort === undefined) return undefined
-  const { server, url } = await listenOn({ host: config.host, port: config.metricsPort }, app.siblings)
+  const { host, metricsPort: port } = config
+  const { server, url } = await listenOn({ host, port }, app.siblings).catch((cause: unknown) => {
+    const reason = `cannot listen on port ${port} (WCRM_METRICS_PORT)`
+    throw new Error(`${reason}: each server and worker of a machine needs one of its own`, { cause })
+  })
   const { publicUrl } = app.config
   const listener = createListener(server, { publicUrl, log: app.log })
   const http = createMetricsApp(app)

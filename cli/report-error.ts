@@ -32,6 +32,9 @@ const formatRepeat = (words: readonly string[], key: string, profile: string | u
   ].join(' ')
 }
 
+/** Codes of Node for certificates that no known authority has signed. */
+const UNTRUSTED = /UNABLE_TO_(?:GET_ISSUER_CERT|VERIFY_LEAF)|SELF_SIGNED_CERT/
+
 /** Returns how to fix a problem, in terms of the command line where the server's own fix is about headers. */
 const findFix = (
   error: CliError & { hint?: string; retryAfter?: number; meaning?: CommandMeaning },
@@ -52,6 +55,11 @@ const findFix = (
     typeof key === 'string'
       ? formatRepeat(error.meaning ? withMeaning(words, error.meaning) : words, key, profile)
       : undefined
+  if (code === 'unreachable' && UNTRUSTED.test(error.problem.detail ?? ''))
+    return (
+      "The server's certificate is not trusted here. Of an authority of your own, name the root certificate: " +
+      'NODE_EXTRA_CA_CERTS=FILE, or NODE_USE_SYSTEM_CA=1 where the system trusts it.'
+    )
   if (code === 'unreachable')
     return repeat
       ? `Is the server running? It is safe to repeat it: ${repeat}`

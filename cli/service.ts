@@ -46,9 +46,13 @@ export const runService = async <C extends { port: number }>(
     return await serve(options.config, options.json)
   } catch (error) {
     io.stderr.write(redactApiKeys(`${name}: ${describeStartError(error, options.config.port)}\n`))
+    // What was opened before it failed, such as another port, must not keep the process.
+    setTimeout(() => process.exit(1), EXIT_AFTER_FAILED_START_MS).unref()
     return 1
   }
 }
+
+const EXIT_AFTER_FAILED_START_MS = 1000
 
 /**
  * Logs promises that were rejected without a handler, and goes on. postgres.js leaves some behind: it asks a new

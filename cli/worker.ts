@@ -56,10 +56,10 @@ const runWorker = async (config: Config, json: boolean, io: Io): Promise<number>
     app.jobs.add(webhookDeliveriesJob(app))
     app.jobs.add(webhookDeliveryRetentionJob(app))
     app.jobs.add(secretRotationJob(app))
+    const metrics = await serveMetricsPort(config, app)
     app.jobs.start()
     // Nothing listens, and the timers of jobs keep no process alive.
     const keepAlive = setInterval(() => {}, 60_000)
-    const metrics = await serveMetricsPort(config, app)
     const signal = waitForStopSignal()
     io.stdout.write(
       json ? `${JSON.stringify({ ready: true, metrics_url: metrics?.url })}\n` : 'wcrm worker is ready.\n',

@@ -31,7 +31,7 @@ const checkKeychain = async (env: Env): Promise<Finding> => {
   } catch (error) {
     const reason = (error as Error).message.replace(/\.$/, '')
     return finding('keychain', 'warning', `It cannot be read: ${reason}. Keys are kept in a file.`, {
-      fix: 'Unlock it, or set WCRM_KEYCHAIN=off where there is none.',
+      fix: 'Unlock it, or set WCRM_KEYCHAIN=off on a machine without one, such as a server.',
     })
   }
 }

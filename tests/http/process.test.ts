@@ -98,6 +98,19 @@ describe('HTTP: a server process', () => {
     assert.equal((await fetch(`${server.url}/metrics`, { headers: authorization })).status, 404)
   })
 
+  it('a second one whose port for metrics is taken says so, and ends', async () => {
+    const other = await createEmptyDatabase('embedded')
+    const { port } = new URL(server.said.metrics_url)
+    try {
+      await assert.rejects(
+        startProcess(other.flags, { WCRM_METRICS_PORT: port }),
+        new RegExp(`exited with 1: .*cannot listen on port ${port} \\(WCRM_METRICS_PORT\\)`),
+      )
+    } finally {
+      await other.remove()
+    }
+  })
+
   it('outlives 26 MB in chunks on /mcp, read to the end or aborted', async () => {
     const piece = `${MIB.toString(16)}\r\n${' '.repeat(MIB)}\r\n`
     const bytes = head('/mcp', key, 'Transfer-Encoding: chunked') + piece.repeat(26) + '0\r\n\r\n'
