@@ -82,9 +82,10 @@ const databaseFlags: readonly (readonly [string, string])[] = [
 const adminNode = (group: string, verb: AdminVerb): CommandNode => {
   const command = ['admin', group, verb.name].filter((word) => word !== '').join(' ')
   const given = [...(verb.required ?? []), ...(verb.options ?? [])]
-  const common = verb.scoped
-    ? [['--workspace <id>', 'workspace (default: the only one)'] as const, ...databaseFlags]
-    : databaseFlags
+  const common = [
+    ...(verb.scoped ? [['--workspace <id>', 'workspace (default: the only one)'] as const] : []),
+    ...(verb.access === 'none' ? [] : databaseFlags),
+  ]
   return {
     about: verb.summary,
     ...(verb.argument ? { args: [argumentOf(command, verb.argument)] } : {}),
@@ -94,6 +95,18 @@ const adminNode = (group: string, verb: AdminVerb): CommandNode => {
       '--help': helpSlot,
     },
   }
+}
+
+/** Commands of two words are below the first one, which has arguments of its own. */
+const ungroupedAdminNodes = (): Record<string, CommandNode> => {
+  const nodes: Record<string, CommandNode> = {}
+  for (const verb of ungroupedAdminVerbs) {
+    const [first = '', second] = verb.name.split(' ')
+    const node = adminNode('', verb)
+    const parent = nodes[first]
+    nodes[first] = second === undefined ? node : { ...parent, verbs: { ...parent?.verbs, [second]: node } }
+  }
+  return nodes
 }
 
 const adminRoot = (): CommandNode => ({
@@ -108,7 +121,7 @@ const adminRoot = (): CommandNode => ({
         },
       ]),
     ),
-    ...Object.fromEntries(ungroupedAdminVerbs.map((verb) => [verb.name, adminNode('', verb)])),
+    ...ungroupedAdminNodes(),
   },
 })
 

@@ -1,42 +1,163 @@
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createReadStream, createWriteStream, existsSync, statSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { StringDecoder } from 'node:string_decoder'
+import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { createGunzip, createGzip } from 'node:zlib'
+import { StringDecoder } from 'node:string_decoder'
+import { constants, createGunzip, createGzip, type Gzip } from 'node:zlib'
 import type { BackupLines } from '../../storage/backup/dump.ts'
 import { usageError } from '../error.ts'
 import { nameFile, openUnnamedFile } from '../unnamed-file.ts'
+import { createSeal, isSeal, SEAL_BYTES } from './backup-seal.ts'
+
+type Compression = 'rows' | 'files'
+
+/** Pictures do not get smaller, but base64 gets as small as what it stands for. */
+const createCompressor = (kind: Compression): Gzip =>
+  kind === 'rows' ? createGzip({ level: 6 }) : createGzip({ level: 1, strategy: constants.Z_HUFFMAN_ONLY })
+
+const compressionOf = (lines: readonly string[]): Compression =>
+  /^(?:"|\{"file":)/.test(lines[0] ?? '') ? 'files' : 'rows'
+
+/** Compresses lines to members of a gzip file, one for all neighbours of a kind. */
+async function* compress(lines: BackupLines): AsyncGenerator<Buffer> {
+  const batches = lines[Symbol.asyncIterator]()
+  try {
+    for (let next = await batches.next(); !next.done;) {
+      const kind = compressionOf(next.value)
+      const sameKind = async function* () {
+        for (; !next.done && compressionOf(next.value) === kind; next = await batches.next())
+          yield Buffer.from(next.value.map((line) => `${line}\n`).join(''))
+      }
+      const source = Readable.from(sameKind(), { objectMode: false })
+      const member = createCompressor(kind)
+      source.on('error', (error) => member.destroy(error))
+      yield* source.pipe(member)
+    }
+  } finally {
+    await batches.return?.()
+  }
+}
 
 /**
- * Writes lines to a gzip file that only its owner may read. It has no name until it is complete and synced, so
- * that nothing is left behind when the command is killed. Returns its size in bytes.
+ * Writes lines to a sealed gzip file that only its owner may read. It has no name until it is complete and synced,
+ * so that nothing is left behind when the command is killed. `sha256`: of the whole file.
  */
-export const writeBackupFile = async (file: string, lines: BackupLines): Promise<number> => {
-  const bytes = async function* () {
-    for await (const batch of lines) yield Buffer.from(batch.map((line) => `${line}\n`).join(''))
-  }
+export const writeBackupFile = async (
+  file: string,
+  lines: BackupLines,
+): Promise<{ bytes: number; sha256: string }> => {
   if (existsSync(file) && !statSync(file).isFile())
     throw usageError(`Cannot write ${file}: it is not a file.`, '<file>')
   const out = await openUnnamedFile(dirname(resolve(file))).catch((error: NodeJS.ErrnoException) => {
     throw usageError(`Cannot write ${file}: ${error.code ?? 'unwritable'}.`, '<file>')
   })
+  const content = createHash('sha256')
+  const whole = createHash('sha256')
+  const sealed = async function* () {
+    for await (const chunk of compress(lines)) {
+      content.update(chunk)
+      whole.update(chunk)
+      yield chunk
+    }
+    const seal = createSeal(content.digest())
+    whole.update(seal)
+    yield seal
+  }
   try {
-    const stream = createWriteStream('', { fd: out.fd, autoClose: false })
-    await pipeline(bytes, createGzip({ level: 6 }), stream)
+    await pipeline(sealed, createWriteStream('', { fd: out.fd, autoClose: false }))
     await nameFile(out, file)
-    return (await out.stat()).size
+    return { bytes: (await out.stat()).size, sha256: whole.digest('hex') }
   } finally {
     await out.close()
   }
 }
 
-/** Yields the lines of such a file. Throws a usage error when it is truncated or damaged. */
-export async function* readBackupFile(file: string): AsyncGenerator<readonly string[]> {
-  const source = createReadStream(file)
-  await once(source, 'open').catch((error: NodeJS.ErrnoException) => {
+/** The last bytes of a file, fewer when it is shorter. */
+const readEnd = async (file: string): Promise<{ size: number; end: Buffer }> => {
+  const handle = await open(file, 'r').catch((error: NodeJS.ErrnoException) => {
     throw usageError(`Cannot read ${file}: ${error.code ?? 'unreadable'}.`, '<file>', 'Check the path.')
   })
+  try {
+    const { size } = await handle.stat()
+    const length = Math.min(size, SEAL_BYTES)
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, size - length)
+    return { size, end: buffer.subarray(0, bytesRead) }
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Whether the first line is that of a version that seals its files. */
+const isOfSealedVersion = (line: string): boolean =>
+  line.startsWith('{"format":"wcrm-backup",') && !line.startsWith('{"format":"wcrm-backup","version":1,')
+
+const truncated = (): Error => usageError('The backup is truncated: its end is missing.', '<file>')
+const damaged = (): Error =>
+  usageError('The backup is damaged: the checksum of the whole file does not match.', '<file>')
+
+/** What the beginning of a file that is no backup says that it is. */
+const foreignFormats: readonly (readonly [prefix: string, about: string])[] = [
+  ['PGDMP', 'It is a dump of pg_dump: restore it with pg_restore.'],
+  ['-- PostgreSQL', 'It is an SQL script: run it with psql.'],
+  ['--\n-- PostgreSQL', 'It is an SQL script: run it with psql.'],
+  ['PK', 'It is a zip file.'],
+  ['SQLite', 'It is a database of SQLite.'],
+  [
+    '{"format":"wcrm-backup"',
+    'It was decompressed: compress nothing and decompress nothing, or make it anew.',
+  ],
+]
+
+const describeForeign = async (file: string): Promise<string> => {
+  const stream = createReadStream(file, { end: 63 })
+  const [chunk] = (await once(stream, 'data').catch(() => [''])) as [Buffer | string]
+  const beginning = chunk.toString('latin1')
+  const known = foreignFormats.find(([prefix]) => beginning.startsWith(prefix))
+  return known ? ` ${known[1]}` : ''
+}
+
+export type BackupFileReader = {
+  /** The lines; throws a usage error when the file is truncated or damaged. */
+  lines: AsyncGenerator<readonly string[]>
+  /** Of the file, once all lines are read. */
+  digest: () => { bytes: number; sha256: string }
+}
+
+/** Reads such a file. */
+export const readBackupFile = (file: string): BackupFileReader => {
+  const whole = createHash('sha256')
+  let bytes = 0
+  const lines = async function* () {
+    const { size, end } = await readEnd(file)
+    const hasSeal = isSeal(end)
+    const content = createHash('sha256')
+    const contentBytes = size - SEAL_BYTES
+    const raw = async function* () {
+      for await (const chunk of createReadStream(file, { highWaterMark: 256 * 1024 })) {
+        const part = chunk as Buffer
+        whole.update(part)
+        if (bytes < contentBytes) content.update(part.subarray(0, contentBytes - bytes))
+        bytes += part.length
+        yield part
+      }
+    }
+    let isFirst = true
+    for await (const batch of decompress(file, raw())) {
+      if (isFirst && !hasSeal && isOfSealedVersion(batch[0]!)) throw truncated()
+      isFirst = false
+      yield batch
+    }
+    const digest = end.subarray(16, 16 + 32)
+    if (hasSeal && (bytes !== size || !content.digest().equals(digest))) throw damaged()
+  }
+  return { lines: lines(), digest: () => ({ bytes, sha256: whole.digest('hex') }) }
+}
+
+async function* decompress(file: string, raw: AsyncGenerator<Buffer>): AsyncGenerator<readonly string[]> {
+  const source = Readable.from(raw, { objectMode: false })
   const gunzip = createGunzip({ chunkSize: 256 * 1024 })
   source.on('error', (error) => gunzip.destroy(error))
   const decoder = new StringDecoder('utf8')
@@ -49,9 +170,12 @@ export async function* readBackupFile(file: string): AsyncGenerator<readonly str
     }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code === 'Z_BUF_ERROR') throw usageError('The backup is truncated.', '<file>')
+    if (code === 'Z_BUF_ERROR') throw truncated()
     if (code?.startsWith('Z_'))
-      throw usageError('The file is damaged or not a backup: it cannot be decompressed.', '<file>')
+      throw usageError(
+        `The file is damaged or not a backup: it cannot be decompressed.${await describeForeign(file)}`,
+        '<file>',
+      )
     throw error
   } finally {
     source.destroy()

@@ -2,17 +2,31 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Config } from '../../server/config.ts'
 import { computeSecretFingerprint, readSecrets } from '../../server/secret.ts'
+import { describeMediaLocation } from '../../server/media/location.ts'
 import { toLocation } from '../../server/start.ts'
-import { dumpDatabase } from '../../storage/backup/dump.ts'
-import { isBackupLoadError, verifyBackup } from '../../storage/backup/lines.ts'
-import { loadBackup } from '../../storage/backup/load.ts'
+import {
+  type BackupFiles,
+  type BackupHeader,
+  type BackupLines,
+  type BackupTrailer,
+  dumpDatabase,
+} from '../../storage/backup/dump.ts'
+import {
+  type BackupParts,
+  inspectBackup,
+  isBackupLoadError,
+  requireBackupSchema,
+} from '../../storage/backup/lines.ts'
+import { loadBackup, requireEmptyDatabase } from '../../storage/backup/load.ts'
 import { countOtherSessions } from '../../storage/backup/schema.ts'
 import { attachEmbedded } from '../../storage/embedded/open.ts'
 import { listMigrations, migrate, openStorage, type Storage } from '../../storage/open.ts'
 import { cliError, usageError } from '../error.ts'
 import { readManifest } from '../manifest.ts'
 import { readBackupFile, writeBackupFile } from './backup-file.ts'
+import { createBackupMedia, restoreFiles } from './backup-media.ts'
 import { notFoundError, stringFlag } from './flags.ts'
+import { mediaLocationOf, openWorkingStore } from './media-location.ts'
 import { requireDatabase } from './session.ts'
 import { createProgressLine } from '../result.ts'
 import type { AdminSession, AdminVerb } from './verb.ts'
@@ -63,7 +77,35 @@ const explainFault = (error: unknown): never => {
   throw isBackupLoadError(error) ? usageError(error.message) : error
 }
 
+const explainingFaults = (work: () => void): void => {
+  try {
+    work()
+  } catch (error) {
+    explainFault(error)
+  }
+}
+
 const sumRows = (rows: Record<string, number>): number => Object.values(rows).reduce((sum, n) => sum + n, 0)
+
+/** Passes lines on, and keeps the last one, which has the counts. */
+const keepTrailer = (lines: BackupLines) => {
+  let trailer: BackupTrailer | undefined
+  return {
+    lines: (async function* () {
+      for await (const batch of lines) {
+        const last = batch.at(-1)!
+        if (last.startsWith('{"rows"')) trailer = JSON.parse(last) as BackupTrailer
+        yield batch
+      }
+    })(),
+    trailer: () => trailer!,
+  }
+}
+
+const describeMissing = ({ missing }: BackupFiles): string =>
+  missing === 0
+    ? ''
+    : `${missing} received files that the database names were not in the store: they are not in the backup.\n`
 
 const backup: AdminVerb = {
   name: 'backup',
@@ -71,29 +113,82 @@ const backup: AdminVerb = {
   argument: ['<file>', 'the file to write'],
   scoped: false,
   summary: 'Write the whole database to one file',
+  options: [['--media', 'also the received files, from WCRM_MEDIA']],
   about:
     'Writes a consistent snapshot as gzipped JSON lines, which PostgreSQL and the embedded database can ' +
-    'restore. A server may be running. (The embedded database blocks other queries meanwhile.)\n' +
-    'The file contains customer data and the hashes of API keys, but not the secret: back that up ' +
-    'separately.',
-  run: async (session, _flags, file) => {
+    'restore. A server may be running. (The embedded database blocks other queries meanwhile.) Each table, each ' +
+    'file and the whole have a SHA-256: check a backup with "wcrm admin backup verify".\n' +
+    'It contains customer data and the hashes of API keys, but not the secret: back that up separately.',
+  run: async (session, flags, file) => {
     const db = await session.db()
+    const location = mediaLocationOf(session.config)
     const line = createProgressLine(session.io, 'rows')
-    let rows: Record<string, number> = {}
-    const lines = async function* () {
-      for await (const batch of dumpDatabase(db, dumpInfo(session), line.update)) {
-        const last = batch.at(-1)!
-        if (last.startsWith('{"rows"')) rows = (JSON.parse(last) as { rows: typeof rows }).rows
-        yield batch
-      }
+    const media =
+      flags['media'] === true
+        ? await createBackupMedia(
+            await openWorkingStore(location),
+            createProgressLine(session.io, 'files').update,
+          )
+        : undefined
+    try {
+      const options = { onRows: line.update, ...(media ? { files: media.source } : {}) }
+      const dumped = dumpDatabase(db, dumpInfo(session), options)
+      const { lines, trailer } = keepTrailer(media ? media.watch(dumped) : dumped)
+      const { bytes, sha256 } = await writeBackupFile(file, lines).finally(line.end)
+      const { rows, media: files } = trailer()
+      session.io.stderr.write(
+        `The backup does not contain the secret: back up ${describeSecretLocation(session.config)} too. ` +
+          'A server on the restored database needs the same secret.\n' +
+          (files
+            ? describeMissing(files)
+            : `It does not contain received files: back up ${describeMediaLocation(location)} too, or add --media.\n`),
+      )
+      return { file: resolve(file), bytes, sha256, media: files, rows: sumRows(rows), tables: rows }
+    } finally {
+      await media?.close()
     }
-    const bytes = await writeBackupFile(file, lines()).finally(line.end)
-    session.io.stderr.write(
-      `The backup does not contain the secret: back up ${describeSecretLocation(session.config)} too. ` +
-        'A server on the restored database needs the same secret.\n',
-    )
-    return { file: resolve(file), bytes, rows: sumRows(rows), tables: rows }
   },
+}
+
+const verify: AdminVerb = {
+  name: 'backup verify',
+  access: 'none',
+  argument: ['<file>', 'a backup'],
+  scoped: false,
+  summary: 'Check that a backup is whole, without a database',
+  about:
+    'Reads all of it and compares every checksum: of the file, of each table and of each received file. Exits with 2 ' +
+    'when it is truncated or damaged, or is no backup; else prints what it has. "schema" is same when this version ' +
+    'restores it.',
+  run: async (_session, flags, file) => {
+    if (!existsSync(file)) throw notFoundError(`The file ${resolve(file)} does not exist.`, '<file>')
+    const reader = readBackupFile(file)
+    const { header, parts, trailer } = await inspectBackup(reader.lines).catch(explainFault)
+    const { version, product, made_at, migrations } = header
+    return {
+      file: resolve(file),
+      ...reader.digest(),
+      format: version,
+      product,
+      made_at,
+      schema: compareMigrations(migrations),
+      media: trailer.media ?? null,
+      rows: sumRows(trailer.rows),
+      tables: trailer.rows,
+      // Too many to read.
+      ...(flags['json'] === true ? { checksums: sumsOf(parts) } : {}),
+    }
+  },
+}
+
+const sumsOf = (parts: BackupParts): Record<string, string | null> =>
+  Object.fromEntries(Object.entries(parts).map(([name, { sha256 }]) => [name, sha256]))
+
+/** Whether a backup with these migrations is of the schema of this version. */
+const compareMigrations = (migrations: readonly string[]): 'same' | 'older' | 'newer' => {
+  const ours = listMigrations()
+  if (migrations.some((name) => !ours.includes(name))) return 'newer'
+  return migrations.length === ours.length ? 'same' : 'older'
 }
 
 const restore: AdminVerb = {
@@ -102,34 +197,60 @@ const restore: AdminVerb = {
   argument: ['<file>', 'a backup'],
   scoped: false,
   summary: 'Fill an empty database from a backup',
+  options: [['--media', 'also write the received files of the backup, into WCRM_MEDIA']],
   about:
-    'The database must have no workspace, no server may be running on it, and the backup must have the ' +
-    'same ' +
-    'schema version. A damaged or truncated file changes nothing.',
-  run: async (session, _flags, file) => {
+    'The database must have no workspace, no server may be running on it, and the backup must have the same ' +
+    'schema version. A damaged or truncated file changes nothing. Files are written first, so that a restore that ' +
+    'cannot write them can be repeated. They replace those in the store: for a trial, set WCRM_MEDIA to a folder of ' +
+    'its own.',
+  run: async (session, flags, file) => {
     if (!existsSync(file)) throw notFoundError(`The file ${resolve(file)} does not exist.`, '<file>')
     // First, so that a damaged file creates no database.
-    await verifyBackup(readBackupFile(file), listMigrations()).catch(explainFault)
+    const { header, trailer } = await inspectBackup(readBackupFile(file).lines).catch(explainFault)
+    explainingFaults(() => requireBackupSchema(header, listMigrations()))
+    const location = mediaLocationOf(session.config)
+    if (flags['media'] === true && !trailer.media)
+      throw usageError('The backup has no files: it was made without --media.', '--media')
     const storage = await openExclusively(session.config, 'a restore needs exclusive access to the database')
     const line = createProgressLine(session.io, 'rows')
     try {
-      const { header, rows } = await loadBackup(storage.db, readBackupFile(file), line.update).catch(
+      await requireEmptyDatabase(storage.db).catch(explainFault)
+      const media =
+        flags['media'] === true
+          ? await restoreFiles(readBackupFile(file).lines, await openWorkingStore(location), line.update)
+          : null
+      const { rows } = await loadBackup(storage.db, readBackupFile(file).lines, line.update).catch(
         explainFault,
       )
       line.end()
-      const { secret_fingerprint: needed, made_at, product } = header
-      if (needed !== null && !hasSecret(session.config, needed)) {
-        session.io.stderr.write(
-          `The server needs the secret of the backed-up server: store it in the file ` +
-            `${resolve(session.config.dataDir, 'secret')}, or set WCRM_SECRET.\n`,
-        )
-      }
-      return { file: resolve(file), made_at, product, rows: sumRows(rows), tables: rows }
+      session.io.stderr.write(describeRestored(session.config, header, trailer, media !== null))
+      const { made_at, product } = header
+      return { file: resolve(file), made_at, product, media, rows: sumRows(rows), tables: rows }
     } finally {
       line.end()
       await storage.close()
     }
   },
+}
+
+/** What is still to be done after a restore. */
+const describeRestored = (
+  config: Config,
+  { secret_fingerprint: needed }: BackupHeader,
+  { media }: BackupTrailer,
+  hasFiles: boolean,
+): string => {
+  const secret =
+    needed !== null && !hasSecret(config, needed)
+      ? `The server needs the secret of the backed-up server: store it in the file ` +
+        `${resolve(config.dataDir, 'secret')}, or set WCRM_SECRET.\n`
+      : ''
+  const files =
+    media && !hasFiles
+      ? `The ${media.files} received files of the backup were not restored: add --media to write them to ` +
+        `${describeMediaLocation(mediaLocationOf(config))}.\n`
+      : ''
+  return secret + files
 }
 
 const move: AdminVerb = {
@@ -172,4 +293,4 @@ const move: AdminVerb = {
   },
 }
 
-export const backupVerbs: readonly AdminVerb[] = [backup, restore, move]
+export const backupVerbs: readonly AdminVerb[] = [backup, verify, restore, move]

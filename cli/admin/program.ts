@@ -52,9 +52,12 @@ const createOption = ([flags, about]: readonly [string, string], required: boole
 const namesOf = (verbs: readonly AdminVerb[]): string[] => verbs.map(({ name }) => name)
 
 const addVerb = (parent: Command, verb: AdminVerb, verbs: readonly AdminVerb[], run: RunAdminVerb): void => {
-  const command = parent
-    .command(verb.name)
-    .aliases(aliasesOf(verb.name, namesOf(verbs)))
+  // `backup verify` is a command below `backup`, which comes before it.
+  const [name, below] = verb.name.split(' ') as [string, string?]
+  const owner = below === undefined ? parent : parent.commands.find((command) => command.name() === name)!
+  const command = owner
+    .command(below ?? name)
+    .aliases(below === undefined ? aliasesOf(name, namesOf(verbs)) : [])
     .summary(verb.summary)
     .description([`${verb.summary}.`, ...(verb.about ? [verb.about] : [])].join('\n\n'))
   if (verb.argument) command.addArgument(new Argument(...verb.argument))
@@ -63,11 +66,11 @@ const addVerb = (parent: Command, verb: AdminVerb, verbs: readonly AdminVerb[], 
   for (const option of verb.options ?? []) command.addOption(createOption(option, false))
   command.optionsGroup('Database options:')
   if (verb.scoped) command.option('--workspace <id>', 'workspace (default: the only one)')
-  command
-    .option('--data <dir>', 'folder of the embedded database (also WCRM_DATA; default: .wcrm)')
-    .option('--database-url <url>', 'PostgreSQL database (also WCRM_DATABASE_URL)')
-    .optionsGroup('Output options:')
-    .option('--json', 'print JSON')
+  if (verb.access !== 'none')
+    command
+      .option('--data <dir>', 'folder of the embedded database (also WCRM_DATA; default: .wcrm)')
+      .option('--database-url <url>', 'PostgreSQL database (also WCRM_DATABASE_URL)')
+  command.optionsGroup('Output options:').option('--json', 'print JSON')
   command.action(() => run(verb, command.opts<AdminFlags>(), command.args[0] ?? ''))
 }
 
@@ -103,6 +106,8 @@ export const createAdminProgram = (run: RunAdminVerb): Command => {
     )
     .usage('<group> <verb> [options]')
     .helpCommand(false)
+    // So that the flags behind `backup verify` are not those of `backup`.
+    .enablePositionalOptions()
     .exitOverride()
     .addHelpText('after', renderCommandList())
   for (const group of adminGroups) {

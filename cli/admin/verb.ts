@@ -18,6 +18,7 @@ export type AdminSession = {
 export type AdminFlags = Readonly<Record<string, string | boolean | undefined>>
 
 export type AdminVerb = {
+  /** Two words for a command below another. */
   readonly name: string
   /** The positional argument, such as `<id>`, and its description. */
   readonly argument?: readonly [term: string, about: string]
@@ -29,10 +30,10 @@ export type AdminVerb = {
   /** True when it runs in one workspace and takes `--workspace`. */
   readonly scoped: boolean
   /**
-   * What it may do to the database: one that reads never migrates it, one that creates may be the first.
-   * Absent: it must exist, and is migrated.
+   * What it may do to the database: one that reads never migrates it, one that creates may be the first, and one
+   * with none needs no database. Absent: it must exist, and is migrated.
    */
-  readonly access?: 'read' | 'create'
+  readonly access?: 'read' | 'create' | 'none'
   /** Columns of a list; absent when the result is a record. */
   readonly columns?: readonly string[]
   /** True when it also works on a database that cannot be migrated because two channels have one number. */

@@ -105,9 +105,9 @@ const takeArgument = (commands: Commands, state: State, word: string): void => {
     state.isHelp = true
     return
   }
-  if (state.node.verbs) {
-    if (Object.hasOwn(state.node.verbs, word) && word !== 'help') descend(commands, state, word)
-    return
+  if (state.node.verbs && state.args.length === 0) {
+    if (Object.hasOwn(state.node.verbs, word) && word !== 'help') return descend(commands, state, word)
+    if (!state.node.args) return
   }
   if ((command === 'ops' || command === 'schema') && state.spec === undefined) {
     state.spec = findOperation(commands, word)
@@ -176,7 +176,9 @@ export const askFor = (commands: Commands, words: readonly string[]): Question =
   }
   if (!state.isLiteral && last.startsWith('-') && last !== '-')
     return { ...base, flags, slot: undefined, before: '', typed: last }
-  if (node.verbs && !(state.isHelp && spec))
+  // A command with commands below it may also take arguments.
+  const isVerb = !node.args || Object.keys(node.verbs ?? {}).some((verb) => verb.startsWith(last))
+  if (node.verbs && isVerb && state.args.length === 0 && !(state.isHelp && spec))
     return { ...base, verbs: node.verbs, slot: undefined, before: '', typed: last }
   const slot = state.isHelp ? undefined : node.args?.[state.args.length]
   return {

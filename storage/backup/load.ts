@@ -3,7 +3,7 @@ import { hasNoWorkspace, lockWorkspaces } from '../admin.ts'
 import type { Db } from '../database.ts'
 import { withoutIndexes } from '../indexes.ts'
 import type { BackupHeader, BackupLines, BackupTableLine, BackupTrailer } from './dump.ts'
-import { createLineReader, type LineReader, loadError, readHeader } from './lines.ts'
+import { createLineReader, type LineReader, loadError, parseHeader, requireBackupSchema } from './lines.ts'
 import { advanceTransactionIds } from './order.ts'
 import { listAppliedMigrations, listBackupTables, quoteIdentifier, type BackupTable } from './schema.ts'
 
@@ -24,7 +24,8 @@ export const loadBackup = async (
   try {
     const first = await reader.next()
     const [line = '', ...rest] = first.done ? [] : first.value
-    const header = readHeader(line, await listAppliedMigrations(db))
+    const header = parseHeader(line)
+    requireBackupSchema(header, await listAppliedMigrations(db))
     await advanceTransactionIds(db, header.highest_xid)
     const rows = await db.transaction().execute((tx) => fillTables(tx, line, rest, reader, onRows))
     await sql`analyze`.execute(db)
@@ -32,6 +33,12 @@ export const loadBackup = async (
   } finally {
     await reader.return?.()
   }
+}
+
+/** Throws when the database has a workspace. */
+export const requireEmptyDatabase = async (db: Db): Promise<void> => {
+  if (!(await hasNoWorkspace(db)))
+    throw loadError('The database is not empty: it has a workspace. Restore into an empty database.')
 }
 
 type LoadState = {
@@ -54,8 +61,7 @@ const fillTables = async (
 ): Promise<Record<string, number>> => {
   // So that no workspace is created during the restore.
   await lockWorkspaces(tx)
-  if (!(await hasNoWorkspace(tx)))
-    throw loadError('The database is not empty: it has a workspace. Restore into an empty database.')
+  await requireEmptyDatabase(tx)
   const kept = await listBackupTables(tx)
   await sql.raw(`truncate ${kept.map((t) => quoteIdentifier(t.name)).join(', ')}`).execute(tx)
   const state: LoadState = {
@@ -91,14 +97,15 @@ const fillTables = async (
 
 const processLine = async (tx: Db, state: LoadState, line: string): Promise<void> => {
   const read = state.lines.next(line)
-  if (read === 'row') {
+  if (read.kind === 'row') {
     state.waiting.push(line)
     state.chars += line.length
     if (state.chars >= BATCH_CHARS) await flush(tx, state)
     return
   }
+  if (read.kind === 'bytes') return
   await flush(tx, state)
-  if (read !== 'end') startTable(state, read)
+  if (read.kind === 'table') startTable(state, read.table)
 }
 
 const flush = async (tx: Db, state: LoadState): Promise<void> => {
@@ -130,7 +137,6 @@ const startTable = (state: LoadState, line: BackupTableLine): void => {
 }
 
 const insertRows = async (tx: Db, state: LoadState, batch: readonly string[]): Promise<void> => {
-  if (!state.table) throw loadError('The backup is damaged: rows precede the name of their table.')
   const rows = `[${batch.join(',')}]`
   const parts = state.insert.split('$1')
   try {
@@ -139,7 +145,7 @@ const insertRows = async (tx: Db, state: LoadState, batch: readonly string[]): P
     // Invalid JSON, or a value that does not fit its type: the file is damaged, and its checksum would not
     // match either.
     if ((error as { code?: string }).code?.startsWith('22'))
-      throw loadError(`The backup is damaged: a row of ${state.table.name} cannot be read.`)
+      throw loadError(`The backup is damaged: a row of ${state.table!.name} cannot be read.`)
     throw error
   }
 }

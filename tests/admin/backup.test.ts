@@ -11,6 +11,7 @@ import { listBackupTables } from '../../storage/backup/schema.ts'
 import type { Db } from '../../storage/database.ts'
 import { openStorage, type Storage } from '../../storage/open.ts'
 import { serveStorage } from '../servers.ts'
+import { createSeal } from '../../cli/admin/backup-seal.ts'
 import { fail, runAdmin, succeed, useAdminDatabases } from './admin-commands.ts'
 
 const databases = useAdminDatabases()
@@ -92,6 +93,30 @@ const readEventOrder = async (db: Db): Promise<string[]> =>
     }>`select workspace_id || ' ' || id as id from events e order by workspace_id, e.xid, e.id`.execute(db)
   ).rows.map((r) => r.id)
 
+/** A file as `wcrm admin backup` writes it, of other lines. */
+const pack = (lines: readonly string[]): Buffer => {
+  const content = gzipSync(lines.join('\n'))
+  return Buffer.concat([content, createSeal(createHash('sha256').update(content).digest())])
+}
+
+/** The lines of a backup with the sums of other lines. */
+const sumAgain = (lines: readonly string[]): string[] => {
+  const whole = createHash('sha256').update(`${lines[0]}\n`)
+  let part = createHash('sha256')
+  const summed = lines.slice(1, -1).map((line) => {
+    if (line.startsWith('{"table":')) part = createHash('sha256')
+    if (!line.startsWith('{"end":')) {
+      part.update(`${line}\n`)
+      return line
+    }
+    const end = JSON.stringify({ ...JSON.parse(line), sha256: part.digest('hex') })
+    whole.update(`${end}\n`)
+    return end
+  })
+  const trailer = { ...JSON.parse(lines.at(-1)!), sha256: whole.digest('hex') }
+  return [lines[0]!, ...summed, JSON.stringify(trailer), '']
+}
+
 describe('admin: backup, restore and move', () => {
   const folder = databases.newFolder()
   const file = join(databases.home, 'whole.gz')
@@ -166,16 +191,27 @@ describe('admin: backup, restore and move', () => {
       await fail(2, detail, 'restore', damaged, '--data', target)
       assert.ok(!existsSync(target), `${name} made a database`)
     }
-    const pack = (content: readonly string[]) => gzipSync(content.join('\n'))
     const [header = '', ...rest] = lines
     await refuse(/truncated/, 'cut.gz', bytes.subarray(0, bytes.length / 2))
     await refuse(/its end is missing/, 'endless.gz', pack(lines.slice(0, -2)))
     await refuse(/data after its end/, 'longer.gz', pack([...lines.slice(0, -1), '[]', '']))
     await refuse(/not part of the backup/, 'noise.gz', pack([header, 'noise', ...rest]))
-    await refuse(/checksum/, 'changed.gz', pack(lines.map((line) => line.replace('Olivia', 'Oliver'))))
-    await refuse(/checksum/, 'fewer.gz', pack(lines.filter((line) => !line.includes('Olivia'))))
+    await refuse(
+      /the checksum of the table contacts does not match/,
+      'changed.gz',
+      pack(lines.map((line) => line.replace('Olivia', 'Oliver'))),
+    )
+    await refuse(
+      /the table contacts is not complete/,
+      'fewer.gz',
+      pack(lines.filter((line) => !line.includes('Olivia'))),
+    )
     const older = header.replace('0001-spine', '0000-older')
-    await refuse(/another schema .*0000-older is not known here/, 'older.gz', pack([older, ...rest]))
+    await refuse(
+      /another schema .*0000-older is not known here/,
+      'older.gz',
+      pack(sumAgain([older, ...rest.slice(0, -1)])),
+    )
     await refuse(/not a backup/, 'other.gz', pack(['hello']))
     await refuse(/not a backup/, 'empty.gz', pack([]))
     await refuse(/cannot be decompressed/, 'plain.gz', Buffer.from('hello'))
@@ -188,11 +224,9 @@ describe('admin: backup, restore and move', () => {
   it('restore refuses a whole file that does not fit the schema, and changes nothing', async () => {
     const target = databases.newFolder()
     const lines = gunzipSync(readFileSync(file)).toString().trimEnd().split('\n')
-    const changed = lines.slice(0, -1).map((line) => line.replace('"name":"emoji"', '"name":"icon"'))
-    const hash = createHash('sha256').update(changed.map((line) => `${line}\n`).join(''))
-    const trailer = { ...JSON.parse(lines.at(-1)!), sha256: hash.digest('hex') }
+    const changed = lines.map((line) => line.replace('"name":"emoji"', '"name":"icon"'))
     const form = join(databases.home, 'form.gz')
-    writeFileSync(form, gzipSync([...changed, JSON.stringify(trailer), ''].join('\n')))
+    writeFileSync(form, pack(sumAgain(changed)))
     await fail(2, /another form of the table/, 'restore', form, '--data', target)
     assert.deepEqual((await succeed('workspaces', 'list', '--data', target)).data, [])
   })

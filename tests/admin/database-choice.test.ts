@@ -39,7 +39,7 @@ const flagValues: Record<string, string> = {
 const toArgv = (group: string | undefined, { name, argument, required = [], options = [] }: AdminVerb) => [
   'admin',
   ...(group ? [group] : []),
-  name,
+  ...name.split(' '),
   ...(argument ? [argument[0] === '<file>' ? join(home, `${name}.gz`) : '1'] : []),
   ...required.flatMap(([flags]) => {
     const flag = flags.split(' ')[0]!
@@ -52,7 +52,9 @@ const toArgv = (group: string | undefined, { name, argument, required = [], opti
 
 const commands = [
   ...adminGroups.flatMap((group) => group.verbs.map((verb) => ({ verb, argv: toArgv(group.name, verb) }))),
-  ...ungroupedAdminVerbs.map((verb) => ({ verb, argv: toArgv(undefined, verb) })),
+  ...ungroupedAdminVerbs
+    .filter(({ access }) => access !== 'none')
+    .map((verb) => ({ verb, argv: toArgv(undefined, verb) })),
 ]
 
 describe('The database of a command', () => {

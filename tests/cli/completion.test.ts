@@ -32,7 +32,7 @@ const allCommands: readonly string[][] = [
     .filter((name) => !['admin', 'sandbox', 'inbox', 'mcp', 'ops'].includes(name))
     .map((name) => [name]),
   ...adminGroups.flatMap(({ name, verbs }) => verbs.map((verb) => ['admin', name, verb.name])),
-  ...ungroupedAdminVerbs.map((verb) => ['admin', verb.name]),
+  ...ungroupedAdminVerbs.map((verb) => ['admin', ...verb.name.split(' ')]),
   ...sandboxVerbs.map(({ name }) => ['sandbox', ...name.split(' ')]),
 ]
 
