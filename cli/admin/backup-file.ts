@@ -10,7 +10,7 @@ import { constants, createGunzip, createGzip, type Gzip } from 'node:zlib'
 import type { BackupLines } from '../../storage/backup/dump.ts'
 import { usageError } from '../error.ts'
 import { nameFile, openUnnamedFile } from '../unnamed-file.ts'
-import { createSeal, isSeal, SEAL_BYTES } from './backup-seal.ts'
+import { createSeal, digestOf, isSeal, SEAL_BYTES } from './backup-seal.ts'
 
 type Compression = 'rows' | 'files'
 
@@ -150,8 +150,7 @@ export const readBackupFile = (file: string): BackupFileReader => {
       isFirst = false
       yield batch
     }
-    const digest = end.subarray(16, 16 + 32)
-    if (hasSeal && (bytes !== size || !content.digest().equals(digest))) throw damaged()
+    if (hasSeal && (bytes !== size || !content.digest().equals(digestOf(end)))) throw damaged()
   }
   return { lines: lines(), digest: () => ({ bytes, sha256: whole.digest('hex') }) }
 }
