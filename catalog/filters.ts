@@ -43,7 +43,10 @@ export const Filter = z
       '`broadcasts`: `some none` of `{id, message_status, sentAt}`. `savedFilter: {eq: id}`. ' +
       'At most 8 deep, 60 conditions, 500 items a list, 16 KB.',
   )
-  .meta({ examples: [{ createdAt: { gte: '-7d' }, tags: { some: { name: { eq: 'VIP' } } } }] })
+  .meta({
+    id: 'ContactFilter',
+    examples: [{ createdAt: { gte: '-7d' }, tags: { some: { name: { eq: 'VIP' } } } }],
+  })
 
 export const SavedFilterIdInput = IdInput.describe(
   'A saved filter; when `filter` is sent too, both must match.',
@@ -86,9 +89,7 @@ export const checkFilter = defineOperation({
   input: z.object({ filter: Filter }),
   output: z.object({
     valid: z.boolean().describe('Always true; an invalid filter is refused.'),
-    filter: z
-      .record(z.string(), z.unknown())
-      .describe('The filter with absolute dates, as it would be saved.'),
+    filter: Filter.describe('The filter with absolute dates, as it would be saved.'),
     resolved_dates: ResolvedDates,
     warnings: Warnings,
     conditions: z.int().describe('Count of conditions; at most 60.'),

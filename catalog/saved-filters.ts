@@ -17,7 +17,7 @@ const SavedFilter = z
     name: z.string().describe('Name.'),
     description: z.string().nullable().describe('Purpose of the filter.'),
     owner_staff_id: Id.nullable().describe('Staff member who saved it; only they may change it.'),
-    filter: z.record(z.string(), z.unknown()).describe('The filter, with absolute dates.'),
+    filter: Filter.describe('The filter, with absolute dates.'),
     updated_at: Timestamp.nullable().describe('When it was last changed; null in a dry run.'),
   })
   .meta({ id: 'SavedFilter' })
