@@ -45,12 +45,16 @@ export const createHttpApp = (
   // A path that cannot be decoded is an error of the validation step, in the order of steps, not before all.
   const http = new H3({ onError: (error, event) => serveError(app, error, event), allowMalformedURL: true })
   // Describing every operation takes longer than all else that a start does.
-  const openapi = lazy(() =>
-    createStaticDocument(
-      Buffer.from(JSON.stringify(createOpenapi(app.operations, { publicUrl: app.config.publicUrl }))),
-      { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache' },
-    ),
-  )
+  const describeApi = (facade: boolean) =>
+    lazy(() =>
+      createStaticDocument(
+        Buffer.from(
+          JSON.stringify(createOpenapi(app.operations, { publicUrl: app.config.publicUrl, facade })),
+        ),
+        { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache' },
+      ),
+    )
+  const [openapi, facadeOpenapi] = [describeApi(false), describeApi(true)]
   const serveAsset = createAssets()
   const direct = routeOperations(app, http)
   for (const [path, serve] of Object.entries(mounts)) http.all(path, (event) => serve(event.req as Request))
@@ -60,6 +64,7 @@ export const createHttpApp = (
     '/readyz',
     '/metrics',
     '/openapi.json',
+    '/openapi-ops.json',
     '/media/:token',
     '/qr/:file',
     '/message/:code',
@@ -69,6 +74,7 @@ export const createHttpApp = (
   http.get('/readyz', () => serveReadiness(app))
   http.get('/metrics', (event) => withProblems(app, () => serveMetrics(app, event.req as Request)))
   http.get('/openapi.json', (event) => openapi().serve(event.req as Request))
+  http.get('/openapi-ops.json', (event) => facadeOpenapi().serve(event.req as Request))
   http.get('/media/:token', (event) =>
     withProblems(app, () =>
       serveMedia(app, event.context.params?.token ?? '', {

@@ -1,7 +1,7 @@
 import { AskedAnswer } from '../../catalog/approvals.ts'
 import { commonErrors, type ErrorCode } from '../../catalog/errors.ts'
 import { currentVersion } from '../../catalog/index.ts'
-import { type JsonSchema, toJsonSchema, mapSchemas } from '../../catalog/json-schema.ts'
+import { type JsonSchema, toJsonSchema } from '../../catalog/json-schema.ts'
 import {
   getInputSchema,
   type Operation,
@@ -9,6 +9,7 @@ import {
   type Route,
   listRoutes,
 } from '../../catalog/operation.ts'
+import { createExamples, createRequestBody } from './openapi-bodies.ts'
 import {
   askedResponse,
   confirmParameter,
@@ -23,6 +24,8 @@ import {
   componentRef,
   successHeaders,
 } from './openapi-parts.ts'
+import { addUsedDefinitions, createWebhooks, richDefinitions, toComponents } from './openapi-schemas.ts'
+import { tagDescriptions } from './openapi-tags.ts'
 
 /** The parts of the document that operations add to. */
 type Draft = {
@@ -35,34 +38,40 @@ type Draft = {
 /** An operation with its schemas, their references pointing into the components. */
 type Described = { op: Operation; input: JsonSchema; output: JsonSchema; tag: string }
 
-/** Returns the OpenAPI 3.1 document: each operation with its REST routes and its `/v1/ops` route. */
+/**
+ * Returns the OpenAPI 3.1 document of the REST routes and webhooks; with `facade` that of `POST /v1/ops/<name>`, which
+ * would say everything twice.
+ */
 export const createOpenapi = (
   operations: readonly Operation[],
-  { publicUrl }: { publicUrl: string },
+  { publicUrl, facade = false }: { publicUrl: string; facade?: boolean },
 ): Part => {
   const draft: Draft = { publicUrl, paths: {}, schemas: {}, responses: {} }
   const described = operations.map((op) => describeOperation(draft, op))
   if (operations.some(mayBeAsked)) addAsked(draft)
   const records = Object.entries(draft.schemas)
   for (const each of described) nameOutput(draft, each, records)
-  for (const each of described) addRoutes(draft, each)
-  for (const each of described) addOps(draft, each)
+  for (const each of described) (facade ? addOps : addRoutes)(draft, each)
+  const webhooks = facade ? {} : createWebhooks()
+  addUsedDefinitions(draft.schemas, [draft, webhooks])
   return {
     openapi: '3.1.0',
     info: {
-      title: 'wcrm',
+      title: facade ? 'wcrm operations' : 'wcrm',
       version: currentVersion,
       summary: 'Workspace messaging and CRM service',
       description:
         'Messaging and CRM for one workspace: contacts, conversations, messages, templates and reports. ' +
-        'Every operation is a REST route and `POST /v1/ops/<name>`. A request acts as the staff member who ' +
-        'owns the key. Changes take `dry_run`: every check runs, nothing changes.',
+        'Every operation is a REST route and `POST /v1/ops/<name>`, which ' +
+        `${facade ? '[/openapi.json](openapi.json)' : '[/openapi-ops.json](openapi-ops.json)'} describes. ` +
+        'A request acts as the staff member who owns the key. Changes take `dry_run`: every check runs, nothing changes.',
       license: { name: 'Apache License 2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: publicUrl, description: 'This server' }],
     security: [{ apiKey: [] }],
-    tags: listTags(described),
+    tags: facade ? [OPS_TAG] : listTags(described),
     paths: draft.paths,
+    ...(facade ? {} : { webhooks }),
     components: {
       securitySchemes: {
         apiKey: {
@@ -95,32 +104,22 @@ const pickUsed = (components: Record<string, Part>, { paths, responses }: Draft)
   return Object.fromEntries(Object.entries(components).filter(([name]) => json.includes(`/${name}"}`)))
 }
 
-const listTags = (described: readonly Described[]): Part[] => [
-  ...[...new Set(described.map(({ tag }) => tag))].map((name) => ({
-    name,
-    description: `Operations on ${name.replaceAll('-', ' ')}.`,
-  })),
-  { name: 'ops', description: 'Every operation by name, with all fields in the JSON body.' },
-]
+const OPS_TAG = { name: 'ops', description: 'Every operation by name, with all fields in the JSON body.' }
+
+const listTags = (described: readonly Described[]): Part[] =>
+  [...new Set(described.map(({ tag }) => tag))].map((name) => ({ name, description: tagDescriptions[name] }))
 
 const describeOperation = (draft: Draft, op: Operation): Described => {
   const input = toJsonSchema(getInputSchema(op))
   const output = toJsonSchema(getPlannedSchema(op))
   for (const [name, schema] of Object.entries({ ...input.definitions, ...output.definitions }))
-    draft.schemas[name] = toComponents(schema)
+    if (!(name in richDefinitions())) draft.schemas[name] = toComponents(schema)
   return {
     op,
     input: toComponents(input.schema),
     output: toComponents(output.schema),
     tag: op.cli.includes(' ') ? op.cli.split(' ')[0]! : 'workspace',
   }
-}
-
-const toComponents = (schema: JsonSchema): JsonSchema => {
-  const node = mapSchemas(schema, toComponents)
-  return typeof node.$ref === 'string'
-    ? { ...node, $ref: node.$ref.replace('#/$defs/', '#/components/schemas/') }
-    : node
 }
 
 /**
@@ -267,47 +266,6 @@ const fieldParameters = (each: Described, route: Route): Part[] => {
     ...route.queryFields.map(createParameter('query')),
   ]
 }
-
-const createRequestBody = ({ op, input }: Described, fields: readonly string[]): Part => {
-  const properties = input.properties as Record<string, JsonSchema>
-  const required = ((input.required ?? []) as string[]).filter((name) => fields.includes(name))
-  const pick = (from: Part): Part =>
-    Object.fromEntries(fields.filter((name) => name in from).map((name) => [name, from[name]]))
-  const examples = createExamples(op, (example) => pick(example.input as Part))
-  return {
-    required: required.length > 0,
-    content: {
-      'application/json': {
-        schema: {
-          type: 'object',
-          properties: pick(properties),
-          ...(required.length > 0 ? { required } : {}),
-          additionalProperties: false,
-        },
-        ...(examples ? { examples } : {}),
-      },
-    },
-  }
-}
-
-/**
- * Returns the catalog's examples by name; a request and a response with the same name belong together.
- */
-const createExamples = (
-  op: Operation,
-  part: (example: Operation['examples'][number]) => unknown,
-): Part | undefined => {
-  const found = op.examples
-    .map((example) => [toSlug(example.title), { summary: example.title, value: part(example) }] as const)
-    .filter(([, { value }]) => value !== undefined)
-  return found.length > 0 ? Object.fromEntries(found) : undefined
-}
-
-const toSlug = (title: string): string =>
-  title
-    .toLowerCase()
-    .replaceAll(/[^a-z0-9]+/g, '-')
-    .replaceAll(/^-|-$/g, '')
 
 const successDescriptions: Record<number, string> = {
   200: 'Success.',

@@ -33,7 +33,8 @@ const renderLandingPage = (publicUrl: string): string =>
 REST route, a <code>POST /v1/ops/&lt;name&gt;</code>, an MCP tool and a command.</p>
 <ul>
 <li><a href="${escapeHtml(publicUrl)}/docs">API reference</a>, with requests to try</li>
-<li><a href="${escapeHtml(publicUrl)}/openapi.json">OpenAPI 3.1 description</a></li>
+<li><a href="${escapeHtml(publicUrl)}/openapi.json">OpenAPI 3.1 description</a> of the REST routes and webhooks,
+<a href="${escapeHtml(publicUrl)}/openapi-ops.json">and of <code>POST /v1/ops/&lt;name&gt;</code></a></li>
 <li><a href="${escapeHtml(publicUrl)}/errors">Error codes</a> and how to fix them</li>
 <li>MCP: <code>${escapeHtml(publicUrl)}/mcp</code> (streamable HTTP; the API key as bearer token)</li>
 <li><a href="${escapeHtml(publicUrl)}/healthz">Health</a> and

@@ -18,13 +18,14 @@ type Parameter = {
 
 describe('The API reference', () => {
   const document = createOpenapi(catalog, { publicUrl }) as any
+  const facade = createOpenapi(catalog, { publicUrl, facade: true }) as any
   const resolve = (parameter: Parameter): Parameter =>
     parameter.$ref ? document.components.parameters[parameter.$ref.split('/').at(-1)!] : parameter
 
   it('fills in no key and no verb, and presets a dry run for every change', () => {
     const changes = new Set(catalog.filter((op) => op.dryRun).map((op) => op.name))
     let seen = 0
-    for (const path of Object.values<any>(document.paths)) {
+    for (const path of Object.values<any>({ ...document.paths, ...facade.paths })) {
       for (const operation of Object.values<any>(path)) {
         const parameters: Parameter[] = operation.parameters.map(resolve)
         for (const { name, example, examples, schema } of parameters)

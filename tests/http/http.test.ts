@@ -43,6 +43,7 @@ everyDatabase('HTTP: routes, methods and pages', (server) => {
       '/v1/contacts',
       '/healthz',
       '/openapi.json',
+      '/openapi-ops.json',
       '/errors/not_found',
       '/v1/contacts/999999',
       '/v1/nowhere',

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
+import { z } from 'zod'
 import { errors } from '../../catalog/errors.ts'
+import { eventTypes } from '../../catalog/events.ts'
 import { reasons } from '../../catalog/reasons.ts'
 import { catalog, getInputSchema, type Operation, getOutputSchema, listRoutes } from '../../catalog/index.ts'
 import { createOpenapi } from '../../server/http/openapi.ts'
@@ -11,14 +13,13 @@ const operations: readonly Operation[] = catalog
 const publicUrl = 'http://127.0.0.1:8787'
 type Any = any
 const document: Any = createOpenapi(operations, { publicUrl })
+const facade: Any = createOpenapi(operations, { publicUrl, facade: true })
 
-const follow = (node: Any): Any =>
-  typeof node?.$ref === 'string'
-    ? node.$ref
-        .slice(2)
-        .split('/')
-        .reduce((at: Any, key: string) => at?.[key], document)
-    : node
+const follow = (ref: string, inside: Any): Any =>
+  ref
+    .slice(2)
+    .split('/')
+    .reduce((at: Any, key: string) => at?.[key], inside)
 
 const refsOf = function* (node: unknown): Generator<string> {
   if (typeof node !== 'object' || node === null) return
@@ -29,42 +30,77 @@ const refsOf = function* (node: unknown): Generator<string> {
 }
 
 describe('OpenAPI document', () => {
-  it('contains every route, and every operation under /v1/ops', () => {
-    const expected = operations.flatMap((op) => [
-      ...listRoutes(op).map(({ method, path }) => `${method} ${path}`),
-      `POST /v1/ops/${op.name}`,
-    ])
-    const found = Object.entries(document.paths).flatMap(([path, item]) =>
-      Object.keys(item as object).map((method) => `${method.toUpperCase()} ${path}`),
+  it('contains every route; a second one every operation under /v1/ops', () => {
+    const listFound = ({ paths }: Any): string[] =>
+      Object.entries(paths).flatMap(([path, item]) =>
+        Object.keys(item as object).map((method) => `${method.toUpperCase()} ${path}`),
+      )
+    const routes = operations.flatMap((op) => listRoutes(op).map(({ method, path }) => `${method} ${path}`))
+    assert.deepEqual(listFound(document).sort(), routes.sort())
+    assert.deepEqual(listFound(facade).sort(), operations.map(({ name }) => `POST /v1/ops/${name}`).sort())
+  })
+
+  it('contains a webhook for each event type, whose sample fits its schema', () => {
+    assert.equal(Object.keys(document.webhooks).length, Object.keys(eventTypes).length)
+    const $defs = JSON.parse(
+      JSON.stringify(document.components.schemas).replaceAll('#/components/schemas/', '#/$defs/'),
     )
-    assert.deepEqual(found.sort(), expected.sort())
+    for (const [name, { post }] of Object.entries<Any>(document.webhooks)) {
+      const { schema, example } = post.requestBody.content['application/json']
+      const root = $defs[schema.$ref.split('/').at(-1)]
+      assert.ok(z.fromJSONSchema({ ...root, $defs }).safeParse(example).success, name)
+      assert.equal(root.properties.type.const, name.split('/')[0])
+    }
+  })
+
+  it('filters are recursive, events told apart by their type, alternatives objects of their own', () => {
+    const { ContactFilter, Event } = document.components.schemas
+    assert.deepEqual(ContactFilter.properties.not, { $ref: '#/components/schemas/ContactFilter' })
+    assert.equal(Event.oneOf.length, Object.keys(Event.discriminator.mapping).length)
+    const { schema } =
+      document.paths['/v1/conversations/{conversation_id}/messages'].post.requestBody.content[
+        'application/json'
+      ]
+    assert.deepEqual(
+      schema.oneOf.map((one: Any) => one.required),
+      [['text'], ['media_url', 'type'], ['quick_message_id']],
+    )
+    for (const one of schema.oneOf) assert.equal('text' in one.properties, one.required.includes('text'))
   })
 
   it('operation ids are unique', () => {
-    const ids = Object.values<Any>(document.paths).flatMap((item) =>
-      Object.values<Any>(item).map((operation) => operation.operationId),
+    const ids = [document.paths, document.webhooks, facade.paths].flatMap((paths) =>
+      Object.values<Any>(paths).flatMap((item) =>
+        Object.values<Any>(item).map((operation) => operation.operationId),
+      ),
     )
     assert.equal(new Set(ids).size, ids.length)
     for (const op of operations) assert.ok(ids.includes(op.name), `${op.name} is no operationId`)
   })
 
   it('every reference resolves, and no component is unused', () => {
-    const refs = new Set(refsOf(document))
-    for (const ref of refs) assert.ok(follow({ $ref: ref }) !== undefined, `${ref} leads nowhere`)
-    for (const [kind, components] of Object.entries<Any>(document.components)) {
-      if (kind === 'securitySchemes') continue
-      for (const name of Object.keys(components))
-        assert.ok(refs.has(`#/components/${kind}/${name}`), `${kind} ${name} is not used`)
+    for (const each of [document, facade]) {
+      const refs = new Set(refsOf(each))
+      for (const ref of refs) assert.ok(follow(ref, each) !== undefined, `${ref} leads nowhere`)
+      for (const [kind, components] of Object.entries<Any>(each.components)) {
+        if (kind === 'securitySchemes') continue
+        for (const name of Object.keys(components))
+          assert.ok(refs.has(`#/components/${kind}/${name}`), `${kind} ${name} is not used`)
+      }
     }
   })
 
   for (const op of operations) {
     it(`${op.name} has its parameters, body and responses`, () => {
-      const one = document.paths[`/v1/ops/${op.name}`].post
+      const one = facade.paths[`/v1/ops/${op.name}`].post
       const body = one.requestBody.content['application/json'].schema
-      assert.equal(body.additionalProperties, false)
+      const objects: Any[] = body.oneOf ?? [body]
+      for (const { additionalProperties } of objects) assert.equal(additionalProperties, false)
       for (const field of Object.keys(getInputSchema(op).shape))
-        assert.ok(field in body.properties, `${field} is missing`)
+        assert.ok(
+          objects.some(({ properties }) => field in properties),
+          `${field} is missing`,
+        )
       for (const code of op.errors) assert.ok(one.responses[errors[code].status], `${code} is missing`)
       for (const status of [400, 401, 403, 413, 415, 429, 500, 503, 504])
         assert.ok(one.responses[status], `${status} is missing`)

@@ -41,9 +41,15 @@ const drafts: readonly Draft[] = [
   toDraft('GET', '/sandbox/messages'),
   toDraft('POST', `${SANDBOX_PATH}/v23.0/1/messages`, '{}'),
   toDraft('GET', `${SANDBOX_PATH}/control/numbers`),
-  ...['/', '/docs', '/docs/assets/init.js', '/errors', '/errors/not_found', '/openapi.json'].map((path) =>
-    toDraft('GET', path),
-  ),
+  ...[
+    '/',
+    '/docs',
+    '/docs/assets/init.js',
+    '/errors',
+    '/errors/not_found',
+    '/openapi.json',
+    '/openapi-ops.json',
+  ].map((path) => toDraft('GET', path)),
   ...['/healthz', '/readyz', '/metrics', '/media/x', '/qr/x.png', '/message/x', '/v1', '/nothing'].map(
     (path) => toDraft('GET', path),
   ),
