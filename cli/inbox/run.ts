@@ -1,5 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { usageError } from '../error.ts'
 import { quoteWord } from '../argv.ts'
 import { streamEvents } from '../event-stream.ts'
 import { hasColor, type Io } from '../io.ts'
@@ -169,11 +170,17 @@ export const showInbox = async (io: Io, to: ServerConnection): Promise<number> =
   const { state, owner } = await readWhoami(io, to)
   // Only what React keeps for developers reads this; it costs memory with every drawing.
   process.env['NODE_ENV'] ??= 'production'
-  const [{ render }, { createElement }, { InboxApp }] = await Promise.all([
+  // React is CommonJS: only its default is there both from the source and in the bundle of the client.
+  const [{ render }, { default: React }, { InboxApp }] = await Promise.all([
     import('ink'),
     import('react'),
     import('./app.ts'),
-  ])
+  ]).catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
+    throw usageError(
+      'This installation is for a server. The inbox is in the client: npm install --global wcrm',
+    )
+  })
   const listeners: Listeners = new Set()
   const stop = new AbortController()
   const keep = (): void => writeDrafts(io.env, owner, state.drafts)
@@ -192,7 +199,7 @@ export const showInbox = async (io: Io, to: ServerConnection): Promise<number> =
     return () => listeners.delete(listener)
   }
   const write = (text: string): void => void io.stdout.write(text)
-  const app = render(createElement(InboxApp, { inbox, color: hasColor(io), quit, subscribe, write }), {
+  const app = render(React.createElement(InboxApp, { inbox, color: hasColor(io), quit, subscribe, write }), {
     stdin: io.stdin,
     stdout: io.stdout,
     exitOnCtrlC: false,

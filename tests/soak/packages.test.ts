@@ -149,6 +149,11 @@ test('with both packages, every version of Node starts the server on the pinned 
       }
       assert.equal((await fetch(`${url}/readyz`)).status, 200)
       assert.equal((await fetch(`${url}/docs`)).status, 200)
+      // With the key of the demo workspace, on a terminal; it is never left.
+      const inbox = ['-qec', `timeout 10 ${node} ${client} inbox --url ${url}`, '/dev/null']
+      const shown = run('script', inbox, { env: { ...config, TERM: 'xterm' } })
+      const { stdout } = await shown.catch((error: unknown) => error as { stdout: string })
+      assert.match(stdout, /Queue[^]* live/, node)
     } finally {
       child.kill()
     }
