@@ -64,7 +64,8 @@ export const createOpenapi = (
         'Messaging and CRM for one workspace: contacts, conversations, messages, templates and reports. ' +
         'Every operation is a REST route and `POST /v1/ops/<name>`, which ' +
         `\`/${facade ? 'openapi' : 'openapi-ops'}.json\` describes. ` +
-        'A request acts as the staff member who owns the key. Changes take `dry_run`: every check runs, nothing changes.',
+        'A request acts as the staff member who owns the key. Changes take `dry_run`: every check runs, ' +
+        'nothing changes.',
       license: { name: 'Apache License 2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: publicUrl, description: 'This server' }],
