@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
+import { freePort } from '../../scripts/cluster.ts'
 import { listen } from '../cli/fake-server.ts'
 
 // The packages as somebody installs them. It takes about two minutes and the network: npm builds both, fetches their
@@ -137,8 +138,10 @@ test('where only the client is installed, serve names the package to install', {
 
 test('with both packages, every version of Node starts the server on the pinned one', { skip }, async () => {
   const both = join(await install('both', tarballs.client, tarballs.server), 'wcrm/bin/wcrm.js')
+  // The same for all: the key of the demo workspace is stored for its address.
+  const port = String(await freePort())
   for (const node of nodes) {
-    const words = ['serve', '--port', '0', '--data', join(folder, 'data')]
+    const words = ['serve', '--port', port, '--data', join(folder, 'data')]
     const child = spawn(node, [both, ...words], { env: config, stdio: ['ignore', 'pipe', 'inherit'] })
     const ended = new Promise((resolve) => child.on('exit', resolve))
     try {
