@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { Command, Option } from 'commander'
 import { createDiscovery } from '../mcp/discovery.ts'
 import { createMcpEndpoint } from '../mcp/endpoint.ts'
@@ -9,7 +8,7 @@ import { createHttpApp } from '../server/http/app.ts'
 import { createListener } from '../server/http/listener.ts'
 import { nodeHandler } from '../server/http/node.ts'
 import { createLogger } from '../server/logger.ts'
-import { parseMediaLocation } from '../server/media/location.ts'
+import { mediaLocationsOf } from '../server/media/location.ts'
 import { openServerStore } from '../server/media/open-store.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { chooseProvider, SANDBOX_PATH } from '../server/provider/settings.ts'
@@ -110,8 +109,7 @@ const serve = async (config: Config, { json, siblings }: ServeOptions, io: Io): 
     const secrets = createSecretRing(loadSecrets(config))
     await requireKnownSecret(storage, secrets)
     const metrics = createMetrics()
-    const location = parseMediaLocation(config.media ?? join(config.dataDir, 'media'))
-    const media = await openServerStore(location, { log, metrics })
+    const media = await openServerStore(mediaLocationsOf(config), { log, metrics })
     // The port is known only after listening, and all URLs contain it: so the routes are created afterwards.
     const { server, url } = await listenOn(config, siblings)
     const publicUrl = (config.publicUrl ?? url).replace(/\/+$/, '')

@@ -298,6 +298,9 @@ export const Config = z.object({
         'when absent.',
     )
     .meta({ env: 'WCRM_MEDIA' }),
+  mediaPrevious: MediaPlace.optional()
+    .describe('Where received files were before: they are read there too, while wcrm admin media move runs.')
+    .meta({ env: 'WCRM_MEDIA_PREVIOUS' }),
   demo: z.boolean().default(true).describe('Create a demo workspace when the database is empty.'),
 })
 export type Config = z.output<typeof Config>

@@ -136,6 +136,45 @@ export const listErasableMedia = (
     .$narrowType<{ key: string }>()
     .execute()
 
+export type KeptFile = {
+  workspace_id: string
+  message_id: string
+  key: string
+  size: string | null
+  /** In hex. */
+  sha256: string | null
+}
+
+/** Lists files that are in the store, of all workspaces, after this one. */
+export const listKeptMedia = (db: Db, after: KeptFile | undefined, limit: number): Promise<KeptFile[]> =>
+  db
+    .selectFrom('media')
+    .select(['workspace_id', 'message_id', 'key', 'size', 'sha256'])
+    .where('state', '=', 'kept')
+    .where('key', 'is not', null)
+    .where(
+      sql<boolean>`(workspace_id, message_id) >
+        (${after?.workspace_id ?? '0'}::bigint, ${after?.message_id ?? '0'}::bigint)`,
+    )
+    .orderBy('workspace_id')
+    .orderBy('message_id')
+    .limit(limit)
+    .$narrowType<{ key: string }>()
+    .execute()
+
+/** Whether the file of a message is still to be in the store. */
+export const isMediaKept = async (
+  db: Db,
+  { workspace_id: workspaceId, message_id: messageId }: Pick<KeptFile, 'workspace_id' | 'message_id'>,
+): Promise<boolean> =>
+  (await db
+    .selectFrom('media')
+    .select('state')
+    .where('workspace_id', '=', workspaceId)
+    .where('message_id', '=', messageId)
+    .where('state', '=', 'kept')
+    .executeTakeFirst()) !== undefined
+
 /** Records that the file of a deleted message is no longer in the store. */
 export const forgetMediaKey = async (db: Db, workspaceId: string, messageId: string): Promise<void> => {
   await db

@@ -17,7 +17,7 @@ import { createListener } from '../server/http/listener.ts'
 import { nodeHandler } from '../server/http/node.ts'
 import { hashApiKey, createApiKey } from '../server/api-keys.ts'
 import { downloadDueMedia } from '../server/media/downloads-job.ts'
-import { parseMediaLocation } from '../server/media/location.ts'
+import { mediaLocationsOf } from '../server/media/location.ts'
 import { openServerStore } from '../server/media/open-store.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { createSecretRing } from '../server/secret.ts'
@@ -84,6 +84,8 @@ export type ServerOptions = {
   provider?: ProviderConfig
   /** `WCRM_MEDIA`; a folder of its own when absent. */
   media?: string
+  /** `WCRM_MEDIA_PREVIOUS`. */
+  mediaPrevious?: string
   /** A server and a database of its own: the tests change what servers or workspaces share. */
   dedicated?: true
 }
@@ -114,6 +116,7 @@ export const serveStorage = async (
     provider = { provider: 'sandbox' },
     resolve = resolveExamples,
     media: mediaLocation,
+    mediaPrevious,
     statementTimeout: _,
     dedicated: __,
     secrets = ['a secret of at least sixteen'],
@@ -122,7 +125,8 @@ export const serveStorage = async (
   } = options
   const mediaDir = mkdtempSync(join(tmpdir(), 'wcrm-media-'))
   const metrics = createMetrics()
-  const media = await openServerStore(parseMediaLocation(mediaLocation ?? mediaDir), { log, metrics })
+  const locations = mediaLocationsOf({ media: mediaLocation ?? mediaDir, mediaPrevious, dataDir: '' })
+  const media = await openServerStore(locations, { log, metrics })
   const service = composeService({
     storage,
     secrets: createSecretRing(secrets),

@@ -3,7 +3,6 @@ import { createReadStream } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { createInterface } from 'node:readline'
-import { setTimeout as pause } from 'node:timers/promises'
 import type { MediaStore, StoredFile } from '../../server/media/store.ts'
 import type {
   BackupFileEnd,
@@ -14,6 +13,7 @@ import type {
   BackupTableLine,
 } from '../../storage/backup/dump.ts'
 import { openUnnamedFile } from '../unnamed-file.ts'
+import { MAX_RETRIES, withRetries } from './retries.ts'
 
 /** Files of a backup are those that its rows name, which are read while the rows pass. */
 export type BackupMedia = {
@@ -87,21 +87,6 @@ export const createBackupMedia = async (
 async function* readLines(file: FileHandle): AsyncGenerator<string> {
   const stream = createReadStream('', { fd: file.fd, start: 0, autoClose: false })
   yield* createInterface({ input: stream, crlfDelay: Infinity })
-}
-
-const MAX_RETRIES = 4
-const FIRST_PAUSE_MS = 500
-
-/** A store that is away for some seconds does not end a backup of hours. */
-const withRetries = async <T>(work: () => Promise<T>): Promise<T> => {
-  for (let attempt = 0; ; attempt++) {
-    try {
-      return await work()
-    } catch (error) {
-      if (attempt >= MAX_RETRIES) throw error
-      await pause(FIRST_PAUSE_MS * 2 ** attempt)
-    }
-  }
 }
 
 /** Yields the bytes of an opened file; continues after those that were read when the store breaks off. */

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Config } from '../../server/config.ts'
 import { computeSecretFingerprint, readSecrets } from '../../server/secret.ts'
-import { describeMediaLocation } from '../../server/media/location.ts'
+import { describeMediaLocation, mediaLocationsOf } from '../../server/media/location.ts'
 import { toLocation } from '../../server/start.ts'
 import {
   type BackupFiles,
@@ -26,7 +26,7 @@ import { readManifest } from '../manifest.ts'
 import { readBackupFile, writeBackupFile } from './backup-file.ts'
 import { createBackupMedia, restoreFiles } from './backup-media.ts'
 import { notFoundError, stringFlag } from './flags.ts'
-import { mediaLocationOf, openWorkingStore } from './media-location.ts'
+import { openWorkingStore } from './working-store.ts'
 import { requireDatabase } from './session.ts'
 import { createProgressLine } from '../result.ts'
 import type { AdminSession, AdminVerb } from './verb.ts'
@@ -121,7 +121,7 @@ const backup: AdminVerb = {
     'It contains customer data and the hashes of API keys, but not the secret: back that up separately.',
   run: async (session, flags, file) => {
     const db = await session.db()
-    const location = mediaLocationOf(session.config)
+    const { location } = mediaLocationsOf(session.config)
     const line = createProgressLine(session.io, 'rows')
     const media =
       flags['media'] === true
@@ -208,7 +208,7 @@ const restore: AdminVerb = {
     // First, so that a damaged file creates no database.
     const { header, trailer } = await inspectBackup(readBackupFile(file).lines).catch(explainFault)
     explainingFaults(() => requireBackupSchema(header, listMigrations()))
-    const location = mediaLocationOf(session.config)
+    const { location } = mediaLocationsOf(session.config)
     if (flags['media'] === true && !trailer.media)
       throw usageError('The backup has no files: it was made without --media.', '--media')
     const storage = await openExclusively(session.config, 'a restore needs exclusive access to the database')
@@ -248,7 +248,7 @@ const describeRestored = (
   const files =
     media && !hasFiles
       ? `The ${media.files} received files of the backup were not restored: add --media to write them to ` +
-        `${describeMediaLocation(mediaLocationOf(config))}.\n`
+        `${describeMediaLocation(mediaLocationsOf(config).location)}.\n`
       : ''
   return secret + files
 }

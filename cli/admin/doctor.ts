@@ -3,6 +3,9 @@ import { listWorkspaces } from '../../storage/admin.ts'
 import { listContactsWithoutLine, listUserIdDoubles } from '../../storage/contact-doubles.ts'
 import { findCustomers } from '../../storage/inbound.ts'
 import type { Db } from '../../storage/database.ts'
+import type { Config } from '../../server/config.ts'
+import { describeMediaLocation, mediaLocationsOf } from '../../server/media/location.ts'
+import { openMediaStore } from '../../server/media/open-store.ts'
 import { usageError } from '../error.ts'
 import { limitFlag, parseId, stringFlag } from './flags.ts'
 import type { AdminFlags, AdminVerb } from './verb.ts'
@@ -111,12 +114,27 @@ const listProblems = async (
   return found
 }
 
+/** Of the server as a whole: they are on the first page. */
+const listMediaProblems = async (config: Config) => {
+  const { location, previous } = mediaLocationsOf(config)
+  const checks = [location, ...(previous ? [previous] : [])].map(async (place) => ({
+    about: describeMediaLocation(place),
+    checked: await (await openMediaStore(place)).check(),
+  }))
+  return (await Promise.all(checks)).flatMap(({ about, checked }) => {
+    if (checked.ok) return []
+    const { detail, fix } = checked
+    return [{ workspace_id: null, check: 'media_store', id: null, about, of: null, detail, fix }]
+  })
+}
+
 export const doctorVerb: AdminVerb = {
   name: 'doctor',
   summary: 'Look for records that need attention, such as two contacts of one customer',
   about:
-    'Changes nothing. Exits with 1 when there are problems. Lists them by workspace, check and id; --after ' +
-    'continues with the next page.',
+    'Changes nothing. Exits with 1 when there are problems. Tries first whether received files can be written, ' +
+    'read and removed where WCRM_MEDIA says. Lists problems of records by workspace, check and id; --after continues ' +
+    'with the next page.',
   scoped: false,
   access: 'read',
   columns: ['workspace_id', 'check', 'about', 'of', 'detail', 'fix'],
@@ -134,10 +152,12 @@ export const doctorVerb: AdminVerb = {
     const ids = workspaces.map(({ id }) => id).toSorted((a, b) => Number(BigInt(a) - BigInt(b)))
     const found = await listProblems(db, ids, from, limit)
     const page = found.slice(0, limit)
+    const about = from || flags['workspace'] !== undefined ? [] : await listMediaProblems(session.config)
     const last = page.at(-1)
     const next = found.length > limit ? `${last!.workspace_id}:${last!.check}:${last!.id}` : null
-    if (flags['json'] !== true) session.io.stderr.write(describePage(page.length, next))
-    return { ok: page.length === 0, data: page, next_after: next }
+    const data = [...about, ...page]
+    if (flags['json'] !== true) session.io.stderr.write(describePage(data.length, next))
+    return { ok: data.length === 0, data, next_after: next }
   },
   exitCode: ({ ok }) => (ok === true ? 0 : 1),
 }

@@ -8,6 +8,7 @@ import { doctorVerb } from './doctor.ts'
 import { initVerb } from './init.ts'
 import { keysGroup } from './keys.ts'
 import { loginCodeVerb } from './login-code.ts'
+import { mediaGroup } from './media.ts'
 import { reportsGroup } from './reports.ts'
 import { secretGroup } from './secret.ts'
 import { slaGroup } from './sla.ts'
@@ -26,6 +27,7 @@ export const adminGroups: readonly AdminGroup[] = [
   secretGroup,
   slaGroup,
   reportsGroup,
+  mediaGroup,
 ]
 export const ungroupedAdminVerbs: readonly AdminVerb[] = [
   initVerb,
@@ -93,7 +95,7 @@ const renderCommandList = (): string =>
     ...ungroupedAdminVerbs.map((verb) => `  ${formatAdminUsage('', verb)}`),
     '',
     'All take --json, and --data DIR or --database-url URL; commands of a workspace take --workspace ID.',
-    'All but restore and move work while a server is running.',
+    'All but restore and move of a database work while a server is running.',
     'Exit codes: 0 done, 1 unexpected or problems found, 2 invalid, 3 not found, 5 a server is running.',
   ].join('\n')
 

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { findNearestName } from '../nearest-name.ts'
 
 export type S3Location = Extract<MediaLocation, { kind: 's3' }>
@@ -83,3 +84,19 @@ export const describeMediaLocation = (location: MediaLocation): string =>
     ? `the folder ${location.folder}`
     : `the bucket ${location.bucket}${location.prefix && ` (${location.prefix})`}` +
       ` at ${location.endpoint ?? 'Amazon S3'}`
+
+export type MediaLocations = { location: MediaLocation; previous: MediaLocation | undefined }
+
+/** Where a server with this configuration keeps received files, and where they were before. */
+export const mediaLocationsOf = ({
+  media,
+  mediaPrevious,
+  dataDir,
+}: {
+  media?: string | undefined
+  mediaPrevious?: string | undefined
+  dataDir: string
+}): MediaLocations => ({
+  location: parseMediaLocation(media ?? join(dataDir, 'media')),
+  previous: mediaPrevious === undefined ? undefined : parseMediaLocation(mediaPrevious),
+})

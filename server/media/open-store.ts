@@ -2,7 +2,8 @@ import type { Logger } from 'pino'
 import { Problem } from '../core/problem.ts'
 import type { Metrics } from '../metrics.ts'
 import { createFolderStore } from './folder-store.ts'
-import type { MediaLocation } from './location.ts'
+import { createLayeredStore } from './layered-store.ts'
+import type { MediaLocation, MediaLocations } from './location.ts'
 import { type FileContent, isStoreUnavailable, type MediaStore, storeUnavailableProblem } from './store.ts'
 
 export type MediaStoreOptions = { maxBytes?: number; timeoutMs?: number; warn?: (message: string) => void }
@@ -20,13 +21,15 @@ export const openMediaStore = async (
 
 /**
  * Opens the store of a server, and finds out whether it works. Throws when only another configuration can help, such
- * as a bucket that does not exist; logs a warning when it may work later.
+ * as a bucket that does not exist; logs a warning when it may work later. `previous`: where files are moved from.
  */
 export const openServerStore = async (
-  location: MediaLocation,
+  { location, previous }: MediaLocations,
   { log, metrics }: { log: Pick<Logger, 'warn' | 'info'>; metrics: Metrics },
 ): Promise<MediaStore> => {
-  const store = await openMediaStore(location, { warn: (message) => log.warn(message) })
+  const warn = (message: string) => log.warn(message)
+  const own = await openMediaStore(location, { warn })
+  const store = previous ? createLayeredStore(own, await openMediaStore(previous, { warn })) : own
   const checked = await store.check()
   if (!checked.ok) {
     if (checked.isDefinite) throw new Error(`WCRM_MEDIA: ${checked.detail} ${checked.fix}`)

@@ -106,3 +106,14 @@ const writeWhole = async (file: FileHandle, chunk: Uint8Array, position: number)
   for (let written = 0; written < chunk.byteLength;)
     written += (await file.write(chunk, written, chunk.byteLength - written, position + written)).bytesWritten
 }
+
+/** Reads a file to its end and returns its digest. */
+export const digestFile = async ({ content }: StoredFile): Promise<FileDigest> => {
+  const hash = createHash('sha256')
+  let size = 0
+  for await (const chunk of content) {
+    hash.update(chunk)
+    size += chunk.byteLength
+  }
+  return { size, sha256: hash.digest() }
+}

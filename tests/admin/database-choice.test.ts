@@ -73,7 +73,8 @@ describe('The database of a command', () => {
   it('is created by no command whose name says that it reads', () => {
     const reading = /^(list|show|status|backup|doctor|check)$/
     for (const { verb, argv } of commands)
-      assert.equal(verb.access === 'read', reading.test(verb.name), argv.join(' '))
+      // `media move` changes files, and reads the database.
+      assert.equal(verb.access === 'read', reading.test(verb.name) || argv[1] === 'media', argv.join(' '))
   })
 
   it('is in an empty folder no more than in a missing one', async () => {

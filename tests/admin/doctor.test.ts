@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { createWorkspace } from '../../storage/admin.ts'
-import { runAdmin, useAdminDatabases } from './admin-commands.ts'
+import { runAdmin, runAdminWith, useAdminDatabases } from './admin-commands.ts'
 
 const NOW = '2026-10-01T09:30:00.000Z'
 
@@ -37,7 +37,7 @@ describe('wcrm admin doctor', () => {
     return { exit, err, report: out === '' ? undefined : JSON.parse(out) }
   }
 
-  it('exits with 0 when there are no doubles', async () => {
+  it('exits with 0 when there are no doubles, and received files can be written', async () => {
     const folder = await createFolder([
       ['15550100042', 'US.1'],
       ['551143218765', 'US.2'],
@@ -47,6 +47,13 @@ describe('wcrm admin doctor', () => {
     assert.deepEqual([exit, report], [0, { ok: true, data: [], next_after: null }])
     const text = await runAdmin('doctor', '--data', folder)
     assert.deepEqual([text.exit, text.out, text.err], [0, '', 'No problems.\n'])
+    const env = { WCRM_MEDIA: '/dev/null/media' }
+    const unwritable = await runAdminWith(env, 'doctor', '--data', folder, '--json')
+    const [problem] = JSON.parse(unwritable.out).data
+    assert.deepEqual(
+      [unwritable.exit, problem.check, problem.about, problem.detail],
+      [1, 'media_store', 'the folder /dev/null/media', 'Files cannot be written to /dev/null (EACCES).'],
+    )
   })
 
   it('lists contacts with the phone line or the user id of another one, and exits with 1', async () => {

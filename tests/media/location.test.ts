@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { pino } from 'pino'
 import { readConfig } from '../../server/config.ts'
-import { parseMediaLocation } from '../../server/media/location.ts'
+import { mediaLocationsOf, parseMediaLocation } from '../../server/media/location.ts'
 import { openServerStore } from '../../server/media/open-store.ts'
 import { parseRange } from '../../server/media/range.ts'
 import { createMetrics } from '../../server/metrics.ts'
@@ -55,8 +55,8 @@ describe('WCRM_MEDIA', () => {
     const s3 = await startS3()
     let logged = ''
     const log = pino({ level: 'warn' }, { write: (line: string) => void (logged += line) })
-    const open = (text: string) =>
-      openServerStore(parseMediaLocation(text), { log, metrics: createMetrics() })
+    const open = (media: string) =>
+      openServerStore(mediaLocationsOf({ media, dataDir: '' }), { log, metrics: createMetrics() })
     try {
       await assert.rejects(open(s3.location('x').replace('//media', '//medai')), {
         message:

@@ -1,12 +1,6 @@
-import { join } from 'node:path'
-import type { Config } from '../../server/config.ts'
-import { type MediaLocation, parseMediaLocation } from '../../server/media/location.ts'
+import type { MediaLocation } from '../../server/media/location.ts'
 import { openMediaStore } from '../../server/media/open-store.ts'
 import type { MediaStore } from '../../server/media/store.ts'
-
-/** Where a server with this configuration keeps received files. */
-export const mediaLocationOf = ({ media, dataDir }: Config): MediaLocation =>
-  parseMediaLocation(media ?? join(dataDir, 'media'))
 
 /** Opens a store for a command. Throws when it does not work. */
 export const openWorkingStore = async (location: MediaLocation): Promise<MediaStore> => {
