@@ -1,11 +1,12 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, copyFileSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { build, type BuildOptions, type Plugin } from 'esbuild'
+import { build, type BuildOptions, type Metafile, type Plugin } from 'esbuild'
 import { SERVER_COMMANDS } from '../cli/groups.ts'
 import { LOCAL_COMMANDS } from '../cli/main.ts'
+import { renderNotices } from './supply-chain.ts'
 
 /**
  * Builds what a package of npm contains: `client` (the package `wcrm`: its command line in a few files, together with
@@ -112,9 +113,21 @@ const clientOptions = {
   define: { 'process.env.NODE_ENV': '"production"', 'process.env.DEV': '"false"' },
   legalComments: 'none',
   logLevel: 'warning',
+  metafile: true,
   // The sources set it where it is not.
   logOverride: { 'assign-to-define': 'silent' },
 } satisfies BuildOptions
+
+/** Returns the folders of the packages of which the bundles contain code, such as `node_modules/zod`. */
+const listBundled = (...metafiles: readonly Metafile[]): string[] => {
+  const files = metafiles.flatMap(({ outputs }) =>
+    Object.values(outputs).flatMap(({ inputs }) =>
+      Object.entries(inputs).flatMap(([file, { bytesInOutput }]) => (bytesInOutput > 0 ? [file] : [])),
+    ),
+  )
+  const folders = files.flatMap((file) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file) ?? [])
+  return [...new Set(folders)].toSorted()
+}
 
 const buildClient = async (): Promise<void> => {
   const dist = join(ROOT, 'dist/client')
@@ -124,7 +137,7 @@ const buildClient = async (): Promise<void> => {
       join(ROOT, `cli/${name}.ts`),
     ),
   )
-  await build({
+  const main = await build({
     ...clientOptions,
     entryPoints: ['cli/main.ts'],
     outfile: join(dist, 'main.cjs'),
@@ -133,9 +146,9 @@ const buildClient = async (): Promise<void> => {
     define: { ...clientOptions.define, 'import.meta.url': '__moduleUrl' },
     banner: { js: "const __moduleUrl=require('node:url').pathToFileURL(__filename).href;" },
   })
-  await build({
+  const others = await build({
     ...clientOptions,
-    entryPoints: [...later].map((path) => ({ in: path, out: flatName(path) })),
+    entryPoints: [...later].toSorted().map((path) => ({ in: path, out: flatName(path) })),
     outdir: dist,
     // All in one folder: modules find their neighbours by `import.meta.url`.
     chunkNames: '[name]-[hash]',
@@ -156,6 +169,9 @@ const buildClient = async (): Promise<void> => {
   })
   for (const name of ['manifest.json', 'completions.json'])
     copyFileSync(join(ROOT, 'cli', name), join(dist, name))
+  const bundled = listBundled(main.metafile, others.metafile)
+  writeFileSync(join(dist, 'THIRD-PARTY.txt'), renderNotices(bundled))
+  writeFileSync(join(ROOT, 'dist/bundled.json'), JSON.stringify(bundled))
   chmodSync(join(ROOT, 'bin/wcrm.js'), 0o755)
 }
 

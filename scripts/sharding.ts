@@ -10,7 +10,7 @@ import { migrate, openStorage } from '../storage/open.ts'
  * `npm run check:sharding` prints it for the newest schema; a test holds the schema to the lists below.
  */
 
-/** Tables of which every server would have a copy, or that stay on one: small, or read before the workspace is known. */
+/** Tables that every server would have a copy of, or that stay on one: small, or read before a workspace is known. */
 export const UNDISTRIBUTED: Readonly<Record<string, string>> = {
   migrations: "the schema's own",
   migrations_lock: "the schema's own",

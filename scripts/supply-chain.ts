@@ -1,0 +1,131 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** What the packages of npm consist of, and what is demanded of it before a release. */
+
+export const ROOT = fileURLToPath(new URL('..', import.meta.url))
+
+/** Licences under which a part may be shipped. */
+const ALLOWED = [
+  '0BSD',
+  'Apache-2.0',
+  'BSD-2-Clause',
+  'BSD-3-Clause',
+  'BlueOak-1.0.0',
+  'ISC',
+  'MIT',
+  'Unlicense',
+]
+
+/** Runtime packages with an install script. `npm ci --ignore-scripts` skips them, and everything works. */
+const NEEDLESS_SCRIPTS: Readonly<Record<string, string>> = {
+  '@scarf/scarf':
+    'reports the installation of swagger-ui-dist to its makers; the product never loads it, and checkouts switch it ' +
+    'off (scarfSettings in package.json)',
+}
+
+type LockEntry = {
+  version?: string
+  license?: string
+  dev?: boolean
+  devOptional?: boolean
+  link?: boolean
+  hasInstallScript?: boolean
+}
+/** A package that users install or that is bundled; `path` is its folder, such as `node_modules/zod`. */
+export type Part = {
+  path: string
+  name: string
+  version: string
+  license: string | undefined
+  script: boolean
+}
+export type Manifest = {
+  name: string
+  version: string
+  license?: string
+  files?: string[]
+  repository?: { url?: string; directory?: string }
+  publishConfig?: { access?: string; provenance?: boolean }
+  dependencies?: Record<string, string>
+}
+
+export const readManifest = (folder: string): Manifest =>
+  JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8')) as Manifest
+
+/** Returns the packages of the lock file: those that run, or all of them. */
+export const listParts = (which: 'runtime' | 'all' = 'runtime'): Part[] => {
+  const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, LockEntry>
+  }
+  return Object.entries(lock.packages)
+    .filter(([path, entry]) => path.includes('node_modules/') && !entry.link)
+    .filter(([, entry]) => which === 'all' || !entry.dev)
+    .map(([path, { version = '', license, hasInstallScript }]) => ({
+      path,
+      name: path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length),
+      version,
+      license,
+      script: hasInstallScript === true,
+    }))
+}
+
+/** Whether a licence expression of SPDX offers one that is allowed. */
+export const isAllowed = (license: string): boolean =>
+  license
+    .replace(/^\((.*)\)$/, '$1')
+    .split(' OR ')
+    .some((choice) => choice.split(' AND ').every((one) => ALLOWED.includes(one)))
+
+/** Returns one line for each package that may not be shipped as it is. */
+export const findPartProblems = (parts: readonly Part[]): string[] =>
+  parts.flatMap(({ name, version, license, script }) => [
+    ...(license === undefined ? [`${name}@${version} names no licence`] : []),
+    ...(license !== undefined && !isAllowed(license)
+      ? [`${name}@${version} is under ${license}: allow it in scripts/supply-chain.ts, or replace it`]
+      : []),
+    ...(script && NEEDLESS_SCRIPTS[name] === undefined
+      ? [`${name}@${version} runs a script when it is installed: the product must run without it`]
+      : []),
+  ])
+
+/** Returns one line for each field that a package lacks to be published with provenance. */
+export const findManifestProblems = ({
+  name,
+  license,
+  files,
+  repository,
+  publishConfig,
+  dependencies,
+}: Manifest) => [
+  ...(license === 'Apache-2.0' ? [] : [`${name}: license`]),
+  ...(files?.includes('LICENSE') ? [] : [`${name}: files names no LICENSE`]),
+  ...(repository?.url?.startsWith('git+https://') ? [] : [`${name}: repository.url`]),
+  ...(publishConfig?.provenance === true && publishConfig.access === 'public'
+    ? []
+    : [`${name}: publishConfig`]),
+  ...Object.entries(dependencies ?? {})
+    .filter(([, version]) => !/^\d/.test(version))
+    .map(([dependency]) => `${name}: ${dependency} is not pinned`),
+]
+
+/** The text of a package's licence; undefined where it brings none. */
+const readLicense = (path: string): string | undefined => {
+  const folder = join(ROOT, path)
+  const file = existsSync(folder) && readdirSync(folder).find((name) => /^licen[cs]e/i.test(name))
+  return file ? readFileSync(join(folder, file), 'utf8').trim() : undefined
+}
+
+/** Renders the notices that the licences of bundled packages demand. `paths`: such as `node_modules/zod`. */
+export const renderNotices = (paths: readonly string[]): string => {
+  const parts = listParts('all')
+  const chapters = paths.toSorted().map((path) => {
+    const part = parts.find((other) => other.path === path)
+    if (part?.license === undefined || !isAllowed(part.license))
+      throw new Error(`${path} is bundled, and its licence is ${part?.license ?? 'unknown'}`)
+    const text = readLicense(path) ?? `Licence: ${part.license}. The package brings no text of it.`
+    return `${part.name} ${part.version} (${part.license})\n\n${text}\n`
+  })
+  return `The command line contains these packages.\n\n${chapters.join(`\n${'-'.repeat(80)}\n\n`)}`
+}
