@@ -40,6 +40,7 @@ import * as oauth from './migrations/0027-oauth.ts'
 import * as conversationFilters from './migrations/0028-conversation-filters.ts'
 import * as unreadConversations from './migrations/0029-unread-conversations.ts'
 import * as approvalPlans from './migrations/0030-approval-plans.ts'
+import * as autovacuum from './migrations/0031-autovacuum.ts'
 
 export type Location = { databaseUrl: string } | { dataDir: string }
 
@@ -356,6 +357,7 @@ const migrations = {
   '0028-conversation-filters': conversationFilters,
   '0029-unread-conversations': unreadConversations,
   '0030-approval-plans': approvalPlans,
+  '0031-autovacuum': autovacuum,
 }
 
 /** The names of the migrations that make the schema of this version, oldest first. */
