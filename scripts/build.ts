@@ -10,11 +10,13 @@ import { renderNotices } from './supply-chain.ts'
 
 /**
  * Builds what a package of npm contains: `client` (the package `wcrm`: its command line in a few files, together with
- * the libraries that it uses) or `server` (`@wcrm/server`: the sources as JavaScript). Run by `npm pack`.
+ * the libraries that it uses), `server` (`@wcrm/server`: the sources as JavaScript) or `library` (`@wcrm/client`). Run
+ * by `npm pack`.
  */
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const SERVER = join(ROOT, 'packages/server')
+const LIBRARY = join(ROOT, 'packages/client')
 
 /** The dependencies of a package stay outside of its bundle. */
 const readDependencies = (): string[] =>
@@ -129,6 +131,21 @@ const listBundled = (...metafiles: readonly Metafile[]): string[] => {
   return [...new Set(folders)].toSorted()
 }
 
+/** For Node, Deno, Bun, browsers and their bundlers alike. */
+export const libraryOptions = {
+  absWorkingDir: ROOT,
+  entryPoints: ['client/index.ts'],
+  bundle: true,
+  format: 'esm',
+  platform: 'neutral',
+  mainFields: ['module', 'main'],
+  target: 'es2022',
+  minify: true,
+  keepNames: true,
+  legalComments: 'none',
+  logLevel: 'warning',
+} satisfies BuildOptions
+
 const buildClient = async (): Promise<void> => {
   const dist = join(ROOT, 'dist/client')
   rmSync(dist, { recursive: true, force: true })
@@ -175,15 +192,20 @@ const buildClient = async (): Promise<void> => {
   chmodSync(join(ROOT, 'bin/wcrm.js'), 0o755)
 }
 
-const buildServer = (): void => {
-  const dist = join(SERVER, 'dist')
-  rmSync(dist, { recursive: true, force: true })
+/** Compiles with a configuration into a folder. */
+const compile = (config: string, folder: string): void => {
   const { status } = spawnSync(
     process.execPath,
-    [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json', '--outDir', dist],
+    [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', config, '--outDir', folder],
     { cwd: ROOT, stdio: 'inherit' },
   )
   if (status !== 0) throw new Error('tsc failed')
+}
+
+const buildServer = (): void => {
+  const dist = join(SERVER, 'dist')
+  rmSync(dist, { recursive: true, force: true })
+  compile('tsconfig.build.json', dist)
   for (const name of ['manifest.json', 'completions.json'])
     copyFileSync(join(ROOT, 'cli', name), join(dist, 'cli', name))
   copyFileSync(
@@ -193,7 +215,20 @@ const buildServer = (): void => {
   copyFileSync(join(ROOT, 'LICENSE'), join(SERVER, 'LICENSE'))
 }
 
+/** The client library: one file without dependencies, and its types. */
+const buildLibrary = async (): Promise<void> => {
+  const dist = join(LIBRARY, 'dist')
+  rmSync(dist, { recursive: true, force: true })
+  const { metafile } = await build({ ...libraryOptions, metafile: true, outfile: join(dist, 'index.js') })
+  const bundled = listBundled(metafile)
+  writeFileSync(join(dist, 'THIRD-PARTY.txt'), renderNotices(bundled))
+  writeFileSync(join(ROOT, 'dist/bundled-library.json'), JSON.stringify(bundled))
+  compile('tsconfig.library.json', dist)
+  copyFileSync(join(ROOT, 'LICENSE'), join(LIBRARY, 'LICENSE'))
+}
+
 const [part] = process.argv.slice(2)
 if (part === 'client') await buildClient()
 else if (part === 'server') buildServer()
-else throw new Error('Usage: node scripts/build.ts client|server')
+else if (part === 'library') await buildLibrary()
+else if (part !== undefined) throw new Error('Usage: node scripts/build.ts client|server|library')

@@ -10,6 +10,7 @@ import { dirname, join, normalize } from 'node:path'
 /** Which folders a folder may import from; its own is always allowed. The first prefix that fits decides. */
 const allowedImports: readonly (readonly [prefix: string, allowed: readonly string[]])[] = [
   ['catalog/', []],
+  ['client/', []],
   ['storage/', ['catalog/']],
   // The emulator plays the provider: it knows nothing of the service but its own tables, and the general parts that run
   // jobs and wake them in other processes.
@@ -27,7 +28,7 @@ const composition = /^cli\/(serve|listeners|processes|worker|admin|mcp|sandbox)(
 
 const MAX_COLUMNS = 120
 
-const sources = globSync('{catalog,storage,server,mcp,cli,scripts,bench,tests}/**/*.ts').sort()
+const sources = globSync('{catalog,client,storage,server,mcp,cli,scripts,bench,tests}/**/*.ts').sort()
 
 const importsOf = (text: string): string[] =>
   [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map((match) => match[1]!)

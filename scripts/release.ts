@@ -71,12 +71,15 @@ const release = (): void => {
   const folder = join(ROOT, 'dist/release')
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
-  for (const words of [[], ['--workspace', '@wcrm/server']])
+  for (const words of [[], ['--workspace', '@wcrm/server'], ['--workspace', '@wcrm/client']])
     run('npm', 'pack', '--pack-destination', folder, ...words)
   const bundled = new Set(JSON.parse(readFileSync(join(ROOT, 'dist/bundled.json'), 'utf8')) as string[])
   const parts = listParts('all')
-  const inBundle = new Set(
-    parts.filter(({ path }) => bundled.has(path)).map(({ name, version }) => `${name}@${version}`),
+  const listNames = (paths: ReadonlySet<string>) =>
+    new Set(parts.filter(({ path }) => paths.has(path)).map(({ name, version }) => `${name}@${version}`))
+  const inBundle = listNames(bundled)
+  const inLibrary = listNames(
+    new Set(JSON.parse(readFileSync(join(ROOT, 'dist/bundled-library.json'), 'utf8')) as string[]),
   )
   const { version } = readManifest('.')
   const installed = new Set(
@@ -92,6 +95,12 @@ const release = (): void => {
     `wcrm-server-${version}.cdx.json`,
     '@wcrm/server',
     readBom('--workspace', '@wcrm/server', '--omit=dev'),
+  )
+  writeBom(
+    folder,
+    `wcrm-client-${version}.cdx.json`,
+    '@wcrm/client',
+    filterBom(readBom(), (part) => inLibrary.has(`${part.name}@${part.version}`)),
   )
   writeBom(folder, `wcrm-${version}-development.cdx.json`, 'wcrm', readBom())
   writeFileSync(join(folder, 'LICENSES.md'), renderLicenses(bundled))
@@ -109,7 +118,7 @@ const release = (): void => {
 
 const problems = [
   ...findPartProblems(listParts()),
-  ...['.', 'packages/server'].flatMap((folder) => findManifestProblems(readManifest(folder))),
+  ...['.', 'packages/server', 'packages/client'].flatMap((folder) => findManifestProblems(readManifest(folder))),
 ]
 for (const problem of problems) console.error(problem)
 if (problems.length > 0) process.exitCode = 1

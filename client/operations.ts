@@ -1,0 +1,598 @@
+// Generated from the catalog by scripts/client-types.ts (npm run generate).
+import type { CallOptions } from './transport.ts'
+import type { ChangeOptions, Confirmed } from './options.ts'
+import type { Listing } from './pages.ts'
+import type * as types from './types.ts'
+
+/** A method for each operation, in groups as on the command line. */
+export type Operations = {
+  /** Show the workspace, staff member and key that a request acts as. Operation `workspace_whoami`. */
+  readonly whoami: (
+    input?: types.WorkspaceWhoamiInput,
+    options?: CallOptions,
+  ) => Promise<types.WorkspaceWhoamiOutput>
+  readonly staff: {
+    /** List the staff of the workspace. Operation `workspace_list_staff`. */
+    readonly list: (
+      input?: types.WorkspaceListStaffInput,
+      options?: CallOptions,
+    ) => Listing<types.WorkspaceListStaffOutput>
+  }
+  readonly teams: {
+    /** List the teams of the workspace. Operation `workspace_list_teams`. */
+    readonly list: (
+      input?: types.WorkspaceListTeamsInput,
+      options?: CallOptions,
+    ) => Listing<types.WorkspaceListTeamsOutput>
+  }
+  readonly channels: {
+    /** List the channels of the workspace. In order of creation. Staff restricted to some channels see only those. Operation `workspace_channels`. */
+    readonly list: (
+      input?: types.WorkspaceChannelsInput,
+      options?: CallOptions,
+    ) => Listing<types.WorkspaceChannelsOutput>
+  }
+  readonly contacts: {
+    /** List or search contacts. Newest first unless `sort` says otherwise. All conditions must hold. `total` comes with the first page; `approximate` says when it is an estimate. Where phones are hidden from the key's owner, digits in `query`, comparing or sorting by phone, and digits and patterns in comparisons of `name` are refused with the reason `phone_hidden`; numbers in names are masked. With `query`, `filter`, `saved_filter_id`, tags or groups it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_search_contacts`. */
+    readonly search: (
+      input?: types.CrmSearchContactsInput,
+      options?: CallOptions,
+    ) => Listing<types.CrmSearchContactsOutput>
+    /** Read one contact in full. Operation `crm_get_contact`. */
+    readonly get: (
+      input: types.CrmGetContactInput,
+      options?: CallOptions,
+    ) => Promise<types.CrmGetContactOutput>
+    /** Create a contact, or update the one with this phone number. Repeated calls are safe. Groups and tags are added; existing ones are kept. Unknown tag names are created; unknown group ids are refused. A name that is nothing but a phone number is not kept. Where phones are hidden from the key's owner, a dry run answers as for a number that no contact has, whether one has it or not, and says so in `warnings`; real calls tell by `action`, so they are limited to a number of different phones a day (429, reason `phone_budget`). Operation `crm_upsert_contact`. */
+    readonly upsert: (
+      input: types.CrmUpsertContactInput,
+      options?: ChangeOptions,
+    ) => Promise<types.CrmUpsertContactOutput>
+    /** Change a contact. Omitted fields do not change. A name that is nothing but a phone number is refused. Written by staff from whom phones are hidden, a value of a custom field of the type `phone` counts as a change always. Operation `crm_update_contact`. */
+    readonly update: (
+      input: types.CrmUpdateContactInput,
+      options?: ChangeOptions,
+    ) => Promise<types.CrmUpdateContactOutput>
+    /** Delete a contact. Its conversations remain, without a contact. Operation `crm_delete_contact`. */
+    readonly delete: (
+      input: types.CrmDeleteContactInput,
+      options: Confirmed<'delete'>,
+    ) => Promise<types.CrmDeleteContactOutput>
+    /** Add tags to contacts. Unknown tag names are created. Tagging twice is harmless. Operation `crm_tag_contacts`. */
+    readonly tag: (
+      input: types.CrmTagContactsInput,
+      options?: ChangeOptions,
+    ) => Promise<types.CrmTagContactsOutput>
+    /** Remove tags from contacts. Unknown tags are ignored. Operation `crm_untag_contacts`. */
+    readonly untag: (
+      input: types.CrmUntagContactsInput,
+      options?: ChangeOptions,
+    ) => Promise<types.CrmUntagContactsOutput>
+    /** Create or update up to 500 contacts in one call. Each row is an upsert and is validated separately: invalid rows are listed in `failures`, the others are written. All rows run in one transaction, in order, so that two rows with the same phone create one contact. Unknown tag names are created; unknown groups fail their row, unless `create_missing_groups` creates those that are named. A name that is nothing but a phone number is not kept. Staff from whom phones are hidden may not import, nor rehearse it (403, reason `phone_hidden`). Operation `crm_import_contacts`. */
+    readonly import: (
+      input: types.CrmImportContactsInput,
+      options?: ChangeOptions,
+    ) => Promise<types.CrmImportContactsOutput>
+    /** Count the contacts that match a filter. Counts all contacts when no filter is sent. Exact when it can be counted within a second, else an estimate with `approximate: true`. With a filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_count_contacts`. */
+    readonly count: (
+      input?: types.CrmCountContactsInput,
+      options?: CallOptions,
+    ) => Promise<types.CrmCountContactsOutput>
+    /** Check a contact filter and explain it in words. Runs no search. A filter that breaks a rule is refused with the reason and the position; one that only looks like a mistake returns `warnings`. Regular expressions are PostgreSQL's, advanced syntax, at most 200 characters. Each has a complexity, about its length with every counted repetition written out, more for what is repeated and contains `^`, `$`, `\y` or look-around: at most 700, and 2000 in one filter with its saved filters, with at most 2 back-references each. Others are refused with the reason `regex_too_complex`. It is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_check_filter`. */
+    readonly checkFilter: (
+      input: types.CrmCheckFilterInput,
+      options?: CallOptions,
+    ) => Promise<types.CrmCheckFilterOutput>
+  }
+  readonly tags: {
+    /** List contact tags by name. Operation `crm_list_tags`. */
+    readonly list: (input?: types.CrmListTagsInput, options?: CallOptions) => Listing<types.CrmListTagsOutput>
+  }
+  readonly groups: {
+    /** List contact groups by name. Operation `crm_list_groups`. */
+    readonly list: (
+      input?: types.CrmListGroupsInput,
+      options?: CallOptions,
+    ) => Listing<types.CrmListGroupsOutput>
+    /** Create a contact group, or return the one that already has this name. Names are compared ignoring case. An existing group is returned unchanged, with `created: false`. Operation `crm_create_group`. */
+    readonly create: (
+      input: types.CrmCreateGroupInput,
+      options?: ChangeOptions,
+    ) => Promise<types.CrmCreateGroupOutput>
+    /** Delete a contact group; its contacts stay. Operation `crm_delete_group`. */
+    readonly delete: (
+      input: types.CrmDeleteGroupInput,
+      options: Confirmed<'delete'>,
+    ) => Promise<types.CrmDeleteGroupOutput>
+    /** Add contacts to a group. A contact that is in the group already counts as a success. Operation `crm_add_contacts_to_group`. */
+    readonly addContacts: (
+      input: types.CrmAddContactsToGroupInput,
+      options?: ChangeOptions,
+    ) => Promise<types.CrmAddContactsToGroupOutput>
+    /** Remove contacts from a group. A contact that is not in the group counts as a success. Operation `crm_remove_contacts_from_group`. */
+    readonly removeContacts: (
+      input: types.CrmRemoveContactsFromGroupInput,
+      options?: ChangeOptions,
+    ) => Promise<types.CrmRemoveContactsFromGroupOutput>
+  }
+  readonly customFields: {
+    /** List the custom fields of contacts. In order of creation. Agents do not see manager-only fields. Operation `crm_list_custom_fields`. */
+    readonly list: (
+      input?: types.CrmListCustomFieldsInput,
+      options?: CallOptions,
+    ) => Listing<types.CrmListCustomFieldsOutput>
+    /** Create a custom field. Managers and above. Key and type cannot change later. A workspace has at most 200 fields. Operation `crm_create_custom_field`. */
+    readonly create: (
+      input: types.CrmCreateCustomFieldInput,
+      options?: ChangeOptions,
+    ) => Promise<types.CrmCreateCustomFieldOutput>
+    /** Change the label, the options or the visibility of a custom field. Managers and above. Omitted fields do not change. Values that are no longer an option remain stored and are still shown. Operation `crm_update_custom_field`. */
+    readonly update: (
+      input: types.CrmUpdateCustomFieldInput,
+      options?: ChangeOptions,
+    ) => Promise<types.CrmUpdateCustomFieldOutput>
+    /** Delete a custom field and hide its values. Managers and above. The `email` field is built in and cannot be deleted. Operation `crm_delete_custom_field`. */
+    readonly delete: (
+      input: types.CrmDeleteCustomFieldInput,
+      options: Confirmed<'delete'>,
+    ) => Promise<types.CrmDeleteCustomFieldOutput>
+  }
+  readonly savedFilters: {
+    /** List saved filters by name. Everybody on the team sees all of them. Staff from whom phone numbers are hidden see digits that may be a phone masked in the filters of others. Conditions on custom fields that agents may not see, or that no longer exist, are shown to them as `{"attributeName": {"eq": "****"}}`, and so are the ids of channels that the reader may not see. Operation `crm_list_saved_filters`. */
+    readonly list: (
+      input?: types.CrmListSavedFiltersInput,
+      options?: CallOptions,
+    ) => Listing<types.CrmListSavedFiltersOutput>
+    /** Read one saved filter. Staff from whom phone numbers are hidden see digits that may be a phone masked in the filters of others. Conditions on custom fields that agents may not see, or that no longer exist, are shown to them as `{"attributeName": {"eq": "****"}}`, and so are the ids of channels that the reader may not see. Operation `crm_get_saved_filter`. */
+    readonly get: (
+      input: types.CrmGetSavedFilterInput,
+      options?: CallOptions,
+    ) => Promise<types.CrmGetSavedFilterOutput>
+    /** Save a contact filter for the whole team. Checked like a contact filter. Relative dates are stored as the absolute dates they mean now. It is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_create_saved_filter`. */
+    readonly create: (
+      input: types.CrmCreateSavedFilterInput,
+      options?: ChangeOptions,
+    ) => Promise<types.CrmCreateSavedFilterOutput>
+    /** Change a saved filter. Only the staff member who saved it may. Omitted fields do not change. With `filter` or `count` it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_update_saved_filter`. */
+    readonly update: (
+      input: types.CrmUpdateSavedFilterInput,
+      options?: ChangeOptions,
+    ) => Promise<types.CrmUpdateSavedFilterOutput>
+    /** Delete a saved filter. Only the staff member who saved it may. Filters that refer to it are refused afterwards with the reason `saved_filter_not_found`. Operation `crm_delete_saved_filter`. */
+    readonly delete: (
+      input: types.CrmDeleteSavedFilterInput,
+      options: Confirmed<'delete'>,
+    ) => Promise<types.CrmDeleteSavedFilterOutput>
+  }
+  readonly conversations: {
+    /** List the customers who wait for an answer, longest wait first. Everything that is needed to decide what to answer first and how: the last messages, whether a free-form reply can be sent, and which templates fit when it cannot (their texts are in `templates`). Read a whole conversation with `inbox_list_messages`. With `tag`, `contact_tag` or `sla_status` it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `inbox_queue`. */
+    readonly queue: (input?: types.InboxQueueInput, options?: CallOptions) => Listing<types.InboxQueueOutput>
+    /** Find conversations, newest activity or longest wait first. Staff restricted to some channels see only the conversations of those. When phones are hidden from the key's owner, digits in `query` are refused. With `query`, `tag` or `sla_status` it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `inbox_search_conversations`. */
+    readonly search: (
+      input?: types.InboxSearchConversationsInput,
+      options?: CallOptions,
+    ) => Listing<types.InboxSearchConversationsOutput>
+    /** Get one conversation with its reply window and last message. Operation `inbox_get_conversation`. */
+    readonly get: (
+      input: types.InboxGetConversationInput,
+      options?: CallOptions,
+    ) => Promise<types.InboxGetConversationOutput>
+    /** List the messages and notes of a conversation, newest first. Operation `inbox_list_messages`. */
+    readonly messages: (
+      input: types.InboxListMessagesInput,
+      options?: CallOptions,
+    ) => Listing<types.InboxListMessagesOutput>
+    /** Assign a conversation to a staff member or a team. Send exactly one of `staff_id` and `team_id`. Assigning a team removes the staff member. With `only_if_unassigned`, one of several concurrent callers wins; the others get 409. Operation `inbox_assign_conversation`. */
+    readonly assign: (
+      input: types.InboxAssignConversationInput,
+      options?: ChangeOptions,
+    ) => Promise<types.InboxAssignConversationOutput>
+    /** Return a conversation to the unassigned queue. Operation `inbox_unassign_conversation`. */
+    readonly unassign: (
+      input: types.InboxUnassignConversationInput,
+      options?: ChangeOptions,
+    ) => Promise<types.InboxUnassignConversationOutput>
+    /** Close a conversation. It reopens automatically when the customer writes. Operation `inbox_close_conversation`. */
+    readonly close: (
+      input: types.InboxCloseConversationInput,
+      options?: ChangeOptions,
+    ) => Promise<types.InboxCloseConversationOutput>
+    /** Reopen a closed conversation as a new episode. Operation `inbox_reopen_conversation`. */
+    readonly reopen: (
+      input: types.InboxReopenConversationInput,
+      options?: ChangeOptions,
+    ) => Promise<types.InboxReopenConversationOutput>
+    /** Add tags to a conversation and remove others. Unknown names to add are created; unknown names to remove are ignored. Send at least one of `add` and `remove`. Operation `inbox_tag_conversation`. */
+    readonly tag: (
+      input: types.InboxTagConversationInput,
+      options?: ChangeOptions,
+    ) => Promise<types.InboxTagConversationOutput>
+    /** Add a note that only staff see. Operation `inbox_add_note`. */
+    readonly note: (
+      input: types.InboxAddNoteInput,
+      options?: ChangeOptions,
+    ) => Promise<types.InboxAddNoteOutput>
+    /** Set or clear the reminder of a conversation. Operation `inbox_set_reminder`. */
+    readonly remind: (
+      input: types.InboxSetReminderInput,
+      options?: ChangeOptions,
+    ) => Promise<types.InboxSetReminderOutput>
+    /** Mark the messages of a conversation as read by the team. Operation `inbox_mark_read`. */
+    readonly read: (
+      input: types.InboxMarkReadInput,
+      options?: ChangeOptions,
+    ) => Promise<types.InboxMarkReadOutput>
+    /** Send a free-form reply while the reply window is open. Send `text`, or `media_url` with `type`, or `quick_message_id`. Outside the window it is refused with `window_closed` and the window; send a template then. Channels of type `chatapp` and those with a URL can send. State and assignment of the conversation do not change. A saved reply is refused when the contact lacks a value for one of its placeholders. 504 `outcome_unknown`: the message stays pending and is not sent again; repeat with `idempotency_key`. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_send_reply`. */
+    readonly reply: (
+      input: types.MessagingSendReplyInput,
+      options: Confirmed<'send'>,
+    ) => Promise<types.MessagingSendReplyOutput>
+  }
+  readonly messages: {
+    /** Send an approved template to one contact. Send exactly one of `contact_id` and `phone`; a contact is created for an unknown phone. Every variable is checked against the template before anything is sent. Marketing templates to do-not-disturb contacts are refused. When the provider refuses, all changes are undone. A closed conversation stays closed. Where phones are hidden from the key's owner, a dry run by `phone` answers as for a number that no contact has, whether one has it or not, and says so in `warnings`; real sends by `phone` are limited to a number of different phones a day (429, reason `phone_budget`). 504 `outcome_unknown`: the message stays pending and is not sent again; repeat with `idempotency_key`. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_send_template`. */
+    readonly sendTemplate: (
+      input: types.MessagingSendTemplateInput,
+      options: Confirmed<'send'>,
+    ) => Promise<types.MessagingSendTemplateOutput>
+    /** Get one message with its delivery status. Operation `messaging_get_message`. */
+    readonly get: (
+      input: types.MessagingGetMessageInput,
+      options?: CallOptions,
+    ) => Promise<types.MessagingGetMessageOutput>
+    /** Read the image, video, audio file or document of a message. The REST route returns the bytes, or redirects to them, unless `Accept` is `application/json`. Other doors return the media type and a URL that is readable without a key for 5 minutes. 409 `media_pending`: the file is still being downloaded. 404 with the reason `no_media`, `media_lost` or `media_too_large`: there is no file. Operation `messaging_get_media`. */
+    readonly media: (
+      input: types.MessagingGetMediaInput,
+      options?: CallOptions,
+    ) => Promise<types.MessagingGetMediaOutput>
+  }
+  readonly templates: {
+    /** List message templates by name. Operation `messaging_list_templates`. */
+    readonly list: (
+      input?: types.MessagingListTemplatesInput,
+      options?: CallOptions,
+    ) => Listing<types.MessagingListTemplatesOutput>
+    /** Get one template with its review status, and what a send of it needs. `send_schema` and `send_example` say what `messaging_send_template` takes; `draft` is what was submitted, to edit or to submit under another name. Operation `messaging_get_template`. */
+    readonly get: (
+      input: types.MessagingGetTemplateInput,
+      options?: CallOptions,
+    ) => Promise<types.MessagingGetTemplateOutput>
+    /** Check a template draft against every rule of the provider and its reviewers. Saves nothing. Each issue names its rule, its position and the fix. Operation `messaging_lint_template`. */
+    readonly lint: (
+      input: types.MessagingLintTemplateInput,
+      options?: CallOptions,
+    ) => Promise<types.MessagingLintTemplateOutput>
+    /** Submit a message template for review. Lint errors are refused with `template_rules`. `messaging_get_template` shows the outcome. After `outcome_unknown`, repeat with the same key. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_create_template`. */
+    readonly create: (
+      input: types.MessagingCreateTemplateInput,
+      options: Confirmed<'submit'>,
+    ) => Promise<types.MessagingCreateTemplateOutput>
+    /** Submit a changed template for review again. Send the whole draft; the same checks run. Name and language cannot change. A template in review, archived or disabled cannot be changed, nor can the category of an approved one. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_update_template`. */
+    readonly update: (
+      input: types.MessagingUpdateTemplateInput,
+      options: Confirmed<'submit'>,
+    ) => Promise<types.MessagingUpdateTemplateOutput>
+    /** Archive templates, so that they can no longer be sent. Sends that use them will fail. They can be restored at the provider for 28 days. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_archive_templates`. */
+    readonly archive: (
+      input: types.MessagingArchiveTemplatesInput,
+      options: Confirmed<'archive'>,
+    ) => Promise<types.MessagingArchiveTemplatesOutput>
+    /** Upload the sample of a media header. Returns the `media_handle` that a draft needs. Images JPEG or PNG up to 5 MB, MP4 video up to 16 MB, PDF documents up to 16 MB. A repeat after `outcome_unknown` uploads it again. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_upload_template_sample`. */
+    readonly uploadSample: (
+      input: types.MessagingUploadTemplateSampleInput,
+      options?: ChangeOptions,
+    ) => Promise<types.MessagingUploadTemplateSampleOutput>
+  }
+  readonly shortLinks: {
+    /** List click-to-chat links, newest first. Operation `messaging_list_short_links`. */
+    readonly list: (
+      input?: types.MessagingListShortLinksInput,
+      options?: CallOptions,
+    ) => Listing<types.MessagingListShortLinksOutput>
+    /** Create a click-to-chat link with a QR image. Send the channel or its phone when several numbers are connected. A second link with the same message on the same number is refused unless `allow_duplicate` is true; the error names the first in `existing_id`. With the reason `outcome_unknown`, repeat with the same key: it finds the link, and creates it again after 15 minutes at the earliest. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_create_short_link`. */
+    readonly create: (
+      input: types.MessagingCreateShortLinkInput,
+      options?: ChangeOptions,
+    ) => Promise<types.MessagingCreateShortLinkOutput>
+    /** Get one click-to-chat link. Operation `messaging_get_short_link`. */
+    readonly get: (
+      input: types.MessagingGetShortLinkInput,
+      options?: CallOptions,
+    ) => Promise<types.MessagingGetShortLinkOutput>
+    /** Delete a click-to-chat link, so that it no longer works. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_delete_short_link`. */
+    readonly delete: (
+      input: types.MessagingDeleteShortLinkInput,
+      options: Confirmed<'delete'>,
+    ) => Promise<types.MessagingDeleteShortLinkOutput>
+  }
+  readonly quickMessages: {
+    /** List the quick messages that the key's owner may use, by code. Those of the company, of the owner's teams, and the owner's private ones. Staff who are not agents see those of every team. Operation `messaging_list_quick_messages`. */
+    readonly list: (
+      input?: types.MessagingListQuickMessagesInput,
+      options?: CallOptions,
+    ) => Listing<types.MessagingListQuickMessagesOutput>
+    /** Save a reply for the team. TEXT requires `text`; IMAGE, VIDEO and DOCUMENT require `media_url`. Unknown placeholders are refused. A code that a message you may see has is refused with `duplicate`; messages that you cannot see, such as the private ones of others, take no code from you. Operation `messaging_create_quick_message`. */
+    readonly create: (
+      input: types.MessagingCreateQuickMessageInput,
+      options?: ChangeOptions,
+    ) => Promise<types.MessagingCreateQuickMessageOutput>
+    /** Change a quick message. Omitted fields do not change. The type cannot change; only TEXT, IMAGE, VIDEO and DOCUMENT can be edited. An empty `description`, or `text` of media, clears it. Any visibility but `team` clears the team; only the owner can make it private. Operation `messaging_update_quick_message`. */
+    readonly update: (
+      input: types.MessagingUpdateQuickMessageInput,
+      options?: ChangeOptions,
+    ) => Promise<types.MessagingUpdateQuickMessageOutput>
+    /** Delete a quick message. Operation `messaging_delete_quick_message`. */
+    readonly delete: (
+      input: types.MessagingDeleteQuickMessageInput,
+      options: Confirmed<'delete'>,
+    ) => Promise<types.MessagingDeleteQuickMessageOutput>
+  }
+  readonly broadcasts: {
+    /** List broadcasts with their totals, newest first. Ordered by start time, actual or scheduled. Staff restricted to some channels see only the broadcasts of those. Operation `messaging_list_broadcasts`. */
+    readonly list: (
+      input?: types.MessagingListBroadcastsInput,
+      options?: CallOptions,
+    ) => Listing<types.MessagingListBroadcastsOutput>
+    /** Get one broadcast with totals for each status. Operation `messaging_get_broadcast`. */
+    readonly get: (
+      input: types.MessagingGetBroadcastInput,
+      options?: CallOptions,
+    ) => Promise<types.MessagingGetBroadcastOutput>
+    /** List the recipients of a broadcast with the delivery status of each. With `message_status` it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `messaging_list_broadcast_recipients`. */
+    readonly recipients: (
+      input: types.MessagingListBroadcastRecipientsInput,
+      options?: CallOptions,
+    ) => Listing<types.MessagingListBroadcastRecipientsOutput>
+  }
+  readonly webhooks: {
+    /** List webhook endpoints, newest first. Operation `webhooks_list_endpoints`. */
+    readonly list: (
+      input?: types.WebhooksListEndpointsInput,
+      options?: CallOptions,
+    ) => Listing<types.WebhooksListEndpointsOutput>
+    /** Get one webhook endpoint. Operation `webhooks_get_endpoint`. */
+    readonly get: (
+      input: types.WebhooksGetEndpointInput,
+      options?: CallOptions,
+    ) => Promise<types.WebhooksGetEndpointOutput>
+    /** Create an endpoint that events are sent to. The signing secret is shown only in this response. A new endpoint receives no events until `event_types` or `webhooks_set_subscriptions` names some. An endpoint whose URL an agent gave is not sent the names of manager-only fields. Operation `webhooks_create_endpoint`. */
+    readonly create: (
+      input: types.WebhooksCreateEndpointInput,
+      options?: ChangeOptions,
+    ) => Promise<types.WebhooksCreateEndpointOutput>
+    /** Change URL, description, headers or format of an endpoint. Omitted fields do not change. Event types are changed with `webhooks_set_subscriptions`. Operation `webhooks_update_endpoint`. */
+    readonly update: (
+      input: types.WebhooksUpdateEndpointInput,
+      options?: ChangeOptions,
+    ) => Promise<types.WebhooksUpdateEndpointOutput>
+    /** Delete an endpoint with its subscriptions; its delivery log remains. Operation `webhooks_delete_endpoint`. */
+    readonly delete: (
+      input: types.WebhooksDeleteEndpointInput,
+      options: Confirmed<'delete'>,
+    ) => Promise<types.WebhooksDeleteEndpointOutput>
+    /** Give an endpoint a new signing secret. The new secret is shown only in this response. The one before stays valid for 24 hours, also when it is rotated again; deliveries carry a signature of each valid secret. At most 5 are valid at a time. Operation `webhooks_rotate_secret`. */
+    readonly rotateSecret: (
+      input: types.WebhooksRotateSecretInput,
+      options: Confirmed<'rotate'>,
+    ) => Promise<types.WebhooksRotateSecretOutput>
+    /** Stop sending events to an endpoint. Pending deliveries wait until it is enabled. Events that occur meanwhile are not delivered; send them later with `webhooks_recover_endpoint`. Operation `webhooks_disable_endpoint`. */
+    readonly disable: (
+      input: types.WebhooksDisableEndpointInput,
+      options?: ChangeOptions,
+    ) => Promise<types.WebhooksDisableEndpointOutput>
+    /** Resume sending events to an endpoint. Operation `webhooks_enable_endpoint`. */
+    readonly enable: (
+      input: types.WebhooksEnableEndpointInput,
+      options?: ChangeOptions,
+    ) => Promise<types.WebhooksEnableEndpointOutput>
+    /** Set the event types that an endpoint receives. Operation `webhooks_set_subscriptions`. */
+    readonly subscribe: (
+      input: types.WebhooksSetSubscriptionsInput,
+      options?: ChangeOptions,
+    ) => Promise<types.WebhooksSetSubscriptionsOutput>
+    /** Send one signed test event to an endpoint, and tell what the receiver answered. Operation `webhooks_send_test`. */
+    readonly test: (
+      input: types.WebhooksSendTestInput,
+      options?: ChangeOptions,
+    ) => Promise<types.WebhooksSendTestOutput>
+    /** List every event type with its schema and a sample. Operation `webhooks_list_event_types`. */
+    readonly eventTypes: (
+      input?: types.WebhooksListEventTypesInput,
+      options?: CallOptions,
+    ) => Listing<types.WebhooksListEventTypesOutput>
+    /** List the deliveries of an endpoint, newest first. Works for deleted endpoints too. 403 `channels_limited` when the owner of the key may see some channels only: deliveries are of all channels. With `status` or `event_type_id` it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `webhooks_list_deliveries`. */
+    readonly deliveries: (
+      input: types.WebhooksListDeliveriesInput,
+      options?: CallOptions,
+    ) => Listing<types.WebhooksListDeliveriesOutput>
+    /** Get one delivery with every attempt. Agents do not see `response_excerpt`: a receiver can echo what is hidden from them. 403 `channels_limited` when the owner of the key may see some channels only. Operation `webhooks_get_delivery`. */
+    readonly delivery: (
+      input: types.WebhooksGetDeliveryInput,
+      options?: CallOptions,
+    ) => Promise<types.WebhooksGetDeliveryOutput>
+    /** Retry a delivery once. 403 `channels_limited` when the owner of the key may see some channels only. Operation `webhooks_replay_delivery`. */
+    readonly replay: (
+      input: types.WebhooksReplayDeliveryInput,
+      options?: ChangeOptions,
+    ) => Promise<types.WebhooksReplayDeliveryOutput>
+    /** Resend the events that an endpoint missed in a time range. Events of its subscriptions that it never accepted: failed permanently, or created while it was disabled. 403 `channels_limited` when the owner of the key may see some channels only. Operation `webhooks_recover_endpoint`. */
+    readonly recover: (
+      input: types.WebhooksRecoverEndpointInput,
+      options?: ChangeOptions,
+    ) => Promise<types.WebhooksRecoverEndpointOutput>
+  }
+  readonly events: {
+    /** Read the event log, oldest first. Poll with `after` set to the last id you received: no event is skipped or repeated. With `Accept: text/event-stream` the response stays open and streams; it resumes from `Last-Event-ID`. A page can be empty although more events follow, when no event searched has a requested type: continue with `next_cursor` as `cursor`, as in all lists (`after` means the same). Events of channels that the key's owner may not see are left out, and so are the names of manager-only fields in `changes` for agents. Operation `events_list`. */
+    readonly list: (input?: types.EventsListInput, options?: CallOptions) => Listing<types.EventsListOutput>
+  }
+  readonly reports: {
+    /** Summarize messages, conversations and contacts over a range of days. Covers the channels that the owner of the key may see, as `notes` say when those are not all; contacts are always those of the whole workspace. `notes` explain the counting, `unavailable` each null figure. It is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `reports_workspace_summary`. */
+    readonly summary: (
+      input?: types.ReportsWorkspaceSummaryInput,
+      options?: CallOptions,
+    ) => Promise<types.ReportsWorkspaceSummaryOutput>
+    /** Report what each staff member did in a range of days, and their current load. Taken from a stored report of exactly these days in the time zone, else counted live. Reports are stored each night for yesterday, 7 and 30 days. Agents need the report permission. For staff who may see some channels only the figures are of those, always counted live, and `notes` say so. It is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `reports_staff`. */
+    readonly staff: (
+      input?: types.ReportsStaffInput,
+      options?: CallOptions,
+    ) => Listing<types.ReportsStaffOutput>
+  }
+  readonly audit: {
+    /** List the audit trail: who did what through which door, newest first. Changes, dry runs, and calls that lacked permission or confirmation, kept for 400 days unless the server is configured otherwise. Reads of contacts by AI agents are one row for each key, operation and hour, with `reads: {calls, contacts, hour}` in `changes`. Other successful reads, invalid input and replayed responses are not recorded. For owners, admins and managers who may see all channels, with a key that sees phone numbers. With a filter other than times it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `audit_list`. */
+    readonly list: (input?: types.AuditListInput, options?: CallOptions) => Listing<types.AuditListOutput>
+  }
+  readonly approvals: {
+    /** List the calls of AI agents that a person decides, newest first. An agent's key sees its own; owners, admins and managers see all, other staff those of their own keys. What is on a channel that the reader may not see is left out. Operation `approvals_list`. */
+    readonly list: (
+      input?: types.ApprovalsListInput,
+      options?: CallOptions,
+    ) => Listing<types.ApprovalsListOutput>
+    /** Show a call that a person decides, and wait for the decision. With `wait_seconds` it answers as soon as the call has ended, or when the time is over. Operation `approvals_get`. */
+    readonly get: (input: types.ApprovalsGetInput, options?: CallOptions) => Promise<types.ApprovalsGetOutput>
+    /** Approve a call of an AI agent, so that it runs once. With a key of a person: of an owner, admin or manager, or of the staff member of the key that asks; who approves must be able to make the call. `text` replaces the text of a reply, note or caption. The call then runs as the agent, under the policy and the reply window of that moment; `approvals_get` tells how it ended. Operation `approvals_approve`. */
+    readonly approve: (
+      input: types.ApprovalsApproveInput,
+      options?: ChangeOptions,
+    ) => Promise<types.ApprovalsApproveOutput>
+    /** Decline a call of an AI agent, so that it never runs. Who may approve may decline. The same call of the agent is refused for 24 hours. Operation `approvals_decline`. */
+    readonly decline: (
+      input: types.ApprovalsDeclineInput,
+      options?: ChangeOptions,
+    ) => Promise<types.ApprovalsDeclineOutput>
+    /** Withdraw a call that waits for a decision. An agent withdraws its own calls, with any scopes; a person what they may decide. Operation `approvals_cancel`. */
+    readonly cancel: (
+      input: types.ApprovalsCancelInput,
+      options?: ChangeOptions,
+    ) => Promise<types.ApprovalsCancelOutput>
+  }
+}
+
+export type Kind = 'read' | 'list' | 'change'
+export type Entry = readonly [operation: string, kind: Kind]
+
+export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entry>>>> = {
+  whoami: ['workspace_whoami', 'read'],
+  staff: {
+    list: ['workspace_list_staff', 'list'],
+  },
+  teams: {
+    list: ['workspace_list_teams', 'list'],
+  },
+  channels: {
+    list: ['workspace_channels', 'list'],
+  },
+  contacts: {
+    search: ['crm_search_contacts', 'list'],
+    get: ['crm_get_contact', 'read'],
+    upsert: ['crm_upsert_contact', 'change'],
+    update: ['crm_update_contact', 'change'],
+    delete: ['crm_delete_contact', 'change'],
+    tag: ['crm_tag_contacts', 'change'],
+    untag: ['crm_untag_contacts', 'change'],
+    import: ['crm_import_contacts', 'change'],
+    count: ['crm_count_contacts', 'read'],
+    checkFilter: ['crm_check_filter', 'read'],
+  },
+  tags: {
+    list: ['crm_list_tags', 'list'],
+  },
+  groups: {
+    list: ['crm_list_groups', 'list'],
+    create: ['crm_create_group', 'change'],
+    delete: ['crm_delete_group', 'change'],
+    addContacts: ['crm_add_contacts_to_group', 'change'],
+    removeContacts: ['crm_remove_contacts_from_group', 'change'],
+  },
+  customFields: {
+    list: ['crm_list_custom_fields', 'list'],
+    create: ['crm_create_custom_field', 'change'],
+    update: ['crm_update_custom_field', 'change'],
+    delete: ['crm_delete_custom_field', 'change'],
+  },
+  savedFilters: {
+    list: ['crm_list_saved_filters', 'list'],
+    get: ['crm_get_saved_filter', 'read'],
+    create: ['crm_create_saved_filter', 'change'],
+    update: ['crm_update_saved_filter', 'change'],
+    delete: ['crm_delete_saved_filter', 'change'],
+  },
+  conversations: {
+    queue: ['inbox_queue', 'list'],
+    search: ['inbox_search_conversations', 'list'],
+    get: ['inbox_get_conversation', 'read'],
+    messages: ['inbox_list_messages', 'list'],
+    assign: ['inbox_assign_conversation', 'change'],
+    unassign: ['inbox_unassign_conversation', 'change'],
+    close: ['inbox_close_conversation', 'change'],
+    reopen: ['inbox_reopen_conversation', 'change'],
+    tag: ['inbox_tag_conversation', 'change'],
+    note: ['inbox_add_note', 'change'],
+    remind: ['inbox_set_reminder', 'change'],
+    read: ['inbox_mark_read', 'change'],
+    reply: ['messaging_send_reply', 'change'],
+  },
+  messages: {
+    sendTemplate: ['messaging_send_template', 'change'],
+    get: ['messaging_get_message', 'read'],
+    media: ['messaging_get_media', 'read'],
+  },
+  templates: {
+    list: ['messaging_list_templates', 'list'],
+    get: ['messaging_get_template', 'read'],
+    lint: ['messaging_lint_template', 'read'],
+    create: ['messaging_create_template', 'change'],
+    update: ['messaging_update_template', 'change'],
+    archive: ['messaging_archive_templates', 'change'],
+    uploadSample: ['messaging_upload_template_sample', 'change'],
+  },
+  shortLinks: {
+    list: ['messaging_list_short_links', 'list'],
+    create: ['messaging_create_short_link', 'change'],
+    get: ['messaging_get_short_link', 'read'],
+    delete: ['messaging_delete_short_link', 'change'],
+  },
+  quickMessages: {
+    list: ['messaging_list_quick_messages', 'list'],
+    create: ['messaging_create_quick_message', 'change'],
+    update: ['messaging_update_quick_message', 'change'],
+    delete: ['messaging_delete_quick_message', 'change'],
+  },
+  broadcasts: {
+    list: ['messaging_list_broadcasts', 'list'],
+    get: ['messaging_get_broadcast', 'read'],
+    recipients: ['messaging_list_broadcast_recipients', 'list'],
+  },
+  webhooks: {
+    list: ['webhooks_list_endpoints', 'list'],
+    get: ['webhooks_get_endpoint', 'read'],
+    create: ['webhooks_create_endpoint', 'change'],
+    update: ['webhooks_update_endpoint', 'change'],
+    delete: ['webhooks_delete_endpoint', 'change'],
+    rotateSecret: ['webhooks_rotate_secret', 'change'],
+    disable: ['webhooks_disable_endpoint', 'change'],
+    enable: ['webhooks_enable_endpoint', 'change'],
+    subscribe: ['webhooks_set_subscriptions', 'change'],
+    test: ['webhooks_send_test', 'change'],
+    eventTypes: ['webhooks_list_event_types', 'list'],
+    deliveries: ['webhooks_list_deliveries', 'list'],
+    delivery: ['webhooks_get_delivery', 'read'],
+    replay: ['webhooks_replay_delivery', 'change'],
+    recover: ['webhooks_recover_endpoint', 'change'],
+  },
+  events: {
+    list: ['events_list', 'list'],
+  },
+  reports: {
+    summary: ['reports_workspace_summary', 'read'],
+    staff: ['reports_staff', 'list'],
+  },
+  audit: {
+    list: ['audit_list', 'list'],
+  },
+  approvals: {
+    list: ['approvals_list', 'list'],
+    get: ['approvals_get', 'read'],
+    approve: ['approvals_approve', 'change'],
+    decline: ['approvals_decline', 'change'],
+    cancel: ['approvals_cancel', 'change'],
+  },
+}

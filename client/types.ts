@@ -1,0 +1,13511 @@
+// Generated from the catalog by scripts/client-types.ts (npm run generate).
+
+export type InboxAssignConversationInput =
+  | {
+      /**
+       * Conversation id.
+       */
+      conversation_id: string
+      /**
+       * Staff member to assign it to.
+       */
+      staff_id: string
+      /**
+       * Refuse when it is assigned already, instead of reassigning it.
+       */
+      only_if_unassigned?: boolean
+    }
+  | {
+      /**
+       * Conversation id.
+       */
+      conversation_id: string
+      /**
+       * Team to assign it to.
+       */
+      team_id: string
+      /**
+       * Refuse when it is assigned already, instead of reassigning it.
+       */
+      only_if_unassigned?: boolean
+    }
+export type MessagingSendTemplateInput =
+  | {
+      /**
+       * The contact; alternative to `phone`.
+       */
+      contact_id: string
+      /**
+       * Channel; when absent, that of the contact's latest conversation, else the default channel.
+       */
+      channel_id?: string
+      /**
+       * The template and the values of its variables.
+       */
+      template: {
+        /**
+         * Template name.
+         */
+        name: string
+        /**
+         * Language code, such as `en_US`.
+         */
+        language: string
+        /**
+         * Values of the header.
+         */
+        header?: {
+          /**
+           * Value of the variable of a text header.
+           */
+          text?: string
+          /**
+           * Public https URL of the image, video or document.
+           */
+          media_url?: string
+          /**
+           * Media id at the provider instead.
+           */
+          media_handle?: string
+          /**
+           * Name of a document.
+           */
+          file_name?: string
+          /**
+           * Latitude of a location header.
+           */
+          latitude?: number
+          /**
+           * Longitude of a location header.
+           */
+          longitude?: number
+          /**
+           * Name of the place.
+           */
+          name?: string
+          /**
+           * Address of the place.
+           */
+          address?: string
+        }
+        /**
+         * Values of the body's variables, in order.
+         *
+         * @maxItems 100
+         */
+        body?: string[]
+        /**
+         * The same by name, in place of `body`: `{"first_name": "Ada"}`, or `{"1": "Ada"}` for `{{1}}`.
+         */
+        variables?: {
+          [k: string]: string
+        }
+        /**
+         * Values of buttons that have a variable.
+         *
+         * @maxItems 10
+         */
+        buttons?: {
+          /**
+           * Position of the button, from 0.
+           */
+          index: number
+          /**
+           * Value of the variable at the end of a URL.
+           */
+          text?: string
+          /**
+           * Payload that a quick reply returns.
+           */
+          payload?: string
+          /**
+           * Code of a copy-code button.
+           */
+          coupon_code?: string
+        }[]
+        /**
+         * When a limited-time offer ends.
+         */
+        offer_expires_at?: string
+        /**
+         * Values of each carousel card, in order.
+         *
+         * @maxItems 10
+         */
+        cards?: {
+          /**
+           * Image or video of the card.
+           */
+          header?: {
+            /**
+             * Value of the variable of a text header.
+             */
+            text?: string
+            /**
+             * Public https URL of the image, video or document.
+             */
+            media_url?: string
+            /**
+             * Media id at the provider instead.
+             */
+            media_handle?: string
+            /**
+             * Name of a document.
+             */
+            file_name?: string
+            /**
+             * Latitude of a location header.
+             */
+            latitude?: number
+            /**
+             * Longitude of a location header.
+             */
+            longitude?: number
+            /**
+             * Name of the place.
+             */
+            name?: string
+            /**
+             * Address of the place.
+             */
+            address?: string
+          }
+          /**
+           * Values of the card's variables.
+           *
+           * @maxItems 100
+           */
+          body?: string[]
+          /**
+           * Values of the card's buttons.
+           *
+           * @maxItems 10
+           */
+          buttons?: {
+            /**
+             * Position of the button, from 0.
+             */
+            index: number
+            /**
+             * Value of the variable at the end of a URL.
+             */
+            text?: string
+            /**
+             * Payload that a quick reply returns.
+             */
+            payload?: string
+            /**
+             * Code of a copy-code button.
+             */
+            coupon_code?: string
+          }[]
+        }[]
+      }
+    }
+  | {
+      /**
+       * International phone number; alternative to `contact_id`.
+       */
+      phone: string
+      /**
+       * Channel; when absent, that of the contact's latest conversation, else the default channel.
+       */
+      channel_id?: string
+      /**
+       * The template and the values of its variables.
+       */
+      template: {
+        /**
+         * Template name.
+         */
+        name: string
+        /**
+         * Language code, such as `en_US`.
+         */
+        language: string
+        /**
+         * Values of the header.
+         */
+        header?: {
+          /**
+           * Value of the variable of a text header.
+           */
+          text?: string
+          /**
+           * Public https URL of the image, video or document.
+           */
+          media_url?: string
+          /**
+           * Media id at the provider instead.
+           */
+          media_handle?: string
+          /**
+           * Name of a document.
+           */
+          file_name?: string
+          /**
+           * Latitude of a location header.
+           */
+          latitude?: number
+          /**
+           * Longitude of a location header.
+           */
+          longitude?: number
+          /**
+           * Name of the place.
+           */
+          name?: string
+          /**
+           * Address of the place.
+           */
+          address?: string
+        }
+        /**
+         * Values of the body's variables, in order.
+         *
+         * @maxItems 100
+         */
+        body?: string[]
+        /**
+         * The same by name, in place of `body`: `{"first_name": "Ada"}`, or `{"1": "Ada"}` for `{{1}}`.
+         */
+        variables?: {
+          [k: string]: string
+        }
+        /**
+         * Values of buttons that have a variable.
+         *
+         * @maxItems 10
+         */
+        buttons?: {
+          /**
+           * Position of the button, from 0.
+           */
+          index: number
+          /**
+           * Value of the variable at the end of a URL.
+           */
+          text?: string
+          /**
+           * Payload that a quick reply returns.
+           */
+          payload?: string
+          /**
+           * Code of a copy-code button.
+           */
+          coupon_code?: string
+        }[]
+        /**
+         * When a limited-time offer ends.
+         */
+        offer_expires_at?: string
+        /**
+         * Values of each carousel card, in order.
+         *
+         * @maxItems 10
+         */
+        cards?: {
+          /**
+           * Image or video of the card.
+           */
+          header?: {
+            /**
+             * Value of the variable of a text header.
+             */
+            text?: string
+            /**
+             * Public https URL of the image, video or document.
+             */
+            media_url?: string
+            /**
+             * Media id at the provider instead.
+             */
+            media_handle?: string
+            /**
+             * Name of a document.
+             */
+            file_name?: string
+            /**
+             * Latitude of a location header.
+             */
+            latitude?: number
+            /**
+             * Longitude of a location header.
+             */
+            longitude?: number
+            /**
+             * Name of the place.
+             */
+            name?: string
+            /**
+             * Address of the place.
+             */
+            address?: string
+          }
+          /**
+           * Values of the card's variables.
+           *
+           * @maxItems 100
+           */
+          body?: string[]
+          /**
+           * Values of the card's buttons.
+           *
+           * @maxItems 10
+           */
+          buttons?: {
+            /**
+             * Position of the button, from 0.
+             */
+            index: number
+            /**
+             * Value of the variable at the end of a URL.
+             */
+            text?: string
+            /**
+             * Payload that a quick reply returns.
+             */
+            payload?: string
+            /**
+             * Code of a copy-code button.
+             */
+            coupon_code?: string
+          }[]
+        }[]
+      }
+    }
+export type MessagingSendReplyInput =
+  | {
+      /**
+       * Conversation id.
+       */
+      conversation_id: string
+      /**
+       * Text, 1 to 4096 characters.
+       */
+      text: string
+      /**
+       * The message of this conversation to reply to.
+       */
+      reply_to_id?: string
+    }
+  | {
+      /**
+       * Conversation id.
+       */
+      conversation_id: string
+      /**
+       * Public https URL of a file to send.
+       */
+      media_url: string
+      /**
+       * Type of the file; required with `media_url`.
+       */
+      type: 'IMAGE' | 'VIDEO' | 'AUDIO' | 'DOCUMENT' | 'STICKER'
+      /**
+       * Caption of an image, video or document.
+       */
+      caption?: string
+      /**
+       * Name of a document.
+       */
+      file_name?: string
+      /**
+       * The message of this conversation to reply to.
+       */
+      reply_to_id?: string
+    }
+  | {
+      /**
+       * Conversation id.
+       */
+      conversation_id: string
+      /**
+       * A saved reply; its placeholders are filled in.
+       */
+      quick_message_id: string
+      /**
+       * The message of this conversation to reply to.
+       */
+      reply_to_id?: string
+    }
+/**
+ * An event of the log; `type` says which. Clients should ignore types that they do not know.
+ */
+export type Event =
+  | ContactCreatedEvent
+  | ContactUpdatedEvent
+  | ContactDeletedEvent
+  | ContactTagsAddedEvent
+  | ContactTagsRemovedEvent
+  | ContactGroupsAddedEvent
+  | ContactGroupsRemovedEvent
+  | GroupCreatedEvent
+  | GroupDeletedEvent
+  | ConversationCreatedEvent
+  | ConversationAssignedEvent
+  | ConversationUnassignedEvent
+  | ConversationClosedEvent
+  | ConversationReopenedEvent
+  | ConversationReplyFailedEvent
+  | MessageReceivedEvent
+  | MessageSentEvent
+  | MessageDeliveredEvent
+  | MessageReadEvent
+  | MessageFailedEvent
+  | MessageReactionChangedEvent
+  | MessageEditedEvent
+  | MessageDeletedEvent
+  | TemplateStatusChangedEvent
+  | TemplateSubmittedEvent
+  | TemplateArchivedEvent
+  | ShortLinkCreatedEvent
+  | ShortLinkDeletedEvent
+  | ChannelStatusChangedEvent
+  | WebhookEndpointWarningEvent
+  | WebhookEndpointDisabledEvent
+  | ApprovalRequestedEvent
+  | ApprovalDecidedEvent
+/**
+ * The body of a webhook in the format `envelope`; `type` and `version` say which.
+ */
+export type WebhookEvent =
+  | ContactCreatedWebhook
+  | ContactUpdatedWebhook
+  | ContactDeletedWebhook
+  | ContactTagsAddedWebhook
+  | ContactTagsRemovedWebhook
+  | ContactGroupsAddedWebhook
+  | ContactGroupsRemovedWebhook
+  | GroupCreatedWebhook
+  | GroupDeletedWebhook
+  | ConversationCreatedWebhook
+  | ConversationAssignedWebhook
+  | ConversationUnassignedWebhook
+  | ConversationClosedWebhook
+  | ConversationReopenedWebhook
+  | ConversationReplyFailedWebhook
+  | MessageReceivedWebhook
+  | MessageSentWebhook
+  | MessageDeliveredWebhook
+  | MessageReadWebhook
+  | MessageFailedWebhook
+  | MessageReactionChangedWebhook
+  | MessageEditedWebhook
+  | MessageDeletedWebhook
+  | TemplateStatusChangedWebhook
+  | TemplateSubmittedWebhook
+  | TemplateArchivedWebhook
+  | ShortLinkCreatedWebhook
+  | ShortLinkDeletedWebhook
+  | ChannelStatusChangedWebhook
+  | WebhookEndpointWarningWebhook
+  | WebhookEndpointDisabledWebhook
+  | ApprovalRequestedWebhook
+  | ApprovalDecidedWebhook
+/**
+ * Codes of errors of the service.
+ */
+export type ErrorCode =
+  | 'invalid_input'
+  | 'unauthenticated'
+  | 'entitlement_required'
+  | 'forbidden'
+  | 'insufficient_scope'
+  | 'declined'
+  | 'not_found'
+  | 'method_not_allowed'
+  | 'conflict'
+  | 'window_closed'
+  | 'payload_too_large'
+  | 'unsupported_media_type'
+  | 'confirm_required'
+  | 'rate_limited'
+  | 'internal_error'
+  | 'upstream_error'
+  | 'service_unconfigured'
+  | 'upstream_unavailable'
+  | 'timeout'
+/**
+ * What a code means in a case.
+ */
+export type Reason =
+  | 'account_ambiguous'
+  | 'account_incomplete'
+  | 'account_restricted'
+  | 'address_not_allowed'
+  | 'advanced_filter_disabled'
+  | 'already_assigned'
+  | 'already_decided'
+  | 'archived'
+  | 'assignee_disabled'
+  | 'audit_not_allowed'
+  | 'bodies_in_flight'
+  | 'built_in'
+  | 'call_cancelled'
+  | 'cancelled'
+  | 'category_fixed'
+  | 'channel_ambiguous'
+  | 'channel_not_connected'
+  | 'channel_not_supported'
+  | 'channel_required'
+  | 'channels_limited'
+  | 'contact_deleted'
+  | 'contact_limit'
+  | 'contact_unreachable'
+  | 'content_encoding'
+  | 'contradiction'
+  | 'cursor_expired'
+  | 'cursor_invalid'
+  | 'deleted_meanwhile'
+  | 'delivery_skipped'
+  | 'denied_by_policy'
+  | 'disk_full'
+  | 'do_not_disturb'
+  | 'duplicate'
+  | 'endpoint_deleted'
+  | 'endpoint_disabled'
+  | 'event_gone'
+  | 'expired'
+  | 'field_hidden'
+  | 'filter_list_too_long'
+  | 'filter_regex_invalid'
+  | 'filter_regex_too_long'
+  | 'filter_string_too_long'
+  | 'filter_too_deep'
+  | 'filter_too_large'
+  | 'filter_too_many_conditions'
+  | 'headers_too_large'
+  | 'host_not_allowed'
+  | 'idempotency_key_invalid'
+  | 'idempotency_key_required'
+  | 'idempotency_key_reused'
+  | 'in_progress'
+  | 'in_review'
+  | 'invalid_input'
+  | 'key_paused'
+  | 'malformed_request'
+  | 'manager_only'
+  | 'marketing_stopped'
+  | 'media_lost'
+  | 'media_pending'
+  | 'media_refused'
+  | 'media_store_unavailable'
+  | 'media_too_large'
+  | 'media_url_expired'
+  | 'message_refused'
+  | 'no_channel'
+  | 'no_channel_access'
+  | 'no_media'
+  | 'no_provider_number'
+  | 'no_sandbox'
+  | 'not_a_member'
+  | 'not_admin'
+  | 'not_approver'
+  | 'not_at_provider'
+  | 'not_confirmed'
+  | 'not_editable'
+  | 'not_inbound'
+  | 'not_outbound'
+  | 'not_owner'
+  | 'not_sent'
+  | 'not_submitted'
+  | 'outcome_unknown'
+  | 'contact_budget'
+  | 'phone_budget'
+  | 'plan_changed'
+  | 'phone_hidden'
+  | 'phone_required'
+  | 'placeholder_empty'
+  | 'provider_access'
+  | 'provider_not_found'
+  | 'provider_refused'
+  | 'provider_unconfigured'
+  | 'query_timeout'
+  | 'quick_message_incomplete'
+  | 'quick_message_is_template'
+  | 'quick_message_not_supported'
+  | 'recipient_not_listed'
+  | 'recipient_refused'
+  | 'regex_too_complex'
+  | 'report_not_allowed'
+  | 'request_timeout'
+  | 'same_customer'
+  | 'saved_filter_cycle'
+  | 'saved_filter_not_found'
+  | 'secret_outdated'
+  | 'still_running'
+  | 'template_limit'
+  | 'template_mismatch'
+  | 'template_changed'
+  | 'template_not_approved'
+  | 'template_not_supported'
+  | 'template_policy'
+  | 'template_rules'
+  | 'template_unavailable'
+  | 'template_values'
+  | 'test_key'
+  | 'throttled'
+  | 'too_many_approvals'
+  | 'too_many_connections'
+  | 'too_many_events'
+  | 'too_many_failures'
+  | 'too_many_fields'
+  | 'too_many_pipelined'
+  | 'too_many_secrets'
+  | 'undeliverable'
+  | 'unknown_version'
+  | 'unreachable'
+  | 'visibility_changed'
+
+export interface Approval {
+  /**
+   * Approval id.
+   */
+  id: string
+  /**
+   * `pending`: nobody has decided. `approved`: it is about to run, or runs. `done`: it ran. `failed`: approved, but refused or failed when it ran; `outcome` says why. `declined`, `expired`, `cancelled`: it never runs.
+   */
+  status: 'pending' | 'approved' | 'done' | 'failed' | 'declined' | 'expired' | 'cancelled'
+  /**
+   * The operation that the agent called.
+   */
+  operation: string
+  /**
+   * Who asks.
+   */
+  asked_by: {
+    /**
+     * Staff member of the key.
+     */
+    staff: {
+      /**
+       * Staff id.
+       */
+      id: string
+      /**
+       * Name; null when the staff member is gone.
+       */
+      name: string | null
+    }
+    /**
+     * Key of the agent.
+     */
+    key: {
+      /**
+       * Key id.
+       */
+      id: string
+      /**
+       * Name of the key.
+       */
+      name: string | null
+    }
+  }
+  /**
+   * Why, in the words of the agent.
+   */
+  reason: string | null
+  /**
+   * Why a person is asked: by the policy of the key, or a bound of it that is not met.
+   */
+  asked_for: ('verb' | 'operation' | 'window_open' | 'assigned' | 'templates' | 'sends_per_hour' | 'hours')[]
+  /**
+   * The customer; null when it is about none, or about several.
+   */
+  contact: {
+    /**
+     * Contact id.
+     */
+    id: string
+    /**
+     * Name.
+     */
+    name: string | null
+  } | null
+  /**
+   * When the agent called.
+   */
+  requested_at: string
+  /**
+   * Until when it can be decided.
+   */
+  expires_at: string
+  /**
+   * Who decided.
+   */
+  decided_by: {
+    /**
+     * Staff id.
+     */
+    id: string
+    /**
+     * Name; null when the staff member is gone.
+     */
+    name: string | null
+  } | null
+  /**
+   * When.
+   */
+  decided_at: string | null
+  /**
+   * What the person tells the agent.
+   */
+  note: string | null
+  /**
+   * How it ended when it ran.
+   */
+  outcome: {
+    /**
+     * HTTP status of its answer.
+     */
+    status: number
+    /**
+     * Error code; null when it succeeded.
+     */
+    code: string | null
+    /**
+     * Reason of the error.
+     */
+    reason: string | null
+    /**
+     * What went wrong.
+     */
+    detail: string | null
+  } | null
+  /**
+   * When it ended.
+   */
+  ended_at: string | null
+}
+export interface KeyPolicy {
+  /**
+   * Decisions for operations with these confirm verbs; `ask` for those not named.
+   */
+  verbs: {
+    [k: string]: 'allow' | 'ask' | 'deny'
+  }
+  /**
+   * Decisions for single operations, which come before those for verbs.
+   */
+  operations: {
+    [k: string]: 'allow' | 'ask' | 'deny'
+  }
+  /**
+   * Conditions of what is allowed; where one is not met, a person is asked.
+   */
+  bounds: {
+    /**
+     * Only inside an open reply window.
+     */
+    window_open?: true
+    /**
+     * Only conversations assigned to its staff member.
+     */
+    assigned?: true
+    /**
+     * Only templates with these names.
+     */
+    templates?: string[]
+    /**
+     * Most messages in any hour.
+     */
+    sends_per_hour?: number
+    /**
+     * Only at these times, in the workspace's time zone.
+     */
+    hours?: {
+      /**
+       * Days of the week.
+       */
+      days: ('mon' | 'tue' | 'wed' | 'thu' | 'fri' | 'sat' | 'sun')[]
+      /**
+       * First minute, `HH:MM`.
+       */
+      from: string
+      /**
+       * End, `HH:MM`, exclusive.
+       */
+      to: string
+    }
+  }
+  /**
+   * `person`: approved with a key of their own. `client`: confirmed in the MCP client suffices.
+   */
+  approval: 'person' | 'client'
+  /**
+   * Seconds that a person may take to decide; 24 hours when absent.
+   */
+  expires_after?: number
+}
+export interface WorkspaceWhoamiInput {}
+export interface WorkspaceWhoamiOutput {
+  /**
+   * The workspace.
+   */
+  workspace: {
+    /**
+     * Workspace id.
+     */
+    id: string
+    /**
+     * Display name.
+     */
+    name: string
+    /**
+     * IANA time zone.
+     */
+    timezone: string
+    /**
+     * The plan.
+     */
+    plan: {
+      /**
+       * Features of the plan.
+       */
+      features: string[]
+      /**
+       * Most contacts; null: no limit.
+       */
+      contact_limit: number | null
+      /**
+       * Most templates; null: no limit.
+       */
+      template_limit: number | null
+    }
+  }
+  /**
+   * The staff member who owns the key.
+   */
+  staff: {
+    /**
+     * Staff id.
+     */
+    id: string
+    /**
+     * Display name.
+     */
+    name: string
+    /**
+     * Role.
+     */
+    role: 'owner' | 'admin' | 'manager' | 'agent'
+    /**
+     * True: phone numbers are masked for this key: of an agent from whom they are hidden, or of an AI agent.
+     */
+    hide_phone_numbers: boolean
+    /**
+     * May read the staff report.
+     */
+    reports: boolean
+  }
+  /**
+   * The key.
+   */
+  key: {
+    /**
+     * Key id.
+     */
+    id: string
+    /**
+     * Name given when it was created.
+     */
+    name: string | null
+    /**
+     * What the key may do.
+     */
+    scopes: (
+      | 'mcp:read'
+      | 'crm:write'
+      | 'messaging:write'
+      | 'webhooks:write'
+      | 'inbox:write'
+      | 'approvals:write'
+    )[]
+    /**
+     * True: every change runs as a dry run.
+     */
+    test: boolean
+    /**
+     * The API version the key is pinned to.
+     */
+    api_version: string
+    /**
+     * When it expires; null: never.
+     */
+    expires_at: string | null
+    /**
+     * True: an AI agent's.
+     */
+    agent: boolean
+    /**
+     * False: phone numbers are masked for calls with it.
+     */
+    phones: boolean
+    /**
+     * What the agent may do by itself; null for keys of people. What is not named is `allow`; operations with a confirm verb, and those that set where webhooks go, are `ask`: a person approves each call.
+     */
+    policy: KeyPolicy | null
+  }
+  /**
+   * Rate limits of the key.
+   */
+  limits: {
+    /**
+     * Reads.
+     */
+    read: {
+      /**
+       * Requests per window.
+       */
+      limit: number
+      /**
+       * Requests left now.
+       */
+      remaining: number
+      /**
+       * Length of the window in seconds.
+       */
+      window_seconds: number
+    }
+    /**
+     * Changes.
+     */
+    write: {
+      /**
+       * Requests per window.
+       */
+      limit: number
+      /**
+       * Requests left now.
+       */
+      remaining: number
+      /**
+       * Length of the window in seconds.
+       */
+      window_seconds: number
+    }
+  }
+}
+export interface Staff {
+  /**
+   * Staff id.
+   */
+  id: string
+  /**
+   * Display name.
+   */
+  name: string
+  /**
+   * Owners, admins and managers see everything; agents may have phones hidden and never see manager-only fields.
+   */
+  role: 'owner' | 'admin' | 'manager' | 'agent'
+  /**
+   * False: the keys of this staff member are refused.
+   */
+  enabled: boolean
+  /**
+   * Teams this staff member belongs to.
+   */
+  team_ids: string[]
+  /**
+   * Channels this staff member may use; null: all.
+   */
+  channel_ids: string[] | null
+}
+export interface WorkspaceListStaffInput {
+  /**
+   * Name contains this, ignoring case; `%` and `_` are literal.
+   */
+  search?: string
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface WorkspaceListStaffOutput {
+  /**
+   * The rows of this page.
+   */
+  data: Staff[]
+  /**
+   * Count of matching rows, on the first page; null on later pages.
+   */
+  total: number | null
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface Team {
+  /**
+   * Team id.
+   */
+  id: string
+  /**
+   * Display name.
+   */
+  name: string
+  /**
+   * Members.
+   */
+  staff_ids: string[]
+}
+export interface WorkspaceListTeamsInput {
+  /**
+   * Name contains this, ignoring case; `%` and `_` are literal.
+   */
+  search?: string
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface WorkspaceListTeamsOutput {
+  /**
+   * The rows of this page.
+   */
+  data: Team[]
+  /**
+   * Count of matching rows, on the first page; null on later pages.
+   */
+  total: number | null
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface Channel {
+  /**
+   * Workspace channel id; `channel_id` when sending.
+   */
+  id: string
+  /**
+   * The same channel at the messaging provider; null when not linked.
+   */
+  provider_channel_id: string | null
+  /**
+   * Display name.
+   */
+  name: string | null
+  /**
+   * Channel type, such as `chatapp` or `web`.
+   */
+  type: string | null
+  /**
+   * Business phone number, username or page.
+   */
+  identifier: string | null
+  /**
+   * Used when a send names no channel.
+   */
+  is_default: boolean
+  /**
+   * Connection state.
+   */
+  status: 'connected' | 'disconnected' | 'inactive' | 'unknown'
+  /**
+   * `web`, `ios` or `android` for web chat channels.
+   */
+  web_surface: string | null
+  /**
+   * The number's id at the provider; not a secret.
+   */
+  provider_phone_number_id: string | null
+  /**
+   * Name of the payment configuration.
+   */
+  payment_configuration: string | null
+  /**
+   * Quality rating by the provider; null when not available.
+   */
+  quality_rating: string | null
+  /**
+   * Health at the provider; null for channels without a number.
+   */
+  health: ChannelHealth | null
+}
+export interface ChannelHealth {
+  /**
+   * `limited` passes by itself; `restricted`: some sends are refused; `disconnected`: all are, until somebody acts.
+   */
+  status: 'ok' | 'limited' | 'restricted' | 'disconnected'
+  /**
+   * Why, such as `token_revoked` or `throughput`; null when ok.
+   */
+  reason: string | null
+  /**
+   * The provider's error code, if one told it.
+   */
+  provider_code: number | null
+  /**
+   * Quality rating by the provider.
+   */
+  quality: string | null
+  /**
+   * Customers it may write to in a day, such as `TIER_1K`.
+   */
+  messaging_limit: string | null
+  /**
+   * Since when it has this status.
+   */
+  since: string | null
+  /**
+   * When it passes by itself.
+   */
+  until: string | null
+}
+export interface WorkspaceChannelsInput {
+  /**
+   * Only channels of this type.
+   */
+  type?:
+    | 'chatapp'
+    | 'photoapp'
+    | 'socialchat'
+    | 'web'
+    | 'videoapp'
+    | 'messengerapp'
+    | 'email'
+    | 'sms'
+    | 'custom'
+  /**
+   * Name or number contains this, ignoring case; `%` and `_` are literal.
+   */
+  search?: string
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface WorkspaceChannelsOutput {
+  /**
+   * The rows of this page.
+   */
+  data: Channel[]
+  /**
+   * Count of matching rows, on the first page; null on later pages.
+   */
+  total: number | null
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+  /**
+   * Problems to know about, such as a default channel that is not connected.
+   */
+  warnings: string[]
+}
+/**
+ * Contact filter: all keys must match; `and` and `or` take lists, `not` one filter. At most 8 deep, 60 conditions and 16384 bytes.
+ */
+export interface ContactFilter {
+  name?: TextTest
+  phoneNumber?: TextTest
+  email?: TextTest
+  chatappUserId?: TextTest
+  webVisitorId?: TextTest
+  id?: IdTest
+  createdAt?: TimeTest
+  updatedAt?: TimeTest
+  lastActivityAt?: TimeTest
+  dnd?: FlagTest
+  starred?: FlagTest
+  tags?: {
+    some?: {
+      id?: RefTest
+      name?: TextTest
+    }
+    none?: {
+      id?: RefTest
+      name?: TextTest
+    }
+    every?: {
+      id?: RefTest
+      name?: TextTest
+    }
+  }
+  groups?: {
+    some?: {
+      id?: RefTest
+      name?: TextTest
+    }
+    none?: {
+      id?: RefTest
+      name?: TextTest
+    }
+    every?: {
+      id?: RefTest
+      name?: TextTest
+    }
+  }
+  attributes?: {
+    some?: {
+      attributeName: {
+        eq: string
+      }
+      stringValue?: TextTest
+      numberValue?: NumberTest
+      booleanValue?: FlagTest
+      dateValue?: TimeTest
+    }
+    none?: {
+      attributeName: {
+        eq: string
+      }
+      stringValue?: TextTest
+      numberValue?: NumberTest
+      booleanValue?: FlagTest
+      dateValue?: TimeTest
+    }
+  }
+  conversations?: {
+    some?: {
+      state?: {
+        eq?: 'open' | 'closed'
+        ne?: 'open' | 'closed'
+        /**
+         * @minItems 1
+         * @maxItems 500
+         */
+        in?: ('open' | 'closed')[]
+        /**
+         * @minItems 1
+         * @maxItems 500
+         */
+        notIn?: ('open' | 'closed')[]
+      }
+      channelId?: RefTest
+      assignedStaffId?: RefTest
+      assignedTeamId?: RefTest
+      createdAt?: TimeTest
+      lastActivityAt?: TimeTest
+      unreadCount?: NumberTest
+    }
+    none?: {
+      state?: {
+        eq?: 'open' | 'closed'
+        ne?: 'open' | 'closed'
+        /**
+         * @minItems 1
+         * @maxItems 500
+         */
+        in?: ('open' | 'closed')[]
+        /**
+         * @minItems 1
+         * @maxItems 500
+         */
+        notIn?: ('open' | 'closed')[]
+      }
+      channelId?: RefTest
+      assignedStaffId?: RefTest
+      assignedTeamId?: RefTest
+      createdAt?: TimeTest
+      lastActivityAt?: TimeTest
+      unreadCount?: NumberTest
+    }
+  }
+  broadcasts?: {
+    some?: {
+      id?: RefTest
+      sentAt?: TimeTest
+      message_status?: {
+        eq?: 'pending' | 'sent' | 'delivered' | 'read' | 'failed' | 'responded' | 'not_responded'
+        ne?: 'pending' | 'sent' | 'delivered' | 'read' | 'failed' | 'responded' | 'not_responded'
+        /**
+         * @minItems 1
+         * @maxItems 500
+         */
+        in?: ('pending' | 'sent' | 'delivered' | 'read' | 'failed' | 'responded' | 'not_responded')[]
+        /**
+         * @minItems 1
+         * @maxItems 500
+         */
+        notIn?: ('pending' | 'sent' | 'delivered' | 'read' | 'failed' | 'responded' | 'not_responded')[]
+      }
+    }
+    none?: {
+      id?: RefTest
+      sentAt?: TimeTest
+      message_status?: {
+        eq?: 'pending' | 'sent' | 'delivered' | 'read' | 'failed' | 'responded' | 'not_responded'
+        ne?: 'pending' | 'sent' | 'delivered' | 'read' | 'failed' | 'responded' | 'not_responded'
+        /**
+         * @minItems 1
+         * @maxItems 500
+         */
+        in?: ('pending' | 'sent' | 'delivered' | 'read' | 'failed' | 'responded' | 'not_responded')[]
+        /**
+         * @minItems 1
+         * @maxItems 500
+         */
+        notIn?: ('pending' | 'sent' | 'delivered' | 'read' | 'failed' | 'responded' | 'not_responded')[]
+      }
+    }
+  }
+  savedFilter?: {
+    eq: string | number
+  }
+  /**
+   * @minItems 1
+   * @maxItems 500
+   */
+  and?: ContactFilter[]
+  /**
+   * @minItems 1
+   * @maxItems 500
+   */
+  or?: ContactFilter[]
+  not?: ContactFilter
+}
+export interface TextTest {
+  eq?: string
+  ne?: string
+  /**
+   * @minItems 1
+   * @maxItems 500
+   */
+  in?: string[]
+  /**
+   * @minItems 1
+   * @maxItems 500
+   */
+  notIn?: string[]
+  contains?: string
+  notContains?: string
+  startsWith?: string
+  endsWith?: string
+  regex?: string
+  isNull?: boolean
+}
+export interface IdTest {
+  eq?: string | number
+  ne?: string | number
+  /**
+   * @minItems 1
+   * @maxItems 500
+   */
+  in?: (string | number)[]
+  /**
+   * @minItems 1
+   * @maxItems 500
+   */
+  notIn?: (string | number)[]
+}
+export interface TimeTest {
+  /**
+   * An instant, a day, or a relative date such as `-7d`, `today` or `start_of_month`.
+   */
+  eq?: string
+  /**
+   * An instant, a day, or a relative date such as `-7d`, `today` or `start_of_month`.
+   */
+  ne?: string
+  /**
+   * An instant, a day, or a relative date such as `-7d`, `today` or `start_of_month`.
+   */
+  gt?: string
+  /**
+   * An instant, a day, or a relative date such as `-7d`, `today` or `start_of_month`.
+   */
+  gte?: string
+  /**
+   * An instant, a day, or a relative date such as `-7d`, `today` or `start_of_month`.
+   */
+  lt?: string
+  /**
+   * An instant, a day, or a relative date such as `-7d`, `today` or `start_of_month`.
+   */
+  lte?: string
+  /**
+   * @minItems 2
+   * @maxItems 2
+   *
+   * Items: An instant, a day, or a relative date such as `-7d`, `today` or `start_of_month`.
+   */
+  between?: string[]
+  isNull?: boolean
+}
+export interface FlagTest {
+  eq?: boolean
+  ne?: boolean
+  isNull?: boolean
+}
+export interface RefTest {
+  eq?: string | number
+  ne?: string | number
+  /**
+   * @minItems 1
+   * @maxItems 500
+   */
+  in?: (string | number)[]
+  /**
+   * @minItems 1
+   * @maxItems 500
+   */
+  notIn?: (string | number)[]
+  isNull?: boolean
+}
+export interface NumberTest {
+  eq?: number | string
+  ne?: number | string
+  gt?: number | string
+  gte?: number | string
+  lt?: number | string
+  lte?: number | string
+  /**
+   * @minItems 2
+   * @maxItems 2
+   */
+  between?: (number | string)[]
+  /**
+   * @minItems 1
+   * @maxItems 500
+   */
+  in?: (number | string)[]
+  /**
+   * @minItems 1
+   * @maxItems 500
+   */
+  notIn?: (number | string)[]
+  isNull?: boolean
+}
+/**
+ * All fields of a contact but `attributes_map`, unless `detail` is `ids` or `compact`.
+ */
+export interface ContactView {
+  /**
+   * Contact id.
+   */
+  id: string
+  /**
+   * Name.
+   */
+  name?: string | null
+  /**
+   * E.164 digits without `+`, or masked when the workspace hides numbers from the key's owner.
+   */
+  phone?: string | null
+  /**
+   * True: `phone` is masked.
+   */
+  phone_masked?: boolean
+  /**
+   * Id at the messaging app; shows no phone digits to staff from whom phones are hidden.
+   */
+  chatapp_user_id?: string | null
+  /**
+   * Do-not-disturb: receives no broadcasts or marketing.
+   */
+  dnd?: boolean
+  /**
+   * Starred; null only when it could not be read.
+   */
+  starred?: boolean | null
+  /**
+   * When it was created.
+   */
+  created_at?: string | null
+  /**
+   * When it was last changed.
+   */
+  updated_at?: string | null
+  /**
+   * Value of the `email` custom field; absent from summary rows.
+   */
+  email?: string | null
+  /**
+   * Id of the web chat visitor.
+   */
+  web_visitor_id?: string | null
+  /**
+   * Tags by name; absent from summary rows.
+   */
+  tags?: {
+    /**
+     * Tag id.
+     */
+    id: string
+    /**
+     * Tag name.
+     */
+    name: string | null
+  }[]
+  /**
+   * Groups by name; absent from summary rows.
+   */
+  groups?: {
+    /**
+     * Group id.
+     */
+    id: string
+    /**
+     * Group name.
+     */
+    name: string | null
+  }[]
+  /**
+   * Custom field values that the staff member may see, at most 100; text is cut after 2000 characters.
+   *
+   * @maxItems 100
+   */
+  attributes?: {
+    /**
+     * Custom field key.
+     */
+    key: string
+    /**
+     * Label shown to people.
+     */
+    label: string | null
+    /**
+     * Custom field type.
+     */
+    type: string | null
+    /**
+     * As shown in the panel: checkbox and boolean as Yes or No, date as YYYY-MM-DD, datetime as YYYY-MM-DD HH:MM:SS in UTC, multiselect as comma-joined text, int, float and number as numbers, decimal as a string with 8 decimals.
+     */
+    value: string | number | null
+    /**
+     * The value as text; option labels for select, radio and multiselect.
+     */
+    display: string | null
+    /**
+     * Number, true or false, YYYY-MM-DD, ISO 8601 UTC, array of option values, or string, by type; null when empty or unreadable.
+     */
+    typed_value: string | number | boolean | string[] | null
+    /**
+     * Present when the text is longer than what is shown: it is cut after 2000 characters.
+     */
+    truncated?: true
+  }[]
+  /**
+   * Newest first, at most 10.
+   *
+   * @maxItems 10
+   */
+  conversations?: {
+    /**
+     * Conversation id.
+     */
+    id: string
+    /**
+     * Channel.
+     */
+    channel_id: string | null
+    /**
+     * `open` or `closed`.
+     */
+    state: string | null
+    /**
+     * True: it is assigned to a staff member or a team.
+     */
+    assigned: boolean
+    /**
+     * Staff member it is assigned to.
+     */
+    assigned_staff_id: string | null
+    /**
+     * When it started.
+     */
+    created_at: string | null
+    /**
+     * Latest activity.
+     */
+    last_activity_at: string | null
+  }[]
+  /**
+   * Latest conversation activity.
+   */
+  last_activity_at?: string | null
+  /**
+   * Parts that could not be read now; retry later.
+   */
+  unavailable?: ('profile_extras' | 'conversations')[]
+  /**
+   * Values of custom fields by key, as `typed_value` or else as text; upserts take them like this. Only with `compact`, in place of `attributes`.
+   */
+  attributes_map?: {
+    [k: string]: string | number | boolean | string[] | null
+  }
+}
+export interface CrmSearchContactsInput {
+  /**
+   * Name or phone contains this, ignoring case; `%` and `_` are literal.
+   */
+  query?: string
+  /**
+   * In any of these groups, at most 50 ids or names; digits are an id.
+   *
+   * @maxItems 50
+   */
+  group_ids?: (string | number)[]
+  /**
+   * With any of these tags, at most 50 ids or names; digits are an id.
+   *
+   * @maxItems 50
+   */
+  tag_ids?: (string | number)[]
+  /**
+   * True: only starred contacts; false: only others.
+   */
+  starred?: boolean
+  /**
+   * True: only do-not-disturb contacts; false: only others.
+   */
+  dnd?: boolean
+  /**
+   * True: only contacts in no group; false: only contacts in at least one.
+   */
+  not_in_any_group?: boolean
+  filter?: ContactFilter
+  /**
+   * A saved filter; when `filter` is sent too, both must match.
+   */
+  saved_filter_id?: string | number
+  /**
+   * Order; `createdAt` descending when absent. Contacts without a name or phone sort as empty text.
+   */
+  sort?: {
+    /**
+     * What to sort by.
+     */
+    field: 'createdAt' | 'updatedAt' | 'name' | 'phoneNumber' | 'id'
+    /**
+     * Direction; `desc` when absent.
+     */
+    direction?: 'asc' | 'desc'
+  }
+  /**
+   * `ids`: the id alone. `compact`: name, phone, flags, email, tags, groups, latest activity, and custom fields by their key in `attributes_map`. `summary`: all but email, tags and groups, which `full` adds.
+   */
+  detail?: 'ids' | 'compact' | 'summary' | 'full'
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface CrmSearchContactsOutput {
+  /**
+   * The rows of this page.
+   */
+  data: ContactView[]
+  /**
+   * Count of matching rows, on the first page; null on later pages.
+   */
+  total: number | null
+  /**
+   * True: `total` is an estimate; null where `total` is.
+   */
+  approximate: boolean | null
+  /**
+   * Relative dates, and dates without a zone, with the instants they mean.
+   */
+  resolved_dates: {
+    /**
+     * Position in the request, as a JSON Pointer.
+     */
+    path: string
+    /**
+     * The value as sent.
+     */
+    input: string
+    /**
+     * The instant it means.
+     */
+    value: string
+  }[]
+  /**
+   * Conditions that may not mean what they look like.
+   */
+  warnings: {
+    /**
+     * Position in the request, as a JSON Pointer.
+     */
+    path: string
+    /**
+     * Why it may not mean what it looks like.
+     */
+    message: string
+  }[]
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface CrmGetContactInput {
+  /**
+   * Contact id.
+   */
+  contact_id: string
+  /**
+   * `ids`: the id alone. `compact`: name, phone, flags, email, tags, groups, latest activity, and custom fields by their key in `attributes_map`. `full` when absent.
+   */
+  detail?: 'ids' | 'compact' | 'full'
+}
+export interface CrmGetContactOutput {
+  /**
+   * Contact id.
+   */
+  id: string
+  /**
+   * Name.
+   */
+  name?: string | null
+  /**
+   * E.164 digits without `+`, or masked when the workspace hides numbers from the key's owner.
+   */
+  phone?: string | null
+  /**
+   * True: `phone` is masked.
+   */
+  phone_masked?: boolean
+  /**
+   * Id at the messaging app; shows no phone digits to staff from whom phones are hidden.
+   */
+  chatapp_user_id?: string | null
+  /**
+   * Do-not-disturb: receives no broadcasts or marketing.
+   */
+  dnd?: boolean
+  /**
+   * Starred; null only when it could not be read.
+   */
+  starred?: boolean | null
+  /**
+   * When it was created.
+   */
+  created_at?: string | null
+  /**
+   * When it was last changed.
+   */
+  updated_at?: string | null
+  /**
+   * Value of the `email` custom field; absent from summary rows.
+   */
+  email?: string | null
+  /**
+   * Id of the web chat visitor.
+   */
+  web_visitor_id?: string | null
+  /**
+   * Tags by name; absent from summary rows.
+   */
+  tags?: {
+    /**
+     * Tag id.
+     */
+    id: string
+    /**
+     * Tag name.
+     */
+    name: string | null
+  }[]
+  /**
+   * Groups by name; absent from summary rows.
+   */
+  groups?: {
+    /**
+     * Group id.
+     */
+    id: string
+    /**
+     * Group name.
+     */
+    name: string | null
+  }[]
+  /**
+   * Custom field values that the staff member may see, at most 100; text is cut after 2000 characters.
+   *
+   * @maxItems 100
+   */
+  attributes?: {
+    /**
+     * Custom field key.
+     */
+    key: string
+    /**
+     * Label shown to people.
+     */
+    label: string | null
+    /**
+     * Custom field type.
+     */
+    type: string | null
+    /**
+     * As shown in the panel: checkbox and boolean as Yes or No, date as YYYY-MM-DD, datetime as YYYY-MM-DD HH:MM:SS in UTC, multiselect as comma-joined text, int, float and number as numbers, decimal as a string with 8 decimals.
+     */
+    value: string | number | null
+    /**
+     * The value as text; option labels for select, radio and multiselect.
+     */
+    display: string | null
+    /**
+     * Number, true or false, YYYY-MM-DD, ISO 8601 UTC, array of option values, or string, by type; null when empty or unreadable.
+     */
+    typed_value: string | number | boolean | string[] | null
+    /**
+     * Present when the text is longer than what is shown: it is cut after 2000 characters.
+     */
+    truncated?: true
+  }[]
+  /**
+   * Newest first, at most 10.
+   *
+   * @maxItems 10
+   */
+  conversations?: {
+    /**
+     * Conversation id.
+     */
+    id: string
+    /**
+     * Channel.
+     */
+    channel_id: string | null
+    /**
+     * `open` or `closed`.
+     */
+    state: string | null
+    /**
+     * True: it is assigned to a staff member or a team.
+     */
+    assigned: boolean
+    /**
+     * Staff member it is assigned to.
+     */
+    assigned_staff_id: string | null
+    /**
+     * When it started.
+     */
+    created_at: string | null
+    /**
+     * Latest activity.
+     */
+    last_activity_at: string | null
+  }[]
+  /**
+   * Latest conversation activity.
+   */
+  last_activity_at?: string | null
+  /**
+   * Parts that could not be read now; retry later.
+   */
+  unavailable?: ('profile_extras' | 'conversations')[]
+  /**
+   * Values of custom fields by key, as `typed_value` or else as text; upserts take them like this. Only with `compact`, in place of `attributes`.
+   */
+  attributes_map?: {
+    [k: string]: string | number | boolean | string[] | null
+  }
+}
+export interface CrmUpsertContactInput {
+  /**
+   * International format with country code, such as `+1 555 010 0042`; local numbers starting with 0 are refused. Every spelling of a number is one contact.
+   */
+  phone: string
+  /**
+   * Name, 1 to 255 characters.
+   */
+  name?: string
+  /**
+   * Email address, at most 255 characters; empty clears it.
+   */
+  email?: '' | string
+  /**
+   * Custom field key to value; null or an empty string clears a value. Unknown keys are refused with the list of valid ones.
+   */
+  attributes?: {
+    [k: string]: unknown
+  }
+  /**
+   * Groups to add, at most 50.
+   *
+   * @maxItems 50
+   */
+  group_ids?: (string | number)[]
+  /**
+   * Tags to add, at most 20 names or ids.
+   *
+   * @maxItems 20
+   */
+  tags?: (string | number)[]
+}
+export interface CrmUpsertContactOutput {
+  /**
+   * Contact id; null when a dry run would create it.
+   */
+  id: string | null
+  /**
+   * What was done.
+   */
+  action: 'created' | 'updated' | 'unchanged'
+  /**
+   * The contact in full.
+   */
+  contact: {
+    /**
+     * Contact id; null when a dry run would create it.
+     */
+    id: string | null
+    /**
+     * Name.
+     */
+    name: string | null
+    /**
+     * E.164 digits without `+`, or masked when the workspace hides numbers from the key's owner.
+     */
+    phone: string | null
+    /**
+     * True: `phone` is masked.
+     */
+    phone_masked: boolean
+    /**
+     * Id at the messaging app; shows no phone digits to staff from whom phones are hidden.
+     */
+    chatapp_user_id: string | null
+    /**
+     * Do-not-disturb: receives no broadcasts or marketing.
+     */
+    dnd: boolean
+    /**
+     * Starred; null only when it could not be read.
+     */
+    starred: boolean | null
+    /**
+     * When it was created.
+     */
+    created_at: string | null
+    /**
+     * When it was last changed.
+     */
+    updated_at: string | null
+    /**
+     * Value of the `email` custom field; absent from summary rows.
+     */
+    email?: string | null
+    /**
+     * Id of the web chat visitor.
+     */
+    web_visitor_id: string | null
+    /**
+     * Tags by name.
+     */
+    tags: {
+      /**
+       * Tag id; null when a dry run would create it.
+       */
+      id: string | null
+      /**
+       * Tag name.
+       */
+      name: string | null
+    }[]
+    /**
+     * Groups by name; absent from summary rows.
+     */
+    groups?: {
+      /**
+       * Group id.
+       */
+      id: string
+      /**
+       * Group name.
+       */
+      name: string | null
+    }[]
+    /**
+     * Custom field values that the staff member may see, at most 100; text is cut after 2000 characters.
+     *
+     * @maxItems 100
+     */
+    attributes: {
+      /**
+       * Custom field key.
+       */
+      key: string
+      /**
+       * Label shown to people.
+       */
+      label: string | null
+      /**
+       * Custom field type.
+       */
+      type: string | null
+      /**
+       * As shown in the panel: checkbox and boolean as Yes or No, date as YYYY-MM-DD, datetime as YYYY-MM-DD HH:MM:SS in UTC, multiselect as comma-joined text, int, float and number as numbers, decimal as a string with 8 decimals.
+       */
+      value: string | number | null
+      /**
+       * The value as text; option labels for select, radio and multiselect.
+       */
+      display: string | null
+      /**
+       * Number, true or false, YYYY-MM-DD, ISO 8601 UTC, array of option values, or string, by type; null when empty or unreadable.
+       */
+      typed_value: string | number | boolean | string[] | null
+      /**
+       * Present when the text is longer than what is shown: it is cut after 2000 characters.
+       */
+      truncated?: true
+    }[]
+    /**
+     * Newest first, at most 10.
+     *
+     * @maxItems 10
+     */
+    conversations: {
+      /**
+       * Conversation id.
+       */
+      id: string
+      /**
+       * Channel.
+       */
+      channel_id: string | null
+      /**
+       * `open` or `closed`.
+       */
+      state: string | null
+      /**
+       * True: it is assigned to a staff member or a team.
+       */
+      assigned: boolean
+      /**
+       * Staff member it is assigned to.
+       */
+      assigned_staff_id: string | null
+      /**
+       * When it started.
+       */
+      created_at: string | null
+      /**
+       * Latest activity.
+       */
+      last_activity_at: string | null
+    }[]
+    /**
+     * Latest conversation activity.
+     */
+    last_activity_at: string | null
+    /**
+     * Parts that could not be read now; retry later.
+     */
+    unavailable?: ('profile_extras' | 'conversations')[]
+  }
+  /**
+   * Only in a dry run for staff from whom phones are hidden: what it does not tell.
+   */
+  warnings?: string[]
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface CrmUpdateContactInput {
+  /**
+   * Contact id.
+   */
+  contact_id: string
+  /**
+   * Name, 1 to 255 characters; null clears it.
+   */
+  name?: string | null
+  /**
+   * Email address, at most 255 characters; null or empty clears it.
+   */
+  email?: ('' | string) | null
+  /**
+   * Custom field key to value; null or an empty string clears a value. Unknown keys are refused with the list of valid ones.
+   */
+  attributes?: {
+    [k: string]: unknown
+  }
+  /**
+   * Do-not-disturb. `false` undoes an opt-out: an AI agent's key asks a person.
+   */
+  dnd?: boolean
+  /**
+   * Starred.
+   */
+  starred?: boolean
+}
+export interface CrmUpdateContactOutput {
+  /**
+   * Contact id.
+   */
+  id: string
+  /**
+   * Name.
+   */
+  name: string | null
+  /**
+   * E.164 digits without `+`, or masked when the workspace hides numbers from the key's owner.
+   */
+  phone: string | null
+  /**
+   * True: `phone` is masked.
+   */
+  phone_masked: boolean
+  /**
+   * Id at the messaging app; shows no phone digits to staff from whom phones are hidden.
+   */
+  chatapp_user_id: string | null
+  /**
+   * Do-not-disturb: receives no broadcasts or marketing.
+   */
+  dnd: boolean
+  /**
+   * Starred; null only when it could not be read.
+   */
+  starred: boolean | null
+  /**
+   * When it was created.
+   */
+  created_at: string | null
+  /**
+   * When it was last changed.
+   */
+  updated_at: string | null
+  /**
+   * Value of the `email` custom field; absent from summary rows.
+   */
+  email?: string | null
+  /**
+   * Id of the web chat visitor.
+   */
+  web_visitor_id: string | null
+  /**
+   * Tags by name; absent from summary rows.
+   */
+  tags?: {
+    /**
+     * Tag id.
+     */
+    id: string
+    /**
+     * Tag name.
+     */
+    name: string | null
+  }[]
+  /**
+   * Groups by name; absent from summary rows.
+   */
+  groups?: {
+    /**
+     * Group id.
+     */
+    id: string
+    /**
+     * Group name.
+     */
+    name: string | null
+  }[]
+  /**
+   * Custom field values that the staff member may see, at most 100; text is cut after 2000 characters.
+   *
+   * @maxItems 100
+   */
+  attributes: {
+    /**
+     * Custom field key.
+     */
+    key: string
+    /**
+     * Label shown to people.
+     */
+    label: string | null
+    /**
+     * Custom field type.
+     */
+    type: string | null
+    /**
+     * As shown in the panel: checkbox and boolean as Yes or No, date as YYYY-MM-DD, datetime as YYYY-MM-DD HH:MM:SS in UTC, multiselect as comma-joined text, int, float and number as numbers, decimal as a string with 8 decimals.
+     */
+    value: string | number | null
+    /**
+     * The value as text; option labels for select, radio and multiselect.
+     */
+    display: string | null
+    /**
+     * Number, true or false, YYYY-MM-DD, ISO 8601 UTC, array of option values, or string, by type; null when empty or unreadable.
+     */
+    typed_value: string | number | boolean | string[] | null
+    /**
+     * Present when the text is longer than what is shown: it is cut after 2000 characters.
+     */
+    truncated?: true
+  }[]
+  /**
+   * Newest first, at most 10.
+   *
+   * @maxItems 10
+   */
+  conversations: {
+    /**
+     * Conversation id.
+     */
+    id: string
+    /**
+     * Channel.
+     */
+    channel_id: string | null
+    /**
+     * `open` or `closed`.
+     */
+    state: string | null
+    /**
+     * True: it is assigned to a staff member or a team.
+     */
+    assigned: boolean
+    /**
+     * Staff member it is assigned to.
+     */
+    assigned_staff_id: string | null
+    /**
+     * When it started.
+     */
+    created_at: string | null
+    /**
+     * Latest activity.
+     */
+    last_activity_at: string | null
+  }[]
+  /**
+   * Latest conversation activity.
+   */
+  last_activity_at: string | null
+  /**
+   * Parts that could not be read now; retry later.
+   */
+  unavailable?: ('profile_extras' | 'conversations')[]
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface CrmDeleteContactInput {
+  /**
+   * Contact id.
+   */
+  contact_id: string
+}
+export interface CrmDeleteContactOutput {
+  /**
+   * The requested id.
+   */
+  id: string
+  /**
+   * True: it was deleted.
+   */
+  deleted: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface CrmTagContactsInput {
+  /**
+   * 1 to 500 contact ids; duplicates count once.
+   *
+   * @minItems 1
+   * @maxItems 500
+   */
+  contact_ids: (string | number)[]
+  /**
+   * 1 to 20 tag names or ids.
+   *
+   * @minItems 1
+   * @maxItems 20
+   */
+  tags: (string | number)[]
+}
+export interface CrmTagContactsOutput {
+  /**
+   * Distinct ids requested.
+   */
+  requested: number
+  /**
+   * Ids that are now as requested, changed or not.
+   */
+  succeeded: number
+  /**
+   * Ids that failed.
+   */
+  failed: number
+  /**
+   * The first 50 failures.
+   *
+   * @maxItems 50
+   */
+  failures: {
+    /**
+     * The id that failed.
+     */
+    id: string
+    /**
+     * Error code, such as `not_found`.
+     */
+    code: string
+    /**
+     * What is wrong.
+     */
+    message: string
+  }[]
+  /**
+   * True: a fatal error stopped the rest; retry the missing ids.
+   */
+  stopped_early: boolean
+  /**
+   * Contacts found.
+   */
+  matched?: number
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface CrmUntagContactsInput {
+  /**
+   * 1 to 500 contact ids; duplicates count once.
+   *
+   * @minItems 1
+   * @maxItems 500
+   */
+  contact_ids: (string | number)[]
+  /**
+   * 1 to 20 tag names or ids.
+   *
+   * @minItems 1
+   * @maxItems 20
+   */
+  tags: (string | number)[]
+}
+export interface CrmUntagContactsOutput {
+  /**
+   * Distinct ids requested.
+   */
+  requested: number
+  /**
+   * Ids that are now as requested, changed or not.
+   */
+  succeeded: number
+  /**
+   * Ids that failed.
+   */
+  failed: number
+  /**
+   * The first 50 failures.
+   *
+   * @maxItems 50
+   */
+  failures: {
+    /**
+     * The id that failed.
+     */
+    id: string
+    /**
+     * Error code, such as `not_found`.
+     */
+    code: string
+    /**
+     * What is wrong.
+     */
+    message: string
+  }[]
+  /**
+   * True: a fatal error stopped the rest; retry the missing ids.
+   */
+  stopped_early: boolean
+  /**
+   * Contacts found.
+   */
+  matched?: number
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface CrmImportContactsInput {
+  /**
+   * True: groups in `group_names` that do not exist are created.
+   */
+  create_missing_groups?: boolean
+  /**
+   * 1 to 500 rows with the fields of an upsert: `phone` (required), `name`, `email`, `attributes`, `group_ids`, `group_names`, `tags`.
+   *
+   * @minItems 1
+   * @maxItems 500
+   */
+  rows: {
+    /**
+     * International format with country code, such as `+1 555 010 0042`; local numbers starting with 0 are refused. Every spelling of a number is one contact.
+     */
+    phone: string
+    /**
+     * Name, 1 to 255 characters.
+     */
+    name?: string
+    /**
+     * Email address, at most 255 characters; empty clears it.
+     */
+    email?: '' | string
+    /**
+     * Custom field key to value; null or an empty string clears a value. Unknown keys are refused with the list of valid ones.
+     */
+    attributes?: {
+      [k: string]: unknown
+    }
+    /**
+     * Groups to add, at most 50.
+     *
+     * @maxItems 50
+     */
+    group_ids?: (string | number)[]
+    /**
+     * Tags to add, at most 20 names or ids.
+     *
+     * @maxItems 20
+     */
+    tags?: (string | number)[]
+    /**
+     * Groups to add by name, at most 50.
+     *
+     * @maxItems 50
+     */
+    group_names?: string[]
+  }[]
+}
+export interface CrmImportContactsOutput {
+  /**
+   * Rows sent.
+   */
+  requested: number
+  /**
+   * Rows done.
+   */
+  succeeded: number
+  /**
+   * Rows that failed.
+   */
+  failed: number
+  /**
+   * Contacts created.
+   */
+  created: number
+  /**
+   * Rows that changed a contact.
+   */
+  updated: number
+  /**
+   * Rows that changed nothing.
+   */
+  unchanged: number
+  /**
+   * A result for each row, in their order.
+   */
+  results: {
+    /**
+     * Which row, from 0.
+     */
+    row: number
+    /**
+     * What was done.
+     */
+    action: 'created' | 'updated' | 'unchanged' | 'failed'
+    /**
+     * Contact id; null for a row that failed, and for one that a dry run would create.
+     */
+    id: string | null
+  }[]
+  /**
+   * The rows that failed.
+   */
+  failures: {
+    /**
+     * Which row, from 0.
+     */
+    row: number
+    /**
+     * Error code, such as `invalid_input`.
+     */
+    code: string
+    /**
+     * What is wrong.
+     */
+    message: string
+    /**
+     * The first 5 invalid fields.
+     */
+    errors: {
+      /**
+       * Which field, as a JSON Pointer into the request.
+       */
+      pointer: string
+      /**
+       * Kind of error; stable.
+       */
+      code: string
+      /**
+       * What is wrong.
+       */
+      detail: string
+      /**
+       * How to fix it.
+       */
+      fix?: string
+      /**
+       * The allowed values.
+       */
+      allowed?: unknown[]
+    }[]
+  }[]
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface CrmCountContactsInput {
+  filter?: ContactFilter
+  /**
+   * A saved filter; when `filter` is sent too, both must match.
+   */
+  saved_filter_id?: string | number
+}
+export interface CrmCountContactsOutput {
+  /**
+   * Count of matching contacts.
+   */
+  count: number
+  /**
+   * True: `count` is an estimate.
+   */
+  approximate: boolean
+  /**
+   * Relative dates, and dates without a zone, with the instants they mean.
+   */
+  resolved_dates: {
+    /**
+     * Position in the request, as a JSON Pointer.
+     */
+    path: string
+    /**
+     * The value as sent.
+     */
+    input: string
+    /**
+     * The instant it means.
+     */
+    value: string
+  }[]
+  /**
+   * Conditions that may not mean what they look like.
+   */
+  warnings: {
+    /**
+     * Position in the request, as a JSON Pointer.
+     */
+    path: string
+    /**
+     * Why it may not mean what it looks like.
+     */
+    message: string
+  }[]
+}
+export interface CrmCheckFilterInput {
+  filter: ContactFilter
+}
+export interface CrmCheckFilterOutput {
+  /**
+   * Always true; an invalid filter is refused.
+   */
+  valid: boolean
+  filter: ContactFilter
+  /**
+   * Relative dates, and dates without a zone, with the instants they mean.
+   */
+  resolved_dates: {
+    /**
+     * Position in the request, as a JSON Pointer.
+     */
+    path: string
+    /**
+     * The value as sent.
+     */
+    input: string
+    /**
+     * The instant it means.
+     */
+    value: string
+  }[]
+  /**
+   * Conditions that may not mean what they look like.
+   */
+  warnings: {
+    /**
+     * Position in the request, as a JSON Pointer.
+     */
+    path: string
+    /**
+     * Why it may not mean what it looks like.
+     */
+    message: string
+  }[]
+  /**
+   * Count of conditions; at most 60.
+   */
+  conditions: number
+  /**
+   * Nesting depth; at most 8.
+   */
+  depth: number
+  /**
+   * What it means, in one sentence.
+   */
+  explanation: string
+}
+export interface Tag {
+  /**
+   * Tag id.
+   */
+  id: string
+  /**
+   * Tag name; unique, ignoring case.
+   */
+  name: string
+  /**
+   * Count of contacts with this tag.
+   */
+  contacts_count: number
+  /**
+   * When it was created.
+   */
+  created_at: string
+}
+export interface CrmListTagsInput {
+  /**
+   * Name contains this, ignoring case; `%` and `_` are literal.
+   */
+  search?: string
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface CrmListTagsOutput {
+  /**
+   * The rows of this page.
+   */
+  data: Tag[]
+  /**
+   * Count of matching rows, on the first page; null on later pages.
+   */
+  total: number | null
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface Group {
+  /**
+   * Group id.
+   */
+  id: string
+  /**
+   * Group name; unique, ignoring case.
+   */
+  name: string
+  /**
+   * One emoji.
+   */
+  emoji: string | null
+  /**
+   * Contacts in it.
+   */
+  contacts_count: number
+  /**
+   * When it was created.
+   */
+  created_at: string
+}
+export interface CrmListGroupsInput {
+  /**
+   * Name contains this, ignoring case; `%` and `_` are literal.
+   */
+  search?: string
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface CrmListGroupsOutput {
+  /**
+   * The rows of this page.
+   */
+  data: Group[]
+  /**
+   * Count of matching rows, on the first page; null on later pages.
+   */
+  total: number | null
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface CrmCreateGroupInput {
+  /**
+   * Group name, 1 to 100 characters.
+   */
+  name: string
+  /**
+   * One emoji.
+   */
+  emoji?: string
+}
+export interface CrmCreateGroupOutput {
+  /**
+   * The group.
+   */
+  group: {
+    /**
+     * Group id; null when a dry run would create it.
+     */
+    id: string | null
+    /**
+     * Group name.
+     */
+    name: string | null
+    /**
+     * One emoji.
+     */
+    emoji: string | null
+  }
+  /**
+   * False: a group with this name already existed.
+   */
+  created: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface CrmDeleteGroupInput {
+  /**
+   * Group id.
+   */
+  group_id: string
+}
+export interface CrmDeleteGroupOutput {
+  /**
+   * The requested id.
+   */
+  id: string
+  /**
+   * True: it was deleted.
+   */
+  deleted: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface CrmAddContactsToGroupInput {
+  /**
+   * Group id.
+   */
+  group_id: string
+  /**
+   * 1 to 500 contact ids; duplicates count once.
+   *
+   * @minItems 1
+   * @maxItems 500
+   */
+  contact_ids: (string | number)[]
+}
+export interface CrmAddContactsToGroupOutput {
+  /**
+   * Distinct ids requested.
+   */
+  requested: number
+  /**
+   * Ids that are now as requested, changed or not.
+   */
+  succeeded: number
+  /**
+   * Ids that failed.
+   */
+  failed: number
+  /**
+   * The first 50 failures.
+   *
+   * @maxItems 50
+   */
+  failures: {
+    /**
+     * The id that failed.
+     */
+    id: string
+    /**
+     * Error code, such as `not_found`.
+     */
+    code: string
+    /**
+     * What is wrong.
+     */
+    message: string
+  }[]
+  /**
+   * True: a fatal error stopped the rest; retry the missing ids.
+   */
+  stopped_early: boolean
+  /**
+   * Contacts found.
+   */
+  matched?: number
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface CrmRemoveContactsFromGroupInput {
+  /**
+   * Group id.
+   */
+  group_id: string
+  /**
+   * 1 to 500 contact ids; duplicates count once.
+   *
+   * @minItems 1
+   * @maxItems 500
+   */
+  contact_ids: (string | number)[]
+}
+export interface CrmRemoveContactsFromGroupOutput {
+  /**
+   * Distinct ids requested.
+   */
+  requested: number
+  /**
+   * Ids that are now as requested, changed or not.
+   */
+  succeeded: number
+  /**
+   * Ids that failed.
+   */
+  failed: number
+  /**
+   * The first 50 failures.
+   *
+   * @maxItems 50
+   */
+  failures: {
+    /**
+     * The id that failed.
+     */
+    id: string
+    /**
+     * Error code, such as `not_found`.
+     */
+    code: string
+    /**
+     * What is wrong.
+     */
+    message: string
+  }[]
+  /**
+   * True: a fatal error stopped the rest; retry the missing ids.
+   */
+  stopped_early: boolean
+  /**
+   * Contacts found.
+   */
+  matched?: number
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface CustomField {
+  /**
+   * Custom field id.
+   */
+  id: string
+  /**
+   * The key in `attributes`.
+   */
+  key: string
+  /**
+   * Label shown to people.
+   */
+  label: string | null
+  /**
+   * Value type.
+   */
+  type:
+    | 'text'
+    | 'textarea'
+    | 'select'
+    | 'multiselect'
+    | 'checkbox'
+    | 'radio'
+    | 'date'
+    | 'datetime'
+    | 'number'
+    | 'email'
+    | 'url'
+    | 'phone'
+    | 'int'
+    | 'float'
+    | 'boolean'
+    | 'decimal'
+    | null
+  /**
+   * Choices of a select, multiselect or radio field; null for other types.
+   */
+  options:
+    | {
+        /**
+         * Label shown to people.
+         */
+        label: string
+        /**
+         * Value that is stored.
+         */
+        value: string
+      }[]
+    | null
+  /**
+   * True: values come from the system and cannot be set.
+   */
+  read_only: boolean
+  /**
+   * `manager_only` fields are never shown to agents.
+   */
+  visibility: 'visible_to_all' | 'manager_only' | null
+  /**
+   * True: at least one contact has a value.
+   */
+  in_use: boolean | null
+  /**
+   * When it was created.
+   */
+  created_at: string | null
+}
+export interface CrmListCustomFieldsInput {
+  /**
+   * Key or label contains this, ignoring case; `%` and `_` are literal.
+   */
+  search?: string
+  /**
+   * Only fields of this type.
+   */
+  type?:
+    | 'text'
+    | 'textarea'
+    | 'select'
+    | 'multiselect'
+    | 'checkbox'
+    | 'radio'
+    | 'date'
+    | 'datetime'
+    | 'number'
+    | 'email'
+    | 'url'
+    | 'phone'
+    | 'int'
+    | 'float'
+    | 'boolean'
+    | 'decimal'
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface CrmListCustomFieldsOutput {
+  /**
+   * The rows of this page.
+   */
+  data: CustomField[]
+  /**
+   * Count of matching rows, on the first page; null on later pages.
+   */
+  total: number | null
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface CrmCreateCustomFieldInput {
+  /**
+   * The key in `attributes`: lowercase letters, digits and underscores, starting with a letter.
+   */
+  key: string
+  /**
+   * Label shown to people; the key when absent.
+   */
+  label?: string
+  /**
+   * Value type; cannot change later.
+   */
+  type:
+    | 'text'
+    | 'textarea'
+    | 'select'
+    | 'multiselect'
+    | 'checkbox'
+    | 'radio'
+    | 'date'
+    | 'datetime'
+    | 'number'
+    | 'email'
+    | 'url'
+    | 'phone'
+    | 'int'
+    | 'float'
+    | 'boolean'
+    | 'decimal'
+  /**
+   * Choices, 1 to 200; required for select, multiselect and radio, refused for other types.
+   *
+   * @minItems 1
+   * @maxItems 200
+   */
+  options?: {
+    /**
+     * Label shown to people.
+     */
+    label: string
+    /**
+     * Value that is stored; no comma.
+     */
+    value: string
+  }[]
+  /**
+   * `manager_only` hides the field from agents.
+   */
+  visibility?: 'visible_to_all' | 'manager_only'
+}
+export interface CrmCreateCustomFieldOutput {
+  /**
+   * Custom field id; null in a dry run.
+   */
+  id: string | null
+  /**
+   * The key in `attributes`.
+   */
+  key: string
+  /**
+   * Label shown to people.
+   */
+  label: string | null
+  /**
+   * Value type.
+   */
+  type:
+    | 'text'
+    | 'textarea'
+    | 'select'
+    | 'multiselect'
+    | 'checkbox'
+    | 'radio'
+    | 'date'
+    | 'datetime'
+    | 'number'
+    | 'email'
+    | 'url'
+    | 'phone'
+    | 'int'
+    | 'float'
+    | 'boolean'
+    | 'decimal'
+    | null
+  /**
+   * Choices of a select, multiselect or radio field; null for other types.
+   */
+  options:
+    | {
+        /**
+         * Label shown to people.
+         */
+        label: string
+        /**
+         * Value that is stored.
+         */
+        value: string
+      }[]
+    | null
+  /**
+   * True: values come from the system and cannot be set.
+   */
+  read_only: boolean
+  /**
+   * `manager_only` fields are never shown to agents.
+   */
+  visibility: 'visible_to_all' | 'manager_only' | null
+  /**
+   * True: at least one contact has a value.
+   */
+  in_use: boolean | null
+  /**
+   * When it was created.
+   */
+  created_at: string | null
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface CrmUpdateCustomFieldInput {
+  /**
+   * Custom field id.
+   */
+  custom_field_id: string
+  /**
+   * Label shown to people.
+   */
+  label?: string
+  /**
+   * The new choices, replacing the old ones.
+   *
+   * @minItems 1
+   * @maxItems 200
+   */
+  options?: {
+    /**
+     * Label shown to people.
+     */
+    label: string
+    /**
+     * Value that is stored; no comma.
+     */
+    value: string
+  }[]
+  /**
+   * `manager_only` hides the field from agents. `visible_to_all`: the key of an AI agent asks a person.
+   */
+  visibility?: 'visible_to_all' | 'manager_only'
+}
+export interface CrmUpdateCustomFieldOutput {
+  /**
+   * Custom field id.
+   */
+  id: string
+  /**
+   * The key in `attributes`.
+   */
+  key: string
+  /**
+   * Label shown to people.
+   */
+  label: string | null
+  /**
+   * Value type.
+   */
+  type:
+    | 'text'
+    | 'textarea'
+    | 'select'
+    | 'multiselect'
+    | 'checkbox'
+    | 'radio'
+    | 'date'
+    | 'datetime'
+    | 'number'
+    | 'email'
+    | 'url'
+    | 'phone'
+    | 'int'
+    | 'float'
+    | 'boolean'
+    | 'decimal'
+    | null
+  /**
+   * Choices of a select, multiselect or radio field; null for other types.
+   */
+  options:
+    | {
+        /**
+         * Label shown to people.
+         */
+        label: string
+        /**
+         * Value that is stored.
+         */
+        value: string
+      }[]
+    | null
+  /**
+   * True: values come from the system and cannot be set.
+   */
+  read_only: boolean
+  /**
+   * `manager_only` fields are never shown to agents.
+   */
+  visibility: 'visible_to_all' | 'manager_only' | null
+  /**
+   * True: at least one contact has a value.
+   */
+  in_use: boolean | null
+  /**
+   * When it was created.
+   */
+  created_at: string | null
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface CrmDeleteCustomFieldInput {
+  /**
+   * Custom field id.
+   */
+  custom_field_id: string
+}
+export interface CrmDeleteCustomFieldOutput {
+  /**
+   * The requested id.
+   */
+  id: string
+  /**
+   * True: it was deleted.
+   */
+  deleted: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface SavedFilter {
+  /**
+   * Saved filter id; null when a dry run would create it.
+   */
+  id: string | null
+  /**
+   * What it filters; contact operations take only `contact`.
+   */
+  kind: 'contact' | 'conversation'
+  /**
+   * Name.
+   */
+  name: string
+  /**
+   * Purpose of the filter.
+   */
+  description: string | null
+  /**
+   * Staff member who saved it; only they may change it.
+   */
+  owner_staff_id: string | null
+  filter: ContactFilter
+  /**
+   * When it was last changed; null in a dry run.
+   */
+  updated_at: string | null
+}
+export interface CrmListSavedFiltersInput {
+  /**
+   * Name contains this, ignoring case; `%` and `_` are literal.
+   */
+  search?: string
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface CrmListSavedFiltersOutput {
+  /**
+   * The rows of this page.
+   */
+  data: SavedFilter[]
+  /**
+   * Count of matching rows, on the first page; null on later pages.
+   */
+  total: number | null
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface CrmGetSavedFilterInput {
+  /**
+   * Saved filter id.
+   */
+  saved_filter_id: string
+}
+export interface CrmGetSavedFilterOutput {
+  /**
+   * Saved filter id; null when a dry run would create it.
+   */
+  id: string | null
+  /**
+   * What it filters; contact operations take only `contact`.
+   */
+  kind: 'contact' | 'conversation'
+  /**
+   * Name.
+   */
+  name: string
+  /**
+   * Purpose of the filter.
+   */
+  description: string | null
+  /**
+   * Staff member who saved it; only they may change it.
+   */
+  owner_staff_id: string | null
+  filter: ContactFilter
+  /**
+   * When it was last changed; null in a dry run.
+   */
+  updated_at: string | null
+}
+export interface CrmCreateSavedFilterInput {
+  /**
+   * Name, 1 to 255 characters.
+   */
+  name: string
+  /**
+   * Purpose, at most 1000 characters.
+   */
+  description?: string
+  filter: ContactFilter
+  /**
+   * With `dry_run` only: also count the contacts that match.
+   */
+  count?: boolean
+}
+export interface CrmCreateSavedFilterOutput {
+  saved_filter: SavedFilter
+  /**
+   * Relative dates, and dates without a zone, with the instants they mean.
+   */
+  resolved_dates: {
+    /**
+     * Position in the request, as a JSON Pointer.
+     */
+    path: string
+    /**
+     * The value as sent.
+     */
+    input: string
+    /**
+     * The instant it means.
+     */
+    value: string
+  }[]
+  /**
+   * Conditions that may not mean what they look like.
+   */
+  warnings: {
+    /**
+     * Position in the request, as a JSON Pointer.
+     */
+    path: string
+    /**
+     * Why it may not mean what it looks like.
+     */
+    message: string
+  }[]
+  /**
+   * Count of matching contacts; present when requested, null when counting failed.
+   */
+  count?: number | null
+  /**
+   * True: `count` is an estimate.
+   */
+  approximate?: boolean
+  /**
+   * Why there is no count.
+   */
+  count_error?: {
+    /**
+     * Error code.
+     */
+    code: string
+    /**
+     * What is wrong.
+     */
+    message: string
+  }
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface CrmUpdateSavedFilterInput {
+  /**
+   * Saved filter id.
+   */
+  saved_filter_id: string
+  /**
+   * Name, 1 to 255 characters.
+   */
+  name?: string
+  /**
+   * Purpose, at most 1000 characters; null clears it.
+   */
+  description?: string | null
+  filter?: ContactFilter
+  /**
+   * With `dry_run` only: also count the contacts that match.
+   */
+  count?: boolean
+}
+export interface CrmUpdateSavedFilterOutput {
+  saved_filter: SavedFilter
+  /**
+   * Fields whose value differs; empty when nothing changes.
+   */
+  changes: string[]
+  /**
+   * Relative dates, and dates without a zone, with the instants they mean.
+   */
+  resolved_dates: {
+    /**
+     * Position in the request, as a JSON Pointer.
+     */
+    path: string
+    /**
+     * The value as sent.
+     */
+    input: string
+    /**
+     * The instant it means.
+     */
+    value: string
+  }[]
+  /**
+   * Conditions that may not mean what they look like.
+   */
+  warnings: {
+    /**
+     * Position in the request, as a JSON Pointer.
+     */
+    path: string
+    /**
+     * Why it may not mean what it looks like.
+     */
+    message: string
+  }[]
+  /**
+   * Count of matching contacts; present when requested, null when counting failed.
+   */
+  count?: number | null
+  /**
+   * True: `count` is an estimate.
+   */
+  approximate?: boolean
+  /**
+   * Why there is no count.
+   */
+  count_error?: {
+    /**
+     * Error code.
+     */
+    code: string
+    /**
+     * What is wrong.
+     */
+    message: string
+  }
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface CrmDeleteSavedFilterInput {
+  /**
+   * Saved filter id.
+   */
+  saved_filter_id: string
+}
+export interface CrmDeleteSavedFilterOutput {
+  /**
+   * The requested id.
+   */
+  id: string
+  /**
+   * True: it was deleted.
+   */
+  deleted: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface QueuedConversation {
+  /**
+   * Conversation id.
+   */
+  id: string
+  /**
+   * The customer; null when the contact was deleted.
+   */
+  contact: {
+    /**
+     * Contact id.
+     */
+    id: string
+    /**
+     * Name.
+     */
+    name: string | null
+  } | null
+  /**
+   * Its channel; null when the channel was deleted.
+   */
+  channel_id: string | null
+  /**
+   * Since when the customer waits for an answer.
+   */
+  waiting_since: string
+  /**
+   * Unread messages of the customer.
+   */
+  unread_count: number
+  /**
+   * Staff member it is assigned to.
+   */
+  assignee: {
+    /**
+     * Staff member.
+     */
+    staff_id: string
+    /**
+     * Name.
+     */
+    name: string | null
+  } | null
+  /**
+   * Team it is assigned to; absent without one.
+   */
+  team_id?: string
+  /**
+   * Names of its tags.
+   */
+  tags: string[]
+  /**
+   * State of its service level; null where no policy applies.
+   */
+  sla: 'running' | 'breached' | 'met' | null
+  /**
+   * True: a free-form reply can be sent now. False: send one of `template_ids`, if there is any.
+   */
+  can_reply: boolean
+  /**
+   * When the open reply window closes; absent when it is shut, or never shuts.
+   */
+  window_closes_at?: string
+  /**
+   * Approved templates that fit, best first; only when no free-form reply can be sent.
+   *
+   * @maxItems 3
+   */
+  template_ids?: string[]
+  /**
+   * The last three messages, oldest first.
+   *
+   * @maxItems 3
+   */
+  messages: {
+    /**
+     * Who wrote it.
+     */
+    from: 'customer' | 'staff'
+    /**
+     * At most 60 characters of the newest, 36 of the others; of a message without text its type, such as `[IMAGE]`.
+     */
+    text: string
+    /**
+     * Present when it did not reach the customer.
+     */
+    failed?: true
+  }[]
+}
+export interface InboxQueueInput {
+  /**
+   * Only assigned to this staff member; `me`: the key's owner; `none`: to nobody, and with `team_id` those of the team that nobody has taken.
+   */
+  assigned_staff_id?: string
+  /**
+   * Only assigned to this team.
+   */
+  team_id?: string
+  /**
+   * Only on this channel.
+   */
+  channel_id?: string
+  /**
+   * Only with this tag, by name or id; digits are an id.
+   */
+  tag?: string
+  /**
+   * Only with this state of their service level, as in `sla`.
+   */
+  sla_status?: 'running' | 'breached' | 'met'
+  /**
+   * Only customers with this tag, by name or id; `tag` is about conversations.
+   */
+  contact_tag?: string
+  /**
+   * Only customers who have waited for at least so many minutes.
+   */
+  waiting_minutes?: number
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface InboxQueueOutput {
+  /**
+   * The rows of this page, longest wait first.
+   */
+  data: QueuedConversation[]
+  /**
+   * The templates that the rows name.
+   */
+  templates: {
+    /**
+     * Template id.
+     */
+    id: string
+    /**
+     * `UTILITY` or `MARKETING`.
+     */
+    category: string | null
+    /**
+     * Its text, with variables.
+     */
+    text: string | null
+    /**
+     * `template` of `messaging_send_template`, with samples: replace them by values for the customer.
+     */
+    example: {
+      [k: string]: unknown
+    }
+  }[]
+  /**
+   * Count of matching rows, on the first page; null on later pages.
+   */
+  total: number | null
+  /**
+   * True: counting stopped at 1000, there are more; null where `total` is.
+   */
+  total_is_lower_bound: boolean | null
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface Conversation {
+  /**
+   * Conversation id.
+   */
+  id: string
+  /**
+   * `open` or `closed`.
+   */
+  state: 'open' | 'closed'
+  /**
+   * The customer; null when the contact was deleted.
+   */
+  contact: {
+    /**
+     * Contact id.
+     */
+    id: string
+    /**
+     * Name.
+     */
+    name: string | null
+    /**
+     * E.164 digits, or masked.
+     */
+    phone: string | null
+    /**
+     * Do-not-disturb.
+     */
+    dnd_enabled: boolean
+    /**
+     * Names of the contact's groups.
+     */
+    groups: string[]
+  } | null
+  /**
+   * Its channel; null when the channel was deleted.
+   */
+  channel: {
+    /**
+     * Channel id.
+     */
+    id: string
+    /**
+     * Channel name.
+     */
+    name: string | null
+    /**
+     * Channel type.
+     */
+    type: string | null
+  } | null
+  /**
+   * Staff member it is assigned to.
+   */
+  assignee: {
+    /**
+     * Staff member.
+     */
+    staff_id: string
+    /**
+     * Name.
+     */
+    name: string | null
+  } | null
+  /**
+   * Team it is assigned to.
+   */
+  team_id: string | null
+  /**
+   * When it was assigned.
+   */
+  assigned_at: string | null
+  /**
+   * Tags by name.
+   */
+  tags: {
+    /**
+     * Tag id.
+     */
+    id: string
+    /**
+     * Tag name.
+     */
+    name: string | null
+  }[]
+  /**
+   * The contact is starred.
+   */
+  starred: boolean
+  /**
+   * Unread messages of the customer.
+   */
+  unread_count: number
+  /**
+   * `incoming_no_reply`: the customer waits; `outgoing_no_response`: the team waits for the customer.
+   */
+  reply_status: 'incoming_no_reply' | 'outgoing_no_response' | null
+  /**
+   * Since when the customer waits for a reply; null when closed or answered.
+   */
+  waiting_since: string | null
+  /**
+   * Service level; null where no policy applies.
+   */
+  sla: {
+    /**
+     * `running`: a clock runs and nothing is late; `breached`: a target was missed; `met`: nothing is due.
+     */
+    status: 'running' | 'breached' | 'met'
+    /**
+     * When the next target is due.
+     */
+    next_due_at: string | null
+    /**
+     * `first_response`, `next_response` or `resolution`.
+     */
+    next_due_metric: 'first_response' | 'next_response' | 'resolution' | null
+    /**
+     * Name of the policy.
+     */
+    policy: string | null
+  } | null
+  /**
+   * Reminder.
+   */
+  reminder_at: string | null
+  /**
+   * Raw stored value, kept for compatibility; use `window` instead.
+   */
+  chatapp_window_expires_at: string | null
+  window: Window
+  /**
+   * A chatbot answers.
+   */
+  bot_active: boolean
+  /**
+   * The newest message that is not a note.
+   */
+  last_message: LastMessage | null
+  /**
+   * When it started.
+   */
+  created_at: string
+  /**
+   * When it was last changed.
+   */
+  updated_at: string
+}
+export interface Window {
+  /**
+   * True on channels with a reply window: `chatapp`, `photoapp`, `socialchat`, `videoapp`. False on others that take replies.
+   */
+  applies: boolean
+  /**
+   * True: a free-form reply can be sent now. False: only an approved template reaches the customer.
+   */
+  open: boolean
+  /**
+   * `service` (24 h), `free_entry` (72 h after an ad), `standard` (24 h), `videoapp` (48 h) or `web`.
+   */
+  kind: string | null
+  /**
+   * When an open window closes; null when unknown or not applicable.
+   */
+  closes_at: string | null
+  /**
+   * When a closed window closed.
+   */
+  closed_at: string | null
+  /**
+   * Why it is closed: `no_window`, `expired` or `never_opened`.
+   */
+  reason: 'no_window' | 'expired' | 'never_opened' | null
+}
+export interface LastMessage {
+  /**
+   * Message id.
+   */
+  id: string
+  /**
+   * Conversation.
+   */
+  conversation_id: string | null
+  /**
+   * Type of the message.
+   */
+  type:
+    | 'TEXT'
+    | 'IMAGE'
+    | 'VIDEO'
+    | 'AUDIO'
+    | 'DOCUMENT'
+    | 'STICKER'
+    | 'LOCATION'
+    | 'TEMPLATE'
+    | 'INTERACTIVE'
+    | 'ORDER'
+    | 'CONTACTS'
+    | 'SYSTEM'
+  /**
+   * From the customer, to the customer, or neither (notes, changes).
+   */
+  direction: 'inbound' | 'outbound' | 'system'
+  /**
+   * Delivery status.
+   */
+  status: 'received' | 'pending' | 'sent' | 'delivered' | 'read' | 'failed' | 'system'
+  /**
+   * Text or caption; at most 500 characters as a last message.
+   */
+  text: string | null
+  /**
+   * True: the text was cut.
+   */
+  text_truncated: boolean
+  /**
+   * True: it has an image, video, audio file or document.
+   */
+  has_media: boolean
+  /**
+   * Sender of an outbound message or note; null for inbound.
+   */
+  from: {
+    /**
+     * Staff member.
+     */
+    staff_id: string | null
+    /**
+     * Name.
+     */
+    name: string | null
+  } | null
+  /**
+   * Who wrote an outbound message or note, with which key: `agent` tells what an AI agent wrote, `approved_by` who approved it. Null for customers, and when it is not known.
+   */
+  actor: Actor | null
+  /**
+   * The message it replies to.
+   */
+  reply_to_id: string | null
+  /**
+   * Why it failed.
+   */
+  error: string | null
+  /**
+   * When it was written.
+   */
+  created_at: string | null
+  /**
+   * When the customer deleted it; text and file are gone then.
+   */
+  deleted_at: string | null
+}
+export interface Actor {
+  /**
+   * Staff member who owns the key.
+   */
+  staff: {
+    /**
+     * Staff member.
+     */
+    id: string | null
+    /**
+     * Name.
+     */
+    name: string | null
+  }
+  /**
+   * The API key; null when it is not known.
+   */
+  key: {
+    /**
+     * Key id.
+     */
+    id: string
+    /**
+     * Purpose of the key; of an AI agent, what it is called.
+     */
+    name: string | null
+  } | null
+  /**
+   * True: an AI agent did it, with a key that is marked as its own.
+   */
+  agent: boolean
+  /**
+   * The person who approved what the AI agent asked for; null: nobody was asked.
+   */
+  approved_by: {
+    /**
+     * Staff member.
+     */
+    id: string
+    /**
+     * Name.
+     */
+    name: string | null
+  } | null
+}
+export interface InboxSearchConversationsInput {
+  /**
+   * Contact name or phone contains this, ignoring case.
+   */
+  query?: string
+  /**
+   * Only in this state.
+   */
+  state?: 'open' | 'closed'
+  /**
+   * False: the unassigned queue.
+   */
+  assigned?: boolean
+  /**
+   * Only assigned to this staff member; `me`: the key's owner; `none`: to nobody, and with `team_id` those of the team that nobody has taken.
+   */
+  assigned_staff_id?: string
+  /**
+   * Only assigned to this team.
+   */
+  team_id?: string
+  /**
+   * Only on this channel.
+   */
+  channel_id?: string
+  /**
+   * Only with this tag, by name or id; digits are an id.
+   */
+  tag?: string
+  /**
+   * Only with this state of their service level, as in `sla`.
+   */
+  sla_status?: 'running' | 'breached' | 'met'
+  /**
+   * Who waits for whom.
+   */
+  reply_status?: 'incoming_no_reply' | 'outgoing_no_response'
+  /**
+   * Only of this contact.
+   */
+  contact_id?: string
+  /**
+   * `failed`: the latest message to the customer failed. `unknown`: the provider has not answered for a message, which is still `pending`.
+   */
+  delivery?: 'failed' | 'unknown'
+  /**
+   * `newest_activity` when absent. `longest_wait`: by `waiting_since`; then those who do not wait, newest activity first.
+   */
+  sort?: 'newest_activity' | 'longest_wait'
+  /**
+   * True: `total` on the first page, also when there are more pages.
+   */
+  count?: boolean
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface InboxSearchConversationsOutput {
+  /**
+   * The rows of this page.
+   */
+  data: Conversation[]
+  /**
+   * Count of matching rows when the first page holds all of them, or with `count`; else null, as with `query` when there are more pages.
+   */
+  total: number | null
+  /**
+   * True: counting stopped at 1000, there are more; null where `total` is.
+   */
+  total_is_lower_bound: boolean | null
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface InboxGetConversationInput {
+  /**
+   * Conversation id.
+   */
+  conversation_id: string
+}
+export interface InboxGetConversationOutput {
+  /**
+   * Conversation id.
+   */
+  id: string
+  /**
+   * `open` or `closed`.
+   */
+  state: 'open' | 'closed'
+  /**
+   * The customer; null when the contact was deleted.
+   */
+  contact: {
+    /**
+     * Contact id.
+     */
+    id: string
+    /**
+     * Name.
+     */
+    name: string | null
+    /**
+     * E.164 digits, or masked.
+     */
+    phone: string | null
+    /**
+     * Do-not-disturb.
+     */
+    dnd_enabled: boolean
+    /**
+     * Names of the contact's groups.
+     */
+    groups: string[]
+  } | null
+  /**
+   * Its channel; null when the channel was deleted.
+   */
+  channel: {
+    /**
+     * Channel id.
+     */
+    id: string
+    /**
+     * Channel name.
+     */
+    name: string | null
+    /**
+     * Channel type.
+     */
+    type: string | null
+  } | null
+  /**
+   * Staff member it is assigned to.
+   */
+  assignee: {
+    /**
+     * Staff member.
+     */
+    staff_id: string
+    /**
+     * Name.
+     */
+    name: string | null
+  } | null
+  /**
+   * Team it is assigned to.
+   */
+  team_id: string | null
+  /**
+   * When it was assigned.
+   */
+  assigned_at: string | null
+  /**
+   * Tags by name.
+   */
+  tags: {
+    /**
+     * Tag id.
+     */
+    id: string
+    /**
+     * Tag name.
+     */
+    name: string | null
+  }[]
+  /**
+   * The contact is starred.
+   */
+  starred: boolean
+  /**
+   * Unread messages of the customer.
+   */
+  unread_count: number
+  /**
+   * `incoming_no_reply`: the customer waits; `outgoing_no_response`: the team waits for the customer.
+   */
+  reply_status: 'incoming_no_reply' | 'outgoing_no_response' | null
+  /**
+   * Since when the customer waits for a reply; null when closed or answered.
+   */
+  waiting_since: string | null
+  /**
+   * Service level; null where no policy applies.
+   */
+  sla: {
+    /**
+     * `running`: a clock runs and nothing is late; `breached`: a target was missed; `met`: nothing is due.
+     */
+    status: 'running' | 'breached' | 'met'
+    /**
+     * When the next target is due.
+     */
+    next_due_at: string | null
+    /**
+     * `first_response`, `next_response` or `resolution`.
+     */
+    next_due_metric: 'first_response' | 'next_response' | 'resolution' | null
+    /**
+     * Name of the policy.
+     */
+    policy: string | null
+  } | null
+  /**
+   * Reminder.
+   */
+  reminder_at: string | null
+  /**
+   * Raw stored value, kept for compatibility; use `window` instead.
+   */
+  chatapp_window_expires_at: string | null
+  window: Window
+  /**
+   * A chatbot answers.
+   */
+  bot_active: boolean
+  /**
+   * The newest message that is not a note.
+   */
+  last_message: LastMessage | null
+  /**
+   * When it started.
+   */
+  created_at: string
+  /**
+   * When it was last changed.
+   */
+  updated_at: string
+}
+export interface Message {
+  /**
+   * Message id.
+   */
+  id: string
+  /**
+   * Conversation.
+   */
+  conversation_id: string | null
+  /**
+   * Type of the message.
+   */
+  type:
+    | 'TEXT'
+    | 'IMAGE'
+    | 'VIDEO'
+    | 'AUDIO'
+    | 'DOCUMENT'
+    | 'STICKER'
+    | 'LOCATION'
+    | 'TEMPLATE'
+    | 'INTERACTIVE'
+    | 'ORDER'
+    | 'CONTACTS'
+    | 'SYSTEM'
+  /**
+   * From the customer, to the customer, or neither (notes, changes).
+   */
+  direction: 'inbound' | 'outbound' | 'system'
+  /**
+   * Delivery status.
+   */
+  status: 'received' | 'pending' | 'sent' | 'delivered' | 'read' | 'failed' | 'system'
+  /**
+   * Text or caption in full.
+   */
+  text: string | null
+  /**
+   * True: the text was cut.
+   */
+  text_truncated: boolean
+  /**
+   * True: it has an image, video, audio file or document.
+   */
+  has_media: boolean
+  /**
+   * Sender of an outbound message or note; null for inbound.
+   */
+  from: {
+    /**
+     * Staff member.
+     */
+    staff_id: string | null
+    /**
+     * Name.
+     */
+    name: string | null
+  } | null
+  /**
+   * Who wrote an outbound message or note, with which key: `agent` tells what an AI agent wrote, `approved_by` who approved it. Null for customers, and when it is not known.
+   */
+  actor: Actor | null
+  /**
+   * The message it replies to.
+   */
+  reply_to_id: string | null
+  /**
+   * Why it failed.
+   */
+  error: string | null
+  /**
+   * When it was written.
+   */
+  created_at: string | null
+  /**
+   * When the customer deleted it; text and file are gone then.
+   */
+  deleted_at: string | null
+  /**
+   * The image, video, audio file or document.
+   */
+  media: {
+    /**
+     * MIME type.
+     */
+    content_type: string | null
+    /**
+     * File name.
+     */
+    file_name: string | null
+    /**
+     * Bytes.
+     */
+    size: number | null
+    /**
+     * URL to read it with an API key, or the URL it was sent from; null when it was deleted.
+     */
+    url: string | null
+  } | null
+  /**
+   * The template it was created from.
+   */
+  template: {
+    /**
+     * Template name.
+     */
+    name: string
+    /**
+     * Language.
+     */
+    language: string
+  } | null
+  /**
+   * True: a note among staff; customers never see it.
+   */
+  note: boolean
+  /**
+   * When it reached the customer.
+   */
+  delivered_at: string | null
+  /**
+   * When the customer read it.
+   */
+  read_at: string | null
+  /**
+   * When it failed.
+   */
+  failed_at: string | null
+  /**
+   * When the customer last edited it; `text` is the new one.
+   */
+  edited_at: string | null
+  /**
+   * Reactions to it; they are no messages of their own.
+   */
+  reactions: {
+    /**
+     * The emoji.
+     */
+    emoji: string
+    /**
+     * Who reacted.
+     */
+    from: 'customer' | 'staff'
+    /**
+     * When.
+     */
+    at: string
+  }[]
+}
+export interface InboxListMessagesInput {
+  /**
+   * Conversation id.
+   */
+  conversation_id: string
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface InboxListMessagesOutput {
+  /**
+   * The rows of this page.
+   */
+  data: Message[]
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface InboxAssignConversationOutput {
+  /**
+   * The conversation as it is now.
+   */
+  conversation: {
+    /**
+     * Conversation id.
+     */
+    id: string
+    /**
+     * `open` or `closed`.
+     */
+    state: string | null
+    /**
+     * Staff member it is assigned to.
+     */
+    assignee_staff_id: string | null
+    /**
+     * Team it is assigned to.
+     */
+    team_id: string | null
+    /**
+     * Tags by name.
+     */
+    tags: {
+      /**
+       * Tag id.
+       */
+      id: string
+      /**
+       * Tag name.
+       */
+      name: string | null
+    }[]
+  }
+  /**
+   * Name of the assignee.
+   */
+  assigned_to: string
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface InboxUnassignConversationInput {
+  /**
+   * Conversation id.
+   */
+  conversation_id: string
+}
+export interface InboxUnassignConversationOutput {
+  /**
+   * The conversation as it is now.
+   */
+  conversation: {
+    /**
+     * Conversation id.
+     */
+    id: string
+    /**
+     * `open` or `closed`.
+     */
+    state: string | null
+    /**
+     * Staff member it is assigned to.
+     */
+    assignee_staff_id: string | null
+    /**
+     * Team it is assigned to.
+     */
+    team_id: string | null
+    /**
+     * Tags by name.
+     */
+    tags: {
+      /**
+       * Tag id.
+       */
+      id: string
+      /**
+       * Tag name.
+       */
+      name: string | null
+    }[]
+  }
+  /**
+   * False: nothing changed.
+   */
+  changed: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface InboxCloseConversationInput {
+  /**
+   * Conversation id.
+   */
+  conversation_id: string
+  /**
+   * Why it is closed, at most 200 characters.
+   */
+  reason?: string
+}
+export interface InboxCloseConversationOutput {
+  /**
+   * The conversation as it is now.
+   */
+  conversation: {
+    /**
+     * Conversation id.
+     */
+    id: string
+    /**
+     * `open` or `closed`.
+     */
+    state: string | null
+    /**
+     * Staff member it is assigned to.
+     */
+    assignee_staff_id: string | null
+    /**
+     * Team it is assigned to.
+     */
+    team_id: string | null
+    /**
+     * Tags by name.
+     */
+    tags: {
+      /**
+       * Tag id.
+       */
+      id: string
+      /**
+       * Tag name.
+       */
+      name: string | null
+    }[]
+  }
+  /**
+   * False: nothing changed.
+   */
+  changed: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface InboxReopenConversationInput {
+  /**
+   * Conversation id.
+   */
+  conversation_id: string
+  /**
+   * Title of the new episode, 1 to 120 characters.
+   */
+  title?: string
+}
+export interface InboxReopenConversationOutput {
+  /**
+   * The conversation as it is now.
+   */
+  conversation: {
+    /**
+     * Conversation id.
+     */
+    id: string
+    /**
+     * `open` or `closed`.
+     */
+    state: string | null
+    /**
+     * Staff member it is assigned to.
+     */
+    assignee_staff_id: string | null
+    /**
+     * Team it is assigned to.
+     */
+    team_id: string | null
+    /**
+     * Tags by name.
+     */
+    tags: {
+      /**
+       * Tag id.
+       */
+      id: string
+      /**
+       * Tag name.
+       */
+      name: string | null
+    }[]
+  }
+  /**
+   * False: nothing changed.
+   */
+  changed: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface InboxTagConversationInput {
+  /**
+   * Conversation id.
+   */
+  conversation_id: string
+  /**
+   * Tag names or ids to add, at most 20.
+   *
+   * @maxItems 20
+   */
+  add?: (string | number)[]
+  /**
+   * Tag names or ids to remove, at most 20.
+   *
+   * @maxItems 20
+   */
+  remove?: (string | number)[]
+}
+export interface InboxTagConversationOutput {
+  /**
+   * The conversation as it is now.
+   */
+  conversation: {
+    /**
+     * Conversation id.
+     */
+    id: string
+    /**
+     * `open` or `closed`.
+     */
+    state: string | null
+    /**
+     * Staff member it is assigned to.
+     */
+    assignee_staff_id: string | null
+    /**
+     * Team it is assigned to.
+     */
+    team_id: string | null
+    /**
+     * Tags by name.
+     */
+    tags: {
+      /**
+       * Tag id; null for one that a dry run would create.
+       */
+      id: string | null
+      /**
+       * Tag name.
+       */
+      name: string | null
+    }[]
+  }
+  /**
+   * False: nothing changed.
+   */
+  changed: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface InboxAddNoteInput {
+  /**
+   * Conversation id.
+   */
+  conversation_id: string
+  /**
+   * The note, 1 to 4096 characters.
+   */
+  text: string
+}
+export interface InboxAddNoteOutput {
+  /**
+   * The note.
+   */
+  message: {
+    /**
+     * Message id; null in a dry run.
+     */
+    id: string | null
+    /**
+     * Conversation.
+     */
+    conversation_id: string | null
+    /**
+     * Type of the message.
+     */
+    type:
+      | 'TEXT'
+      | 'IMAGE'
+      | 'VIDEO'
+      | 'AUDIO'
+      | 'DOCUMENT'
+      | 'STICKER'
+      | 'LOCATION'
+      | 'TEMPLATE'
+      | 'INTERACTIVE'
+      | 'ORDER'
+      | 'CONTACTS'
+      | 'SYSTEM'
+    /**
+     * From the customer, to the customer, or neither (notes, changes).
+     */
+    direction: 'inbound' | 'outbound' | 'system'
+    /**
+     * Delivery status.
+     */
+    status: 'received' | 'pending' | 'sent' | 'delivered' | 'read' | 'failed' | 'system'
+    /**
+     * Text or caption in full.
+     */
+    text: string | null
+    /**
+     * True: the text was cut.
+     */
+    text_truncated: boolean
+    /**
+     * True: it has an image, video, audio file or document.
+     */
+    has_media: boolean
+    /**
+     * Sender of an outbound message or note; null for inbound.
+     */
+    from: {
+      /**
+       * Staff member.
+       */
+      staff_id: string | null
+      /**
+       * Name.
+       */
+      name: string | null
+    } | null
+    /**
+     * Who wrote an outbound message or note, with which key: `agent` tells what an AI agent wrote, `approved_by` who approved it. Null for customers, and when it is not known.
+     */
+    actor: Actor | null
+    /**
+     * The message it replies to.
+     */
+    reply_to_id: string | null
+    /**
+     * Why it failed.
+     */
+    error: string | null
+    /**
+     * When it was written.
+     */
+    created_at: string | null
+    /**
+     * When the customer deleted it; text and file are gone then.
+     */
+    deleted_at: string | null
+    /**
+     * The image, video, audio file or document.
+     */
+    media: {
+      /**
+       * MIME type.
+       */
+      content_type: string | null
+      /**
+       * File name.
+       */
+      file_name: string | null
+      /**
+       * Bytes.
+       */
+      size: number | null
+      /**
+       * URL to read it with an API key, or the URL it was sent from; null when it was deleted.
+       */
+      url: string | null
+    } | null
+    /**
+     * The template it was created from.
+     */
+    template: {
+      /**
+       * Template name.
+       */
+      name: string
+      /**
+       * Language.
+       */
+      language: string
+    } | null
+    /**
+     * True: a note among staff; customers never see it.
+     */
+    note: boolean
+    /**
+     * When it reached the customer.
+     */
+    delivered_at: string | null
+    /**
+     * When the customer read it.
+     */
+    read_at: string | null
+    /**
+     * When it failed.
+     */
+    failed_at: string | null
+    /**
+     * When the customer last edited it; `text` is the new one.
+     */
+    edited_at: string | null
+    /**
+     * Reactions to it; they are no messages of their own.
+     */
+    reactions: {
+      /**
+       * The emoji.
+       */
+      emoji: string
+      /**
+       * Who reacted.
+       */
+      from: 'customer' | 'staff'
+      /**
+       * When.
+       */
+      at: string
+    }[]
+  }
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface InboxSetReminderInput {
+  /**
+   * Conversation id.
+   */
+  conversation_id: string
+  /**
+   * When, ISO 8601 with a zone, in the future; null clears it.
+   */
+  at: string | null
+}
+export interface InboxSetReminderOutput {
+  /**
+   * The conversation as it is now.
+   */
+  conversation: {
+    /**
+     * Conversation id.
+     */
+    id: string
+    /**
+     * `open` or `closed`.
+     */
+    state: string | null
+    /**
+     * Staff member it is assigned to.
+     */
+    assignee_staff_id: string | null
+    /**
+     * Team it is assigned to.
+     */
+    team_id: string | null
+    /**
+     * Tags by name.
+     */
+    tags: {
+      /**
+       * Tag id.
+       */
+      id: string
+      /**
+       * Tag name.
+       */
+      name: string | null
+    }[]
+    /**
+     * Reminder.
+     */
+    reminder_at: string | null
+  }
+  /**
+   * False: nothing changed.
+   */
+  changed: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface InboxMarkReadInput {
+  /**
+   * Conversation id.
+   */
+  conversation_id: string
+}
+export interface InboxMarkReadOutput {
+  /**
+   * The conversation as it is now.
+   */
+  conversation: {
+    /**
+     * Conversation id.
+     */
+    id: string
+    /**
+     * `open` or `closed`.
+     */
+    state: string | null
+    /**
+     * Staff member it is assigned to.
+     */
+    assignee_staff_id: string | null
+    /**
+     * Team it is assigned to.
+     */
+    team_id: string | null
+    /**
+     * Tags by name.
+     */
+    tags: {
+      /**
+       * Tag id.
+       */
+      id: string
+      /**
+       * Tag name.
+       */
+      name: string | null
+    }[]
+    /**
+     * Unread messages.
+     */
+    unread_count: number
+  }
+  /**
+   * False: nothing changed.
+   */
+  changed: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface MessagingSendTemplateOutput {
+  /**
+   * The message; its status follows the reports of the provider.
+   */
+  message: {
+    /**
+     * Message id; null in a dry run.
+     */
+    id: string | null
+    /**
+     * Conversation.
+     */
+    conversation_id: string | null
+    /**
+     * Type of the message.
+     */
+    type:
+      | 'TEXT'
+      | 'IMAGE'
+      | 'VIDEO'
+      | 'AUDIO'
+      | 'DOCUMENT'
+      | 'STICKER'
+      | 'LOCATION'
+      | 'TEMPLATE'
+      | 'INTERACTIVE'
+      | 'ORDER'
+      | 'CONTACTS'
+      | 'SYSTEM'
+    /**
+     * From the customer, to the customer, or neither (notes, changes).
+     */
+    direction: 'inbound' | 'outbound' | 'system'
+    /**
+     * Delivery status.
+     */
+    status: 'received' | 'pending' | 'sent' | 'delivered' | 'read' | 'failed' | 'system'
+    /**
+     * Text or caption in full.
+     */
+    text: string | null
+    /**
+     * True: the text was cut.
+     */
+    text_truncated: boolean
+    /**
+     * True: it has an image, video, audio file or document.
+     */
+    has_media: boolean
+    /**
+     * Sender of an outbound message or note; null for inbound.
+     */
+    from: {
+      /**
+       * Staff member.
+       */
+      staff_id: string | null
+      /**
+       * Name.
+       */
+      name: string | null
+    } | null
+    /**
+     * Who wrote an outbound message or note, with which key: `agent` tells what an AI agent wrote, `approved_by` who approved it. Null for customers, and when it is not known.
+     */
+    actor: Actor | null
+    /**
+     * The message it replies to.
+     */
+    reply_to_id: string | null
+    /**
+     * Why it failed.
+     */
+    error: string | null
+    /**
+     * When it was written.
+     */
+    created_at: string | null
+    /**
+     * When the customer deleted it; text and file are gone then.
+     */
+    deleted_at: string | null
+    /**
+     * The image, video, audio file or document.
+     */
+    media: {
+      /**
+       * MIME type.
+       */
+      content_type: string | null
+      /**
+       * File name.
+       */
+      file_name: string | null
+      /**
+       * Bytes.
+       */
+      size: number | null
+      /**
+       * URL to read it with an API key, or the URL it was sent from; null when it was deleted.
+       */
+      url: string | null
+    } | null
+    /**
+     * The template it was created from.
+     */
+    template: {
+      /**
+       * Template name.
+       */
+      name: string
+      /**
+       * Language.
+       */
+      language: string
+    } | null
+    /**
+     * True: a note among staff; customers never see it.
+     */
+    note: boolean
+    /**
+     * When it reached the customer.
+     */
+    delivered_at: string | null
+    /**
+     * When the customer read it.
+     */
+    read_at: string | null
+    /**
+     * When it failed.
+     */
+    failed_at: string | null
+    /**
+     * When the customer last edited it; `text` is the new one.
+     */
+    edited_at: string | null
+    /**
+     * Reactions to it; they are no messages of their own.
+     */
+    reactions: {
+      /**
+       * The emoji.
+       */
+      emoji: string
+      /**
+       * Who reacted.
+       */
+      from: 'customer' | 'staff'
+      /**
+       * When.
+       */
+      at: string
+    }[]
+  }
+  /**
+   * The conversation it is in; null when a dry run would create it.
+   */
+  conversation_id: string | null
+  /**
+   * The body with its variables filled in.
+   */
+  preview: string
+  /**
+   * In a dry run: what the customer gets beside the body.
+   */
+  parts?: {
+    /**
+     * Such as `Footer`, or `Card 1, button 2 (URL)`.
+     */
+    part: string
+    /**
+     * Its text, and where it leads, with the values filled in.
+     */
+    text: string
+  }[]
+  /**
+   * Only in a dry run for staff from whom phones are hidden: what it does not tell.
+   */
+  warnings?: string[]
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface MessagingSendReplyOutput {
+  /**
+   * The message; its status follows the reports of the provider.
+   */
+  message: {
+    /**
+     * Message id; null in a dry run.
+     */
+    id: string | null
+    /**
+     * Conversation.
+     */
+    conversation_id: string | null
+    /**
+     * Type of the message.
+     */
+    type:
+      | 'TEXT'
+      | 'IMAGE'
+      | 'VIDEO'
+      | 'AUDIO'
+      | 'DOCUMENT'
+      | 'STICKER'
+      | 'LOCATION'
+      | 'TEMPLATE'
+      | 'INTERACTIVE'
+      | 'ORDER'
+      | 'CONTACTS'
+      | 'SYSTEM'
+    /**
+     * From the customer, to the customer, or neither (notes, changes).
+     */
+    direction: 'inbound' | 'outbound' | 'system'
+    /**
+     * Delivery status.
+     */
+    status: 'received' | 'pending' | 'sent' | 'delivered' | 'read' | 'failed' | 'system'
+    /**
+     * Text or caption in full.
+     */
+    text: string | null
+    /**
+     * True: the text was cut.
+     */
+    text_truncated: boolean
+    /**
+     * True: it has an image, video, audio file or document.
+     */
+    has_media: boolean
+    /**
+     * Sender of an outbound message or note; null for inbound.
+     */
+    from: {
+      /**
+       * Staff member.
+       */
+      staff_id: string | null
+      /**
+       * Name.
+       */
+      name: string | null
+    } | null
+    /**
+     * Who wrote an outbound message or note, with which key: `agent` tells what an AI agent wrote, `approved_by` who approved it. Null for customers, and when it is not known.
+     */
+    actor: Actor | null
+    /**
+     * The message it replies to.
+     */
+    reply_to_id: string | null
+    /**
+     * Why it failed.
+     */
+    error: string | null
+    /**
+     * When it was written.
+     */
+    created_at: string | null
+    /**
+     * When the customer deleted it; text and file are gone then.
+     */
+    deleted_at: string | null
+    /**
+     * The image, video, audio file or document.
+     */
+    media: {
+      /**
+       * MIME type.
+       */
+      content_type: string | null
+      /**
+       * File name.
+       */
+      file_name: string | null
+      /**
+       * Bytes.
+       */
+      size: number | null
+      /**
+       * URL to read it with an API key, or the URL it was sent from; null when it was deleted.
+       */
+      url: string | null
+    } | null
+    /**
+     * The template it was created from.
+     */
+    template: {
+      /**
+       * Template name.
+       */
+      name: string
+      /**
+       * Language.
+       */
+      language: string
+    } | null
+    /**
+     * True: a note among staff; customers never see it.
+     */
+    note: boolean
+    /**
+     * When it reached the customer.
+     */
+    delivered_at: string | null
+    /**
+     * When the customer read it.
+     */
+    read_at: string | null
+    /**
+     * When it failed.
+     */
+    failed_at: string | null
+    /**
+     * When the customer last edited it; `text` is the new one.
+     */
+    edited_at: string | null
+    /**
+     * Reactions to it; they are no messages of their own.
+     */
+    reactions: {
+      /**
+       * The emoji.
+       */
+      emoji: string
+      /**
+       * Who reacted.
+       */
+      from: 'customer' | 'staff'
+      /**
+       * When.
+       */
+      at: string
+    }[]
+  }
+  /**
+   * The conversation it is in; null when a dry run would create it.
+   */
+  conversation_id: string | null
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface MessagingGetMessageInput {
+  /**
+   * Message id.
+   */
+  message_id: string
+}
+export interface MessagingGetMessageOutput {
+  /**
+   * Message id.
+   */
+  id: string
+  /**
+   * Conversation.
+   */
+  conversation_id: string | null
+  /**
+   * Type of the message.
+   */
+  type:
+    | 'TEXT'
+    | 'IMAGE'
+    | 'VIDEO'
+    | 'AUDIO'
+    | 'DOCUMENT'
+    | 'STICKER'
+    | 'LOCATION'
+    | 'TEMPLATE'
+    | 'INTERACTIVE'
+    | 'ORDER'
+    | 'CONTACTS'
+    | 'SYSTEM'
+  /**
+   * From the customer, to the customer, or neither (notes, changes).
+   */
+  direction: 'inbound' | 'outbound' | 'system'
+  /**
+   * Delivery status.
+   */
+  status: 'received' | 'pending' | 'sent' | 'delivered' | 'read' | 'failed' | 'system'
+  /**
+   * Text or caption in full.
+   */
+  text: string | null
+  /**
+   * True: the text was cut.
+   */
+  text_truncated: boolean
+  /**
+   * True: it has an image, video, audio file or document.
+   */
+  has_media: boolean
+  /**
+   * Sender of an outbound message or note; null for inbound.
+   */
+  from: {
+    /**
+     * Staff member.
+     */
+    staff_id: string | null
+    /**
+     * Name.
+     */
+    name: string | null
+  } | null
+  /**
+   * Who wrote an outbound message or note, with which key: `agent` tells what an AI agent wrote, `approved_by` who approved it. Null for customers, and when it is not known.
+   */
+  actor: Actor | null
+  /**
+   * The message it replies to.
+   */
+  reply_to_id: string | null
+  /**
+   * Why it failed.
+   */
+  error: string | null
+  /**
+   * When it was written.
+   */
+  created_at: string | null
+  /**
+   * When the customer deleted it; text and file are gone then.
+   */
+  deleted_at: string | null
+  /**
+   * The image, video, audio file or document.
+   */
+  media: {
+    /**
+     * MIME type.
+     */
+    content_type: string | null
+    /**
+     * File name.
+     */
+    file_name: string | null
+    /**
+     * Bytes.
+     */
+    size: number | null
+    /**
+     * URL to read it with an API key, or the URL it was sent from; null when it was deleted.
+     */
+    url: string | null
+  } | null
+  /**
+   * The template it was created from.
+   */
+  template: {
+    /**
+     * Template name.
+     */
+    name: string
+    /**
+     * Language.
+     */
+    language: string
+  } | null
+  /**
+   * True: a note among staff; customers never see it.
+   */
+  note: boolean
+  /**
+   * When it reached the customer.
+   */
+  delivered_at: string | null
+  /**
+   * When the customer read it.
+   */
+  read_at: string | null
+  /**
+   * When it failed.
+   */
+  failed_at: string | null
+  /**
+   * When the customer last edited it; `text` is the new one.
+   */
+  edited_at: string | null
+  /**
+   * Reactions to it; they are no messages of their own.
+   */
+  reactions: {
+    /**
+     * The emoji.
+     */
+    emoji: string
+    /**
+     * Who reacted.
+     */
+    from: 'customer' | 'staff'
+    /**
+     * When.
+     */
+    at: string
+  }[]
+}
+export interface MessagingGetMediaInput {
+  /**
+   * Message id.
+   */
+  message_id: string
+}
+export interface MessagingGetMediaOutput {
+  /**
+   * MIME type.
+   */
+  content_type: string
+  /**
+   * File name.
+   */
+  file_name: string | null
+  /**
+   * Bytes; null when this server does not store it.
+   */
+  size: number | null
+  /**
+   * URL of the bytes, readable without a key until `expires_at`.
+   */
+  url: string
+  /**
+   * When the URL expires; null when it is on another server.
+   */
+  expires_at: string | null
+}
+export interface Template {
+  /**
+   * Template id.
+   */
+  id: string
+  /**
+   * Name.
+   */
+  name: string
+  /**
+   * Language code.
+   */
+  language: string | null
+  /**
+   * `MARKETING`, `UTILITY` or `AUTHENTICATION`.
+   */
+  category: string | null
+  /**
+   * Finer category.
+   */
+  sub_category: string | null
+  /**
+   * Review status, such as `PENDING`, `APPROVED`, `REJECTED`, `PAUSED`, `DISABLED`, `IN_APPEAL` or `ARCHIVED`; `SUBMITTING` until the provider has accepted it.
+   */
+  status: string | null
+  /**
+   * The reviewer's reason, verbatim, when rejected or paused.
+   */
+  rejection_reason: string | null
+  /**
+   * The body with its samples filled in.
+   */
+  body_preview: string | null
+  /**
+   * Body variables to supply when sending.
+   */
+  variable_count: number
+  /**
+   * `TEXT`, `IMAGE`, `VIDEO`, `DOCUMENT` or `LOCATION`.
+   */
+  header_format: string | null
+  /**
+   * Header.
+   */
+  header: {
+    /**
+     * As `header_format`.
+     */
+    format: string | null
+    /**
+     * Text of a text header.
+     */
+    text: string | null
+    /**
+     * What the header requires when sending.
+     */
+    variables: {
+      /**
+       * Position, from 1.
+       */
+      index: number
+      /**
+       * Sample value.
+       */
+      sample: string | null
+      /**
+       * Handle of the media sample.
+       */
+      media_sample: string | null
+    }[]
+  } | null
+  /**
+   * Body.
+   */
+  body: {
+    /**
+     * Text.
+     */
+    text: string | null
+    /**
+     * Variables.
+     */
+    variables: {
+      /**
+       * Position, from 1.
+       */
+      index: number
+      /**
+       * Sample value.
+       */
+      sample: string | null
+    }[]
+    /**
+     * Of `AUTHENTICATION`.
+     */
+    add_security_recommendation?: boolean
+  } | null
+  /**
+   * Footer.
+   */
+  footer: string | null
+  /**
+   * Minutes until a code expires; null: the footer does not say.
+   */
+  code_expiration_minutes: number | null
+  /**
+   * Buttons in display order.
+   */
+  buttons: {
+    /**
+     * Position, from 0.
+     */
+    index: number
+    /**
+     * Button type.
+     */
+    type: string
+    /**
+     * Label.
+     */
+    text: string | null
+    /**
+     * Address.
+     */
+    url: string | null
+    /**
+     * True: the URL ends with a variable, so a suffix is required when sending.
+     */
+    dynamic_url: boolean
+    /**
+     * Example of the full URL.
+     */
+    url_example: string | null
+    /**
+     * Phone number to call.
+     */
+    phone_number: string | null
+    /**
+     * Sample coupon code.
+     */
+    coupon_code: string | null
+    /**
+     * Flow.
+     */
+    flow_id: string | null
+    /**
+     * Of FLOW: `NAVIGATE` or `DATA_EXCHANGE`.
+     */
+    flow_action?: string
+    /**
+     * Of FLOW: first screen.
+     */
+    navigate_screen?: string
+    /**
+     * Of OTP: `COPY_CODE`, `ONE_TAP` or `ZERO_TAP`.
+     */
+    otp_type?: string
+    /**
+     * Of OTP: apps that receive the code.
+     */
+    supported_apps?: {
+      /**
+       * Android package.
+       */
+      package_name: string
+      /**
+       * Signature hash.
+       */
+      signature_hash: string
+    }[]
+    /**
+     * Of ZERO_TAP.
+     */
+    zero_tap_terms_accepted?: boolean
+  }[]
+  /**
+   * Cards of a carousel; 0: none.
+   */
+  carousel_cards: number
+  /**
+   * The cards, in order.
+   */
+  cards: {
+    /**
+     * Image or video.
+     */
+    header: {
+      /**
+       * As `header_format`.
+       */
+      format: string | null
+      /**
+       * Text of a text header.
+       */
+      text: string | null
+      /**
+       * What the header requires when sending.
+       */
+      variables: {
+        /**
+         * Position, from 1.
+         */
+        index: number
+        /**
+         * Sample value.
+         */
+        sample: string | null
+        /**
+         * Handle of the media sample.
+         */
+        media_sample: string | null
+      }[]
+    } | null
+    /**
+     * Text of the card.
+     */
+    body: {
+      /**
+       * Text.
+       */
+      text: string | null
+      /**
+       * Variables.
+       */
+      variables: {
+        /**
+         * Position, from 1.
+         */
+        index: number
+        /**
+         * Sample value.
+         */
+        sample: string | null
+      }[]
+      /**
+       * Of `AUTHENTICATION`.
+       */
+      add_security_recommendation?: boolean
+    } | null
+    /**
+     * Buttons.
+     */
+    buttons: {
+      /**
+       * Position, from 0.
+       */
+      index: number
+      /**
+       * Button type.
+       */
+      type: string
+      /**
+       * Label.
+       */
+      text: string | null
+      /**
+       * Address.
+       */
+      url: string | null
+      /**
+       * True: the URL ends with a variable, so a suffix is required when sending.
+       */
+      dynamic_url: boolean
+      /**
+       * Example of the full URL.
+       */
+      url_example: string | null
+      /**
+       * Phone number to call.
+       */
+      phone_number: string | null
+      /**
+       * Sample coupon code.
+       */
+      coupon_code: string | null
+      /**
+       * Flow.
+       */
+      flow_id: string | null
+      /**
+       * Of FLOW: `NAVIGATE` or `DATA_EXCHANGE`.
+       */
+      flow_action?: string
+      /**
+       * Of FLOW: first screen.
+       */
+      navigate_screen?: string
+      /**
+       * Of OTP: `COPY_CODE`, `ONE_TAP` or `ZERO_TAP`.
+       */
+      otp_type?: string
+      /**
+       * Of OTP: apps that receive the code.
+       */
+      supported_apps?: {
+        /**
+         * Android package.
+         */
+        package_name: string
+        /**
+         * Signature hash.
+         */
+        signature_hash: string
+      }[]
+      /**
+       * Of ZERO_TAP.
+       */
+      zero_tap_terms_accepted?: boolean
+    }[]
+  }[]
+  /**
+   * Whether its variables are numbers or names.
+   */
+  parameter_format: 'POSITIONAL' | 'NAMED'
+  /**
+   * Limited-time offer.
+   */
+  limited_time_offer: {
+    /**
+     * Text.
+     */
+    text: string | null
+    /**
+     * True: a countdown is shown.
+     */
+    has_expiration: boolean
+  } | null
+  /**
+   * The last error that the provider reported for it.
+   */
+  meta_errors: {
+    [k: string]: unknown
+  }
+  /**
+   * When it was created.
+   */
+  created_at: string | null
+  /**
+   * When it was last changed.
+   */
+  updated_at: string | null
+}
+export interface MessagingListTemplatesInput {
+  /**
+   * Name or body contains this, ignoring case; `%` and `_` are literal.
+   */
+  search?: string
+  /**
+   * Only with this review status, ignoring case: `PENDING`, `APPROVED`, `REJECTED`, `PAUSED`, `DISABLED`, `IN_APPEAL`, `ARCHIVED`, `SUBMITTING`, or another of the provider.
+   */
+  status?: string
+  /**
+   * Only in this category, ignoring case: `MARKETING`, `UTILITY` or `AUTHENTICATION`.
+   */
+  category?: string
+  /**
+   * Only in this language, such as `en_US`; `en` is a different language.
+   */
+  language?: string
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface MessagingListTemplatesOutput {
+  /**
+   * The rows of this page.
+   */
+  data: Template[]
+  /**
+   * Count of matching rows, on the first page; null on later pages.
+   */
+  total: number | null
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface TemplateDetails {
+  /**
+   * Template id.
+   */
+  id: string
+  /**
+   * Name.
+   */
+  name: string
+  /**
+   * Language code.
+   */
+  language: string | null
+  /**
+   * `MARKETING`, `UTILITY` or `AUTHENTICATION`.
+   */
+  category: string | null
+  /**
+   * Finer category.
+   */
+  sub_category: string | null
+  /**
+   * Review status, such as `PENDING`, `APPROVED`, `REJECTED`, `PAUSED`, `DISABLED`, `IN_APPEAL` or `ARCHIVED`; `SUBMITTING` until the provider has accepted it.
+   */
+  status: string | null
+  /**
+   * The reviewer's reason, verbatim, when rejected or paused.
+   */
+  rejection_reason: string | null
+  /**
+   * The body with its samples filled in.
+   */
+  body_preview: string | null
+  /**
+   * Body variables to supply when sending.
+   */
+  variable_count: number
+  /**
+   * `TEXT`, `IMAGE`, `VIDEO`, `DOCUMENT` or `LOCATION`.
+   */
+  header_format: string | null
+  /**
+   * Header.
+   */
+  header: {
+    /**
+     * As `header_format`.
+     */
+    format: string | null
+    /**
+     * Text of a text header.
+     */
+    text: string | null
+    /**
+     * What the header requires when sending.
+     */
+    variables: {
+      /**
+       * Position, from 1.
+       */
+      index: number
+      /**
+       * Sample value.
+       */
+      sample: string | null
+      /**
+       * Handle of the media sample.
+       */
+      media_sample: string | null
+    }[]
+  } | null
+  /**
+   * Body.
+   */
+  body: {
+    /**
+     * Text.
+     */
+    text: string | null
+    /**
+     * Variables.
+     */
+    variables: {
+      /**
+       * Position, from 1.
+       */
+      index: number
+      /**
+       * Sample value.
+       */
+      sample: string | null
+    }[]
+    /**
+     * Of `AUTHENTICATION`.
+     */
+    add_security_recommendation?: boolean
+  } | null
+  /**
+   * Footer.
+   */
+  footer: string | null
+  /**
+   * Minutes until a code expires; null: the footer does not say.
+   */
+  code_expiration_minutes: number | null
+  /**
+   * Buttons in display order.
+   */
+  buttons: {
+    /**
+     * Position, from 0.
+     */
+    index: number
+    /**
+     * Button type.
+     */
+    type: string
+    /**
+     * Label.
+     */
+    text: string | null
+    /**
+     * Address.
+     */
+    url: string | null
+    /**
+     * True: the URL ends with a variable, so a suffix is required when sending.
+     */
+    dynamic_url: boolean
+    /**
+     * Example of the full URL.
+     */
+    url_example: string | null
+    /**
+     * Phone number to call.
+     */
+    phone_number: string | null
+    /**
+     * Sample coupon code.
+     */
+    coupon_code: string | null
+    /**
+     * Flow.
+     */
+    flow_id: string | null
+    /**
+     * Of FLOW: `NAVIGATE` or `DATA_EXCHANGE`.
+     */
+    flow_action?: string
+    /**
+     * Of FLOW: first screen.
+     */
+    navigate_screen?: string
+    /**
+     * Of OTP: `COPY_CODE`, `ONE_TAP` or `ZERO_TAP`.
+     */
+    otp_type?: string
+    /**
+     * Of OTP: apps that receive the code.
+     */
+    supported_apps?: {
+      /**
+       * Android package.
+       */
+      package_name: string
+      /**
+       * Signature hash.
+       */
+      signature_hash: string
+    }[]
+    /**
+     * Of ZERO_TAP.
+     */
+    zero_tap_terms_accepted?: boolean
+  }[]
+  /**
+   * Cards of a carousel; 0: none.
+   */
+  carousel_cards: number
+  /**
+   * The cards, in order.
+   */
+  cards: {
+    /**
+     * Image or video.
+     */
+    header: {
+      /**
+       * As `header_format`.
+       */
+      format: string | null
+      /**
+       * Text of a text header.
+       */
+      text: string | null
+      /**
+       * What the header requires when sending.
+       */
+      variables: {
+        /**
+         * Position, from 1.
+         */
+        index: number
+        /**
+         * Sample value.
+         */
+        sample: string | null
+        /**
+         * Handle of the media sample.
+         */
+        media_sample: string | null
+      }[]
+    } | null
+    /**
+     * Text of the card.
+     */
+    body: {
+      /**
+       * Text.
+       */
+      text: string | null
+      /**
+       * Variables.
+       */
+      variables: {
+        /**
+         * Position, from 1.
+         */
+        index: number
+        /**
+         * Sample value.
+         */
+        sample: string | null
+      }[]
+      /**
+       * Of `AUTHENTICATION`.
+       */
+      add_security_recommendation?: boolean
+    } | null
+    /**
+     * Buttons.
+     */
+    buttons: {
+      /**
+       * Position, from 0.
+       */
+      index: number
+      /**
+       * Button type.
+       */
+      type: string
+      /**
+       * Label.
+       */
+      text: string | null
+      /**
+       * Address.
+       */
+      url: string | null
+      /**
+       * True: the URL ends with a variable, so a suffix is required when sending.
+       */
+      dynamic_url: boolean
+      /**
+       * Example of the full URL.
+       */
+      url_example: string | null
+      /**
+       * Phone number to call.
+       */
+      phone_number: string | null
+      /**
+       * Sample coupon code.
+       */
+      coupon_code: string | null
+      /**
+       * Flow.
+       */
+      flow_id: string | null
+      /**
+       * Of FLOW: `NAVIGATE` or `DATA_EXCHANGE`.
+       */
+      flow_action?: string
+      /**
+       * Of FLOW: first screen.
+       */
+      navigate_screen?: string
+      /**
+       * Of OTP: `COPY_CODE`, `ONE_TAP` or `ZERO_TAP`.
+       */
+      otp_type?: string
+      /**
+       * Of OTP: apps that receive the code.
+       */
+      supported_apps?: {
+        /**
+         * Android package.
+         */
+        package_name: string
+        /**
+         * Signature hash.
+         */
+        signature_hash: string
+      }[]
+      /**
+       * Of ZERO_TAP.
+       */
+      zero_tap_terms_accepted?: boolean
+    }[]
+  }[]
+  /**
+   * Whether its variables are numbers or names.
+   */
+  parameter_format: 'POSITIONAL' | 'NAMED'
+  /**
+   * Limited-time offer.
+   */
+  limited_time_offer: {
+    /**
+     * Text.
+     */
+    text: string | null
+    /**
+     * True: a countdown is shown.
+     */
+    has_expiration: boolean
+  } | null
+  /**
+   * The last error that the provider reported for it.
+   */
+  meta_errors: {
+    [k: string]: unknown
+  }
+  /**
+   * When it was created.
+   */
+  created_at: string | null
+  /**
+   * When it was last changed.
+   */
+  updated_at: string | null
+  /**
+   * The template as `messaging_create_template` and `messaging_update_template` take it; null when a draft cannot express it.
+   */
+  draft: {
+    [k: string]: unknown
+  } | null
+  /**
+   * JSON Schema of `template` in `messaging_send_template` for this template; null when it has a button that cannot be sent.
+   */
+  send_schema: {
+    [k: string]: unknown
+  } | null
+  /**
+   * Such a `template`, with the samples as values.
+   */
+  send_example: {
+    [k: string]: unknown
+  } | null
+}
+export interface MessagingGetTemplateInput {
+  /**
+   * Template id.
+   */
+  template_id: string
+}
+export interface MessagingGetTemplateOutput {
+  /**
+   * Template id.
+   */
+  id: string
+  /**
+   * Name.
+   */
+  name: string
+  /**
+   * Language code.
+   */
+  language: string | null
+  /**
+   * `MARKETING`, `UTILITY` or `AUTHENTICATION`.
+   */
+  category: string | null
+  /**
+   * Finer category.
+   */
+  sub_category: string | null
+  /**
+   * Review status, such as `PENDING`, `APPROVED`, `REJECTED`, `PAUSED`, `DISABLED`, `IN_APPEAL` or `ARCHIVED`; `SUBMITTING` until the provider has accepted it.
+   */
+  status: string | null
+  /**
+   * The reviewer's reason, verbatim, when rejected or paused.
+   */
+  rejection_reason: string | null
+  /**
+   * The body with its samples filled in.
+   */
+  body_preview: string | null
+  /**
+   * Body variables to supply when sending.
+   */
+  variable_count: number
+  /**
+   * `TEXT`, `IMAGE`, `VIDEO`, `DOCUMENT` or `LOCATION`.
+   */
+  header_format: string | null
+  /**
+   * Header.
+   */
+  header: {
+    /**
+     * As `header_format`.
+     */
+    format: string | null
+    /**
+     * Text of a text header.
+     */
+    text: string | null
+    /**
+     * What the header requires when sending.
+     */
+    variables: {
+      /**
+       * Position, from 1.
+       */
+      index: number
+      /**
+       * Sample value.
+       */
+      sample: string | null
+      /**
+       * Handle of the media sample.
+       */
+      media_sample: string | null
+    }[]
+  } | null
+  /**
+   * Body.
+   */
+  body: {
+    /**
+     * Text.
+     */
+    text: string | null
+    /**
+     * Variables.
+     */
+    variables: {
+      /**
+       * Position, from 1.
+       */
+      index: number
+      /**
+       * Sample value.
+       */
+      sample: string | null
+    }[]
+    /**
+     * Of `AUTHENTICATION`.
+     */
+    add_security_recommendation?: boolean
+  } | null
+  /**
+   * Footer.
+   */
+  footer: string | null
+  /**
+   * Minutes until a code expires; null: the footer does not say.
+   */
+  code_expiration_minutes: number | null
+  /**
+   * Buttons in display order.
+   */
+  buttons: {
+    /**
+     * Position, from 0.
+     */
+    index: number
+    /**
+     * Button type.
+     */
+    type: string
+    /**
+     * Label.
+     */
+    text: string | null
+    /**
+     * Address.
+     */
+    url: string | null
+    /**
+     * True: the URL ends with a variable, so a suffix is required when sending.
+     */
+    dynamic_url: boolean
+    /**
+     * Example of the full URL.
+     */
+    url_example: string | null
+    /**
+     * Phone number to call.
+     */
+    phone_number: string | null
+    /**
+     * Sample coupon code.
+     */
+    coupon_code: string | null
+    /**
+     * Flow.
+     */
+    flow_id: string | null
+    /**
+     * Of FLOW: `NAVIGATE` or `DATA_EXCHANGE`.
+     */
+    flow_action?: string
+    /**
+     * Of FLOW: first screen.
+     */
+    navigate_screen?: string
+    /**
+     * Of OTP: `COPY_CODE`, `ONE_TAP` or `ZERO_TAP`.
+     */
+    otp_type?: string
+    /**
+     * Of OTP: apps that receive the code.
+     */
+    supported_apps?: {
+      /**
+       * Android package.
+       */
+      package_name: string
+      /**
+       * Signature hash.
+       */
+      signature_hash: string
+    }[]
+    /**
+     * Of ZERO_TAP.
+     */
+    zero_tap_terms_accepted?: boolean
+  }[]
+  /**
+   * Cards of a carousel; 0: none.
+   */
+  carousel_cards: number
+  /**
+   * The cards, in order.
+   */
+  cards: {
+    /**
+     * Image or video.
+     */
+    header: {
+      /**
+       * As `header_format`.
+       */
+      format: string | null
+      /**
+       * Text of a text header.
+       */
+      text: string | null
+      /**
+       * What the header requires when sending.
+       */
+      variables: {
+        /**
+         * Position, from 1.
+         */
+        index: number
+        /**
+         * Sample value.
+         */
+        sample: string | null
+        /**
+         * Handle of the media sample.
+         */
+        media_sample: string | null
+      }[]
+    } | null
+    /**
+     * Text of the card.
+     */
+    body: {
+      /**
+       * Text.
+       */
+      text: string | null
+      /**
+       * Variables.
+       */
+      variables: {
+        /**
+         * Position, from 1.
+         */
+        index: number
+        /**
+         * Sample value.
+         */
+        sample: string | null
+      }[]
+      /**
+       * Of `AUTHENTICATION`.
+       */
+      add_security_recommendation?: boolean
+    } | null
+    /**
+     * Buttons.
+     */
+    buttons: {
+      /**
+       * Position, from 0.
+       */
+      index: number
+      /**
+       * Button type.
+       */
+      type: string
+      /**
+       * Label.
+       */
+      text: string | null
+      /**
+       * Address.
+       */
+      url: string | null
+      /**
+       * True: the URL ends with a variable, so a suffix is required when sending.
+       */
+      dynamic_url: boolean
+      /**
+       * Example of the full URL.
+       */
+      url_example: string | null
+      /**
+       * Phone number to call.
+       */
+      phone_number: string | null
+      /**
+       * Sample coupon code.
+       */
+      coupon_code: string | null
+      /**
+       * Flow.
+       */
+      flow_id: string | null
+      /**
+       * Of FLOW: `NAVIGATE` or `DATA_EXCHANGE`.
+       */
+      flow_action?: string
+      /**
+       * Of FLOW: first screen.
+       */
+      navigate_screen?: string
+      /**
+       * Of OTP: `COPY_CODE`, `ONE_TAP` or `ZERO_TAP`.
+       */
+      otp_type?: string
+      /**
+       * Of OTP: apps that receive the code.
+       */
+      supported_apps?: {
+        /**
+         * Android package.
+         */
+        package_name: string
+        /**
+         * Signature hash.
+         */
+        signature_hash: string
+      }[]
+      /**
+       * Of ZERO_TAP.
+       */
+      zero_tap_terms_accepted?: boolean
+    }[]
+  }[]
+  /**
+   * Whether its variables are numbers or names.
+   */
+  parameter_format: 'POSITIONAL' | 'NAMED'
+  /**
+   * Limited-time offer.
+   */
+  limited_time_offer: {
+    /**
+     * Text.
+     */
+    text: string | null
+    /**
+     * True: a countdown is shown.
+     */
+    has_expiration: boolean
+  } | null
+  /**
+   * The last error that the provider reported for it.
+   */
+  meta_errors: {
+    [k: string]: unknown
+  }
+  /**
+   * When it was created.
+   */
+  created_at: string | null
+  /**
+   * When it was last changed.
+   */
+  updated_at: string | null
+  /**
+   * The template as `messaging_create_template` and `messaging_update_template` take it; null when a draft cannot express it.
+   */
+  draft: {
+    [k: string]: unknown
+  } | null
+  /**
+   * JSON Schema of `template` in `messaging_send_template` for this template; null when it has a button that cannot be sent.
+   */
+  send_schema: {
+    [k: string]: unknown
+  } | null
+  /**
+   * Such a `template`, with the samples as values.
+   */
+  send_example: {
+    [k: string]: unknown
+  } | null
+}
+export interface LintResult {
+  /**
+   * True: no errors; warnings may remain.
+   */
+  valid: boolean
+  /**
+   * Count of errors.
+   */
+  errors: number
+  /**
+   * Count of warnings.
+   */
+  warnings: number
+  /**
+   * The issues, errors first.
+   */
+  issues: {
+    /**
+     * Id of the rule.
+     */
+    rule: string
+    /**
+     * `error`: the draft is refused, or certain to be rejected in review.
+     */
+    severity: 'error' | 'warning' | 'info'
+    /**
+     * Position, such as `body.text` or `buttons[0].url`.
+     */
+    path: string
+    /**
+     * What is wrong.
+     */
+    message: string
+    /**
+     * How to fix it.
+     */
+    fix: string
+  }[]
+  /**
+   * Variables found.
+   */
+  variables: {
+    /**
+     * Header variables.
+     */
+    header: number
+    /**
+     * Body variables.
+     */
+    body: number
+  }
+  /**
+   * The body with its samples filled in.
+   */
+  preview: string | null
+}
+export interface MessagingLintTemplateInput {
+  /**
+   * The draft.
+   */
+  template: {
+    /**
+     * Lowercase letters, digits, underscores.
+     */
+    name: string
+    /**
+     * Such as `en_US`.
+     */
+    language: string
+    /**
+     * `MARKETING`, `UTILITY` or `AUTHENTICATION`.
+     */
+    category: string
+    /**
+     * Header.
+     */
+    header?: {
+      /**
+       * Format of the header.
+       */
+      format: 'TEXT' | 'IMAGE' | 'VIDEO' | 'DOCUMENT' | 'LOCATION'
+      /**
+       * Of TEXT: at most 60 characters and one `{{1}}`.
+       */
+      text?: string
+      /**
+       * Sample for its `{{1}}`.
+       */
+      example?: string
+      /**
+       * Of IMAGE, VIDEO, DOCUMENT: sample handle.
+       */
+      media_handle?: string
+    }
+    /**
+     * Body.
+     */
+    body?: {
+      /**
+       * At most 1024 characters with `{{1}}`, `{{2}}` …; none for AUTHENTICATION.
+       */
+      text?: string
+      /**
+       * Sample of each variable.
+       *
+       * @maxItems 100
+       */
+      examples?: string[]
+      /**
+       * AUTHENTICATION only.
+       */
+      add_security_recommendation?: boolean
+    }
+    /**
+     * Footer.
+     */
+    footer?: {
+      /**
+       * At most 60 characters, no variables.
+       */
+      text?: string
+      /**
+       * AUTHENTICATION only, 1 to 90.
+       */
+      code_expiration_minutes?: number
+    }
+    /**
+     * At most 10.
+     *
+     * @maxItems 30
+     */
+    buttons?: {
+      /**
+       * Button type.
+       */
+      type: 'QUICK_REPLY' | 'URL' | 'PHONE_NUMBER' | 'COPY_CODE' | 'FLOW' | 'VOICE_CALL' | 'OTP'
+      /**
+       * Label, at most 25 characters.
+       */
+      text?: string
+      /**
+       * https; a dynamic one ends with `{{1}}`.
+       */
+      url?: string
+      /**
+       * Whole address, variable filled.
+       */
+      url_example?: string
+      /**
+       * E.164 number.
+       */
+      phone_number?: string
+      /**
+       * Sample, at most 20 characters.
+       */
+      coupon_code?: string
+      /**
+       * Flow.
+       */
+      flow_id?: string
+      /**
+       * `NAVIGATE` when absent.
+       */
+      flow_action?: 'NAVIGATE' | 'DATA_EXCHANGE'
+      /**
+       * First screen.
+       */
+      navigate_screen?: string
+      /**
+       * `COPY_CODE` when absent.
+       */
+      otp_type?: 'COPY_CODE' | 'ONE_TAP' | 'ZERO_TAP'
+      /**
+       * For ONE_TAP, ZERO_TAP.
+       *
+       * @maxItems 5
+       */
+      supported_apps?: {
+        /**
+         * Android package.
+         */
+        package_name: string
+        /**
+         * Signature hash.
+         */
+        signature_hash: string
+      }[]
+      /**
+       * ZERO_TAP: must be true.
+       */
+      zero_tap_terms_accepted?: boolean
+    }[]
+    /**
+     * MARKETING; buttons: COPY_CODE first, then URL.
+     */
+    limited_time_offer?: {
+      /**
+       * At most 16 characters.
+       */
+      text: string
+      /**
+       * Countdown.
+       */
+      has_expiration?: boolean
+    }
+    /**
+     * MARKETING only; without header, footer, buttons.
+     */
+    carousel?: {
+      /**
+       * 2 to 10 cards.
+       *
+       * @maxItems 20
+       */
+      cards: {
+        /**
+         * Same on every card.
+         */
+        header_format: 'IMAGE' | 'VIDEO'
+        /**
+         * Sample handle.
+         */
+        media_handle: string
+        /**
+         * Card text.
+         */
+        body?: {
+          /**
+           * Card text.
+           */
+          text?: string
+          /**
+           * Samples.
+           *
+           * @maxItems 100
+           */
+          examples?: string[]
+        }
+        /**
+         * 1 or 2 QUICK_REPLY, URL, PHONE_NUMBER; same on every card.
+         *
+         * @maxItems 5
+         */
+        buttons: {
+          /**
+           * Button type.
+           */
+          type: 'QUICK_REPLY' | 'URL' | 'PHONE_NUMBER' | 'COPY_CODE' | 'FLOW' | 'VOICE_CALL' | 'OTP'
+          /**
+           * Label, at most 25 characters.
+           */
+          text?: string
+          /**
+           * https; a dynamic one ends with `{{1}}`.
+           */
+          url?: string
+          /**
+           * Whole address, variable filled.
+           */
+          url_example?: string
+          /**
+           * E.164 number.
+           */
+          phone_number?: string
+          /**
+           * Sample, at most 20 characters.
+           */
+          coupon_code?: string
+          /**
+           * Flow.
+           */
+          flow_id?: string
+          /**
+           * `NAVIGATE` when absent.
+           */
+          flow_action?: 'NAVIGATE' | 'DATA_EXCHANGE'
+          /**
+           * First screen.
+           */
+          navigate_screen?: string
+          /**
+           * `COPY_CODE` when absent.
+           */
+          otp_type?: 'COPY_CODE' | 'ONE_TAP' | 'ZERO_TAP'
+          /**
+           * For ONE_TAP, ZERO_TAP.
+           *
+           * @maxItems 5
+           */
+          supported_apps?: {
+            /**
+             * Android package.
+             */
+            package_name: string
+            /**
+             * Signature hash.
+             */
+            signature_hash: string
+          }[]
+          /**
+           * ZERO_TAP: must be true.
+           */
+          zero_tap_terms_accepted?: boolean
+        }[]
+      }[]
+    }
+  }
+}
+export interface MessagingLintTemplateOutput {
+  /**
+   * True: no errors; warnings may remain.
+   */
+  valid: boolean
+  /**
+   * Count of errors.
+   */
+  errors: number
+  /**
+   * Count of warnings.
+   */
+  warnings: number
+  /**
+   * The issues, errors first.
+   */
+  issues: {
+    /**
+     * Id of the rule.
+     */
+    rule: string
+    /**
+     * `error`: the draft is refused, or certain to be rejected in review.
+     */
+    severity: 'error' | 'warning' | 'info'
+    /**
+     * Position, such as `body.text` or `buttons[0].url`.
+     */
+    path: string
+    /**
+     * What is wrong.
+     */
+    message: string
+    /**
+     * How to fix it.
+     */
+    fix: string
+  }[]
+  /**
+   * Variables found.
+   */
+  variables: {
+    /**
+     * Header variables.
+     */
+    header: number
+    /**
+     * Body variables.
+     */
+    body: number
+  }
+  /**
+   * The body with its samples filled in.
+   */
+  preview: string | null
+}
+export interface MessagingCreateTemplateInput {
+  /**
+   * Draft.
+   */
+  template: {
+    /**
+     * Lowercase letters, digits, underscores.
+     */
+    name: string
+    /**
+     * Such as `en_US`.
+     */
+    language: string
+    /**
+     * `MARKETING`, `UTILITY` or `AUTHENTICATION`.
+     */
+    category: string
+    /**
+     * Header.
+     */
+    header?: {
+      /**
+       * Format of the header.
+       */
+      format: 'TEXT' | 'IMAGE' | 'VIDEO' | 'DOCUMENT' | 'LOCATION'
+      /**
+       * Of TEXT: at most 60 characters and one `{{1}}`.
+       */
+      text?: string
+      /**
+       * Sample for its `{{1}}`.
+       */
+      example?: string
+      /**
+       * Of IMAGE, VIDEO, DOCUMENT: sample handle.
+       */
+      media_handle?: string
+    }
+    /**
+     * Body.
+     */
+    body?: {
+      /**
+       * At most 1024 characters with `{{1}}`, `{{2}}` …; none for AUTHENTICATION.
+       */
+      text?: string
+      /**
+       * Sample of each variable.
+       *
+       * @maxItems 100
+       */
+      examples?: string[]
+      /**
+       * AUTHENTICATION only.
+       */
+      add_security_recommendation?: boolean
+    }
+    /**
+     * Footer.
+     */
+    footer?: {
+      /**
+       * At most 60 characters, no variables.
+       */
+      text?: string
+      /**
+       * AUTHENTICATION only, 1 to 90.
+       */
+      code_expiration_minutes?: number
+    }
+    /**
+     * At most 10.
+     *
+     * @maxItems 30
+     */
+    buttons?: {
+      /**
+       * Button type.
+       */
+      type: 'QUICK_REPLY' | 'URL' | 'PHONE_NUMBER' | 'COPY_CODE' | 'FLOW' | 'VOICE_CALL' | 'OTP'
+      /**
+       * Label, at most 25 characters.
+       */
+      text?: string
+      /**
+       * https; a dynamic one ends with `{{1}}`.
+       */
+      url?: string
+      /**
+       * Whole address, variable filled.
+       */
+      url_example?: string
+      /**
+       * E.164 number.
+       */
+      phone_number?: string
+      /**
+       * Sample, at most 20 characters.
+       */
+      coupon_code?: string
+      /**
+       * Flow.
+       */
+      flow_id?: string
+      /**
+       * `NAVIGATE` when absent.
+       */
+      flow_action?: 'NAVIGATE' | 'DATA_EXCHANGE'
+      /**
+       * First screen.
+       */
+      navigate_screen?: string
+      /**
+       * `COPY_CODE` when absent.
+       */
+      otp_type?: 'COPY_CODE' | 'ONE_TAP' | 'ZERO_TAP'
+      /**
+       * For ONE_TAP, ZERO_TAP.
+       *
+       * @maxItems 5
+       */
+      supported_apps?: {
+        /**
+         * Android package.
+         */
+        package_name: string
+        /**
+         * Signature hash.
+         */
+        signature_hash: string
+      }[]
+      /**
+       * ZERO_TAP: must be true.
+       */
+      zero_tap_terms_accepted?: boolean
+    }[]
+    /**
+     * MARKETING; buttons: COPY_CODE first, then URL.
+     */
+    limited_time_offer?: {
+      /**
+       * At most 16 characters.
+       */
+      text: string
+      /**
+       * Countdown.
+       */
+      has_expiration?: boolean
+    }
+    /**
+     * MARKETING only; without header, footer, buttons.
+     */
+    carousel?: {
+      /**
+       * 2 to 10 cards.
+       *
+       * @maxItems 20
+       */
+      cards: {
+        /**
+         * Same on every card.
+         */
+        header_format: 'IMAGE' | 'VIDEO'
+        /**
+         * Sample handle.
+         */
+        media_handle: string
+        /**
+         * Card text.
+         */
+        body?: {
+          /**
+           * Card text.
+           */
+          text?: string
+          /**
+           * Samples.
+           *
+           * @maxItems 100
+           */
+          examples?: string[]
+        }
+        /**
+         * 1 or 2 QUICK_REPLY, URL, PHONE_NUMBER; same on every card.
+         *
+         * @maxItems 5
+         */
+        buttons: {
+          /**
+           * Button type.
+           */
+          type: 'QUICK_REPLY' | 'URL' | 'PHONE_NUMBER' | 'COPY_CODE' | 'FLOW' | 'VOICE_CALL' | 'OTP'
+          /**
+           * Label, at most 25 characters.
+           */
+          text?: string
+          /**
+           * https; a dynamic one ends with `{{1}}`.
+           */
+          url?: string
+          /**
+           * Whole address, variable filled.
+           */
+          url_example?: string
+          /**
+           * E.164 number.
+           */
+          phone_number?: string
+          /**
+           * Sample, at most 20 characters.
+           */
+          coupon_code?: string
+          /**
+           * Flow.
+           */
+          flow_id?: string
+          /**
+           * `NAVIGATE` when absent.
+           */
+          flow_action?: 'NAVIGATE' | 'DATA_EXCHANGE'
+          /**
+           * First screen.
+           */
+          navigate_screen?: string
+          /**
+           * `COPY_CODE` when absent.
+           */
+          otp_type?: 'COPY_CODE' | 'ONE_TAP' | 'ZERO_TAP'
+          /**
+           * For ONE_TAP, ZERO_TAP.
+           *
+           * @maxItems 5
+           */
+          supported_apps?: {
+            /**
+             * Android package.
+             */
+            package_name: string
+            /**
+             * Signature hash.
+             */
+            signature_hash: string
+          }[]
+          /**
+           * ZERO_TAP: must be true.
+           */
+          zero_tap_terms_accepted?: boolean
+        }[]
+      }[]
+    }
+  }
+  /**
+   * Account, if several.
+   */
+  business_account_id?: string
+  /**
+   * Or a channel of the account.
+   */
+  channel_id?: string
+  /**
+   * The provider may change the category.
+   */
+  allow_category_change?: boolean
+}
+export interface MessagingCreateTemplateOutput {
+  /**
+   * False in a dry run.
+   */
+  submitted: boolean
+  /**
+   * Template id; null in a dry run that creates it.
+   */
+  id: string | null
+  /**
+   * Name.
+   */
+  name: string
+  /**
+   * Language.
+   */
+  language: string
+  /**
+   * Category, as assigned.
+   */
+  category: string | null
+  /**
+   * Review status, normally `PENDING`; null in a dry run.
+   */
+  status: string | null
+  /**
+   * Business account.
+   */
+  business_account_id: string | null
+  /**
+   * Its name.
+   */
+  business_account_name: string | null
+  lint: LintResult
+  /**
+   * The components that are submitted.
+   */
+  payload_preview: {
+    [k: string]: unknown
+  }[]
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface MessagingUpdateTemplateInput {
+  /**
+   * Template id.
+   */
+  template_id: string
+  /**
+   * The edited draft.
+   */
+  template: {
+    /**
+     * Lowercase letters, digits, underscores.
+     */
+    name: string
+    /**
+     * Such as `en_US`.
+     */
+    language: string
+    /**
+     * `MARKETING`, `UTILITY` or `AUTHENTICATION`.
+     */
+    category: string
+    /**
+     * Header.
+     */
+    header?: {
+      /**
+       * Format of the header.
+       */
+      format: 'TEXT' | 'IMAGE' | 'VIDEO' | 'DOCUMENT' | 'LOCATION'
+      /**
+       * Of TEXT: at most 60 characters and one `{{1}}`.
+       */
+      text?: string
+      /**
+       * Sample for its `{{1}}`.
+       */
+      example?: string
+      /**
+       * Of IMAGE, VIDEO, DOCUMENT: sample handle.
+       */
+      media_handle?: string
+    }
+    /**
+     * Body.
+     */
+    body?: {
+      /**
+       * At most 1024 characters with `{{1}}`, `{{2}}` …; none for AUTHENTICATION.
+       */
+      text?: string
+      /**
+       * Sample of each variable.
+       *
+       * @maxItems 100
+       */
+      examples?: string[]
+      /**
+       * AUTHENTICATION only.
+       */
+      add_security_recommendation?: boolean
+    }
+    /**
+     * Footer.
+     */
+    footer?: {
+      /**
+       * At most 60 characters, no variables.
+       */
+      text?: string
+      /**
+       * AUTHENTICATION only, 1 to 90.
+       */
+      code_expiration_minutes?: number
+    }
+    /**
+     * At most 10.
+     *
+     * @maxItems 30
+     */
+    buttons?: {
+      /**
+       * Button type.
+       */
+      type: 'QUICK_REPLY' | 'URL' | 'PHONE_NUMBER' | 'COPY_CODE' | 'FLOW' | 'VOICE_CALL' | 'OTP'
+      /**
+       * Label, at most 25 characters.
+       */
+      text?: string
+      /**
+       * https; a dynamic one ends with `{{1}}`.
+       */
+      url?: string
+      /**
+       * Whole address, variable filled.
+       */
+      url_example?: string
+      /**
+       * E.164 number.
+       */
+      phone_number?: string
+      /**
+       * Sample, at most 20 characters.
+       */
+      coupon_code?: string
+      /**
+       * Flow.
+       */
+      flow_id?: string
+      /**
+       * `NAVIGATE` when absent.
+       */
+      flow_action?: 'NAVIGATE' | 'DATA_EXCHANGE'
+      /**
+       * First screen.
+       */
+      navigate_screen?: string
+      /**
+       * `COPY_CODE` when absent.
+       */
+      otp_type?: 'COPY_CODE' | 'ONE_TAP' | 'ZERO_TAP'
+      /**
+       * For ONE_TAP, ZERO_TAP.
+       *
+       * @maxItems 5
+       */
+      supported_apps?: {
+        /**
+         * Android package.
+         */
+        package_name: string
+        /**
+         * Signature hash.
+         */
+        signature_hash: string
+      }[]
+      /**
+       * ZERO_TAP: must be true.
+       */
+      zero_tap_terms_accepted?: boolean
+    }[]
+    /**
+     * MARKETING; buttons: COPY_CODE first, then URL.
+     */
+    limited_time_offer?: {
+      /**
+       * At most 16 characters.
+       */
+      text: string
+      /**
+       * Countdown.
+       */
+      has_expiration?: boolean
+    }
+    /**
+     * MARKETING only; without header, footer, buttons.
+     */
+    carousel?: {
+      /**
+       * 2 to 10 cards.
+       *
+       * @maxItems 20
+       */
+      cards: {
+        /**
+         * Same on every card.
+         */
+        header_format: 'IMAGE' | 'VIDEO'
+        /**
+         * Sample handle.
+         */
+        media_handle: string
+        /**
+         * Card text.
+         */
+        body?: {
+          /**
+           * Card text.
+           */
+          text?: string
+          /**
+           * Samples.
+           *
+           * @maxItems 100
+           */
+          examples?: string[]
+        }
+        /**
+         * 1 or 2 QUICK_REPLY, URL, PHONE_NUMBER; same on every card.
+         *
+         * @maxItems 5
+         */
+        buttons: {
+          /**
+           * Button type.
+           */
+          type: 'QUICK_REPLY' | 'URL' | 'PHONE_NUMBER' | 'COPY_CODE' | 'FLOW' | 'VOICE_CALL' | 'OTP'
+          /**
+           * Label, at most 25 characters.
+           */
+          text?: string
+          /**
+           * https; a dynamic one ends with `{{1}}`.
+           */
+          url?: string
+          /**
+           * Whole address, variable filled.
+           */
+          url_example?: string
+          /**
+           * E.164 number.
+           */
+          phone_number?: string
+          /**
+           * Sample, at most 20 characters.
+           */
+          coupon_code?: string
+          /**
+           * Flow.
+           */
+          flow_id?: string
+          /**
+           * `NAVIGATE` when absent.
+           */
+          flow_action?: 'NAVIGATE' | 'DATA_EXCHANGE'
+          /**
+           * First screen.
+           */
+          navigate_screen?: string
+          /**
+           * `COPY_CODE` when absent.
+           */
+          otp_type?: 'COPY_CODE' | 'ONE_TAP' | 'ZERO_TAP'
+          /**
+           * For ONE_TAP, ZERO_TAP.
+           *
+           * @maxItems 5
+           */
+          supported_apps?: {
+            /**
+             * Android package.
+             */
+            package_name: string
+            /**
+             * Signature hash.
+             */
+            signature_hash: string
+          }[]
+          /**
+           * ZERO_TAP: must be true.
+           */
+          zero_tap_terms_accepted?: boolean
+        }[]
+      }[]
+    }
+  }
+}
+export interface MessagingUpdateTemplateOutput {
+  /**
+   * False in a dry run.
+   */
+  submitted: boolean
+  /**
+   * Template id; null in a dry run that creates it.
+   */
+  id: string | null
+  /**
+   * Name.
+   */
+  name: string
+  /**
+   * Language.
+   */
+  language: string
+  /**
+   * Category, as assigned.
+   */
+  category: string | null
+  /**
+   * Review status, normally `PENDING`; null in a dry run.
+   */
+  status: string | null
+  /**
+   * Business account.
+   */
+  business_account_id: string | null
+  /**
+   * Its name.
+   */
+  business_account_name: string | null
+  lint: LintResult
+  /**
+   * The components that are submitted.
+   */
+  payload_preview: {
+    [k: string]: unknown
+  }[]
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface MessagingArchiveTemplatesInput {
+  /**
+   * 1 to 20 template ids.
+   *
+   * @minItems 1
+   * @maxItems 20
+   */
+  ids: (string | number)[]
+}
+export interface MessagingArchiveTemplatesOutput {
+  /**
+   * Archived now, or before.
+   */
+  archived: string[]
+  /**
+   * The templates that could not be archived.
+   */
+  failed: {
+    /**
+     * Template id.
+     */
+    id: string
+    /**
+     * Its name, when known.
+     */
+    name?: string
+    /**
+     * Why.
+     */
+    code: 'not_found' | 'account_not_connected' | 'not_submitted' | 'refused_by_whatsapp'
+    /**
+     * The reason in words.
+     */
+    reason: string
+  }[]
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface MessagingUploadTemplateSampleInput {
+  /**
+   * File name.
+   */
+  file_name: string
+  /**
+   * Media type of the file.
+   */
+  content_type: 'image/jpeg' | 'image/png' | 'video/mp4' | 'application/pdf'
+  /**
+   * The bytes in base64.
+   */
+  data: string
+  /**
+   * The account whose templates use it; only needed where several have their own credentials.
+   */
+  business_account_id?: string
+}
+export interface MessagingUploadTemplateSampleOutput {
+  /**
+   * Handle; null in a dry run.
+   */
+  media_handle: string | null
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface ShortLink {
+  /**
+   * Short link id; null in a dry run.
+   */
+  id: string | null
+  /**
+   * The code at the end of the link; null in a dry run.
+   */
+  code: string | null
+  /**
+   * The click-to-chat link; null in a dry run.
+   */
+  url: string | null
+  /**
+   * Text that the link prefills for the customer.
+   */
+  message: string | null
+  /**
+   * URL of the QR image of `url`, readable without a key; null when there is none, and in a dry run.
+   */
+  qr_image_url: string | null
+  /**
+   * Format of the image; null when there is none.
+   */
+  qr_image_format: 'PNG' | 'SVG' | null
+  /**
+   * The phone number it opens a chat with.
+   */
+  channel: {
+    /**
+     * Channel id.
+     */
+    id: string
+    /**
+     * Name.
+     */
+    name: string | null
+    /**
+     * Business number.
+     */
+    phone: string | null
+  } | null
+  /**
+   * When it was created; null in a dry run.
+   */
+  created_at: string | null
+  /**
+   * When it was last changed; null in a dry run.
+   */
+  updated_at: string | null
+}
+export interface MessagingListShortLinksInput {
+  /**
+   * Only on this channel.
+   */
+  channel_id?: string
+  /**
+   * Message or code contains this, ignoring case; `%` and `_` are literal.
+   */
+  search?: string
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface MessagingListShortLinksOutput {
+  /**
+   * The rows of this page.
+   */
+  data: ShortLink[]
+  /**
+   * Count of matching rows, on the first page; null on later pages.
+   */
+  total: number | null
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface MessagingCreateShortLinkInput {
+  /**
+   * 1 to 140 characters of plain text; an emoji counts as 2. Line breaks are kept; leading and trailing white space is removed. Do not URL-encode it.
+   */
+  message: string
+  /**
+   * Channel of the number; required only when several numbers are connected.
+   */
+  channel_id?: string
+  /**
+   * The phone number, in any notation; alternative to `channel_id`.
+   */
+  phone?: string
+  /**
+   * Format of the QR image; `NONE` for no image.
+   */
+  qr_format?: 'PNG' | 'SVG' | 'NONE'
+  /**
+   * Create a second link with the same message.
+   */
+  allow_duplicate?: boolean
+}
+export interface MessagingCreateShortLinkOutput {
+  /**
+   * Short link id; null in a dry run.
+   */
+  id: string | null
+  /**
+   * The code at the end of the link; null in a dry run.
+   */
+  code: string | null
+  /**
+   * The click-to-chat link; null in a dry run.
+   */
+  url: string | null
+  /**
+   * Text that the link prefills for the customer.
+   */
+  message: string | null
+  /**
+   * URL of the QR image of `url`, readable without a key; null when there is none, and in a dry run.
+   */
+  qr_image_url: string | null
+  /**
+   * Format of the image; null when there is none.
+   */
+  qr_image_format: 'PNG' | 'SVG' | null
+  /**
+   * The phone number it opens a chat with.
+   */
+  channel: {
+    /**
+     * Channel id.
+     */
+    id: string
+    /**
+     * Name.
+     */
+    name: string | null
+    /**
+     * Business number.
+     */
+    phone: string | null
+  } | null
+  /**
+   * When it was created; null in a dry run.
+   */
+  created_at: string | null
+  /**
+   * When it was last changed; null in a dry run.
+   */
+  updated_at: string | null
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface MessagingGetShortLinkInput {
+  /**
+   * Short link id.
+   */
+  short_link_id: string
+}
+export interface MessagingGetShortLinkOutput {
+  /**
+   * Short link id; null in a dry run.
+   */
+  id: string | null
+  /**
+   * The code at the end of the link; null in a dry run.
+   */
+  code: string | null
+  /**
+   * The click-to-chat link; null in a dry run.
+   */
+  url: string | null
+  /**
+   * Text that the link prefills for the customer.
+   */
+  message: string | null
+  /**
+   * URL of the QR image of `url`, readable without a key; null when there is none, and in a dry run.
+   */
+  qr_image_url: string | null
+  /**
+   * Format of the image; null when there is none.
+   */
+  qr_image_format: 'PNG' | 'SVG' | null
+  /**
+   * The phone number it opens a chat with.
+   */
+  channel: {
+    /**
+     * Channel id.
+     */
+    id: string
+    /**
+     * Name.
+     */
+    name: string | null
+    /**
+     * Business number.
+     */
+    phone: string | null
+  } | null
+  /**
+   * When it was created; null in a dry run.
+   */
+  created_at: string | null
+  /**
+   * When it was last changed; null in a dry run.
+   */
+  updated_at: string | null
+}
+export interface MessagingDeleteShortLinkInput {
+  /**
+   * Short link id.
+   */
+  short_link_id: string
+}
+export interface MessagingDeleteShortLinkOutput {
+  /**
+   * The requested id.
+   */
+  id: string
+  /**
+   * True: it was deleted.
+   */
+  deleted: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface QuickMessage {
+  /**
+   * Quick message id.
+   */
+  id: string
+  /**
+   * Shortcut typed after a slash in the inbox.
+   */
+  code: string | null
+  /**
+   * Title.
+   */
+  title: string | null
+  /**
+   * `TEXT`, `IMAGE`, `VIDEO`, `DOCUMENT`, `TEMPLATE`, `INTERACTIVE` and more.
+   */
+  type: string | null
+  /**
+   * Body, or caption of the media.
+   */
+  text: string | null
+  /**
+   * URL of the media.
+   */
+  media_url: string | null
+  /**
+   * Template, of type TEMPLATE.
+   */
+  template_name: string | null
+  /**
+   * `private`, `team` or `company`.
+   */
+  visibility: string | null
+  /**
+   * The team that sees it.
+   */
+  team_id: string | null
+  /**
+   * True: a favourite of the key's owner.
+   */
+  favorite: boolean
+  /**
+   * True: the key's owner may change it. Its type must be editable, and it must be their own, or be not private while they are not an agent.
+   */
+  can_edit: boolean
+  /**
+   * When it was last changed.
+   */
+  updated_at: string | null
+}
+export interface MessagingListQuickMessagesInput {
+  /**
+   * Code, title or text contains this, ignoring case.
+   */
+  query?: string
+  /**
+   * Only of this type.
+   */
+  type?: string
+  /**
+   * Only with this visibility.
+   */
+  visibility?: 'private' | 'team' | 'company'
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface MessagingListQuickMessagesOutput {
+  /**
+   * The rows of this page.
+   */
+  data: QuickMessage[]
+  /**
+   * Count of matching rows, on the first page; null on later pages.
+   */
+  total: number | null
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface MessagingCreateQuickMessageInput {
+  /**
+   * Shortcut, 1 to 60 characters, no spaces; unique, ignoring case, among those that you may see.
+   */
+  code: string
+  /**
+   * Type; cannot change later.
+   */
+  type?: 'TEXT' | 'IMAGE' | 'VIDEO' | 'DOCUMENT'
+  /**
+   * Title, 1 to 120 characters.
+   */
+  title?: string
+  /**
+   * Description, at most 500 characters.
+   */
+  description?: string
+  /**
+   * Message, or caption of the media; may hold placeholders such as `{{contact.name}}`.
+   */
+  text?: string
+  /**
+   * Public https URL of the media; empty is as if left out.
+   */
+  media_url?: '' | string
+  /**
+   * File name, of type DOCUMENT; empty is none.
+   */
+  file_name?: '' | string
+  /**
+   * Who sees it: `private`, `team` or `company`.
+   */
+  visibility?: 'private' | 'team' | 'company'
+  /**
+   * The team that sees it; required with visibility `team`, refused otherwise; empty is as if left out. Agents must name a team of their own.
+   */
+  team_id?: '' | string
+}
+export interface MessagingCreateQuickMessageOutput {
+  /**
+   * Quick message id; null when a dry run would create it.
+   */
+  id: string | null
+  /**
+   * Shortcut typed after a slash in the inbox.
+   */
+  code: string | null
+  /**
+   * Title.
+   */
+  title: string | null
+  /**
+   * `TEXT`, `IMAGE`, `VIDEO`, `DOCUMENT`, `TEMPLATE`, `INTERACTIVE` and more.
+   */
+  type: string | null
+  /**
+   * Body, or caption of the media.
+   */
+  text: string | null
+  /**
+   * URL of the media.
+   */
+  media_url: string | null
+  /**
+   * Template, of type TEMPLATE.
+   */
+  template_name: string | null
+  /**
+   * `private`, `team` or `company`.
+   */
+  visibility: string | null
+  /**
+   * The team that sees it.
+   */
+  team_id: string | null
+  /**
+   * True: a favourite of the key's owner.
+   */
+  favorite: boolean
+  /**
+   * True: the key's owner may change it. Its type must be editable, and it must be their own, or be not private while they are not an agent.
+   */
+  can_edit: boolean
+  /**
+   * When it was last changed.
+   */
+  updated_at: string | null
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface MessagingUpdateQuickMessageInput {
+  /**
+   * Quick message id.
+   */
+  quick_message_id: string
+  /**
+   * Shortcut, 1 to 60 characters, no spaces; unique, ignoring case, among those that you may see.
+   */
+  code?: string
+  /**
+   * Title, 1 to 120 characters.
+   */
+  title?: string
+  /**
+   * Description, at most 500 characters.
+   */
+  description?: string
+  /**
+   * Message, or caption of the media; may hold placeholders such as `{{contact.name}}`.
+   */
+  text?: string
+  /**
+   * Public https URL of the media; empty is as if left out.
+   */
+  media_url?: '' | string
+  /**
+   * File name, of type DOCUMENT; empty is none.
+   */
+  file_name?: '' | string
+  /**
+   * Who sees it: `private`, `team` or `company`.
+   */
+  visibility?: 'private' | 'team' | 'company'
+  /**
+   * The team that sees it; required with visibility `team`, refused otherwise; empty is as if left out. Agents must name a team of their own.
+   */
+  team_id?: '' | string
+}
+export interface MessagingUpdateQuickMessageOutput {
+  /**
+   * Quick message id.
+   */
+  id: string
+  /**
+   * Shortcut typed after a slash in the inbox.
+   */
+  code: string | null
+  /**
+   * Title.
+   */
+  title: string | null
+  /**
+   * `TEXT`, `IMAGE`, `VIDEO`, `DOCUMENT`, `TEMPLATE`, `INTERACTIVE` and more.
+   */
+  type: string | null
+  /**
+   * Body, or caption of the media.
+   */
+  text: string | null
+  /**
+   * URL of the media.
+   */
+  media_url: string | null
+  /**
+   * Template, of type TEMPLATE.
+   */
+  template_name: string | null
+  /**
+   * `private`, `team` or `company`.
+   */
+  visibility: string | null
+  /**
+   * The team that sees it.
+   */
+  team_id: string | null
+  /**
+   * True: a favourite of the key's owner.
+   */
+  favorite: boolean
+  /**
+   * True: the key's owner may change it. Its type must be editable, and it must be their own, or be not private while they are not an agent.
+   */
+  can_edit: boolean
+  /**
+   * When it was last changed.
+   */
+  updated_at: string | null
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface MessagingDeleteQuickMessageInput {
+  /**
+   * Quick message id.
+   */
+  quick_message_id: string
+}
+export interface MessagingDeleteQuickMessageOutput {
+  /**
+   * The requested id.
+   */
+  id: string
+  /**
+   * True: it was deleted.
+   */
+  deleted: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface Broadcast {
+  /**
+   * Broadcast id.
+   */
+  id: string
+  /**
+   * Name.
+   */
+  name: string
+  /**
+   * `scheduled`, `running`, `completed` or `cancelled`.
+   */
+  status: 'scheduled' | 'running' | 'completed' | 'cancelled'
+  /**
+   * Template.
+   */
+  template_name: string | null
+  /**
+   * Channel.
+   */
+  channel_id: string | null
+  /**
+   * When it is scheduled to start.
+   */
+  scheduled_at: string | null
+  /**
+   * When it started.
+   */
+  started_at: string | null
+  /**
+   * Recipients by delivery status.
+   */
+  totals: {
+    /**
+     * Contacts chosen.
+     */
+    recipients: number
+    /**
+     * Sent, including those delivered or read.
+     */
+    sent: number
+    /**
+     * Delivered, including those read.
+     */
+    delivered: number
+    /**
+     * Read.
+     */
+    read: number
+    /**
+     * Failed.
+     */
+    failed: number
+    /**
+     * Answered.
+     */
+    responded: number
+    /**
+     * Opted out.
+     */
+    opted_out: number
+  }
+}
+export interface MessagingListBroadcastsInput {
+  /**
+   * Only in this status.
+   */
+  status?: 'scheduled' | 'running' | 'completed' | 'cancelled'
+  /**
+   * Name contains this, ignoring case; `%` and `_` are literal.
+   */
+  search?: string
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface MessagingListBroadcastsOutput {
+  /**
+   * The rows of this page.
+   */
+  data: Broadcast[]
+  /**
+   * Count of matching rows, on the first page; null on later pages.
+   */
+  total: number | null
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface MessagingGetBroadcastInput {
+  /**
+   * Broadcast id.
+   */
+  broadcast_id: string
+}
+export interface MessagingGetBroadcastOutput {
+  /**
+   * Broadcast id.
+   */
+  id: string
+  /**
+   * Name.
+   */
+  name: string
+  /**
+   * `scheduled`, `running`, `completed` or `cancelled`.
+   */
+  status: 'scheduled' | 'running' | 'completed' | 'cancelled'
+  /**
+   * Template.
+   */
+  template_name: string | null
+  /**
+   * Channel.
+   */
+  channel_id: string | null
+  /**
+   * When it is scheduled to start.
+   */
+  scheduled_at: string | null
+  /**
+   * When it started.
+   */
+  started_at: string | null
+  /**
+   * Recipients by delivery status.
+   */
+  totals: {
+    /**
+     * Contacts chosen.
+     */
+    recipients: number
+    /**
+     * Sent, including those delivered or read.
+     */
+    sent: number
+    /**
+     * Delivered, including those read.
+     */
+    delivered: number
+    /**
+     * Read.
+     */
+    read: number
+    /**
+     * Failed.
+     */
+    failed: number
+    /**
+     * Answered.
+     */
+    responded: number
+    /**
+     * Opted out.
+     */
+    opted_out: number
+  }
+}
+export interface MessagingListBroadcastRecipientsInput {
+  /**
+   * Broadcast id.
+   */
+  broadcast_id: string
+  /**
+   * Only recipients with this status, as in contact filters. `sent`: sent but not yet delivered; `not_responded`: all who did not answer.
+   */
+  message_status?: 'pending' | 'sent' | 'delivered' | 'read' | 'failed' | 'responded' | 'not_responded'
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface MessagingListBroadcastRecipientsOutput {
+  /**
+   * The rows of this page.
+   */
+  data: {
+    /**
+     * The contact; null when it was deleted.
+     */
+    contact: {
+      /**
+       * Contact id.
+       */
+      id: string
+      /**
+       * Name.
+       */
+      name: string | null
+      /**
+       * E.164 digits, or masked.
+       */
+      phone: string | null
+    } | null
+    /**
+     * Delivery status of the message.
+     */
+    message_status: 'pending' | 'sent' | 'delivered' | 'read' | 'failed'
+    /**
+     * The contact answered.
+     */
+    responded: boolean
+    /**
+     * The contact opted out.
+     */
+    opted_out: boolean
+    /**
+     * When it was sent.
+     */
+    sent_at: string | null
+    /**
+     * When it was delivered.
+     */
+    delivered_at: string | null
+    /**
+     * When it was read.
+     */
+    read_at: string | null
+    /**
+     * When it failed.
+     */
+    failed_at: string | null
+    /**
+     * When the contact answered.
+     */
+    responded_at: string | null
+  }[]
+  /**
+   * Count of matching rows, on the first page; null on later pages.
+   */
+  total: number | null
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface WebhookEndpoint {
+  /**
+   * Endpoint id.
+   */
+  id: string
+  /**
+   * Public https URL that events are sent to.
+   */
+  url: string
+  /**
+   * Description.
+   */
+  description: string | null
+  /**
+   * `paused`: it failed several times; events wait while it is probed.
+   */
+  status: 'active' | 'disabled' | 'paused'
+  /**
+   * Headers sent along; values masked to the last 4 characters.
+   */
+  custom_headers: {
+    [k: string]: string
+  }
+  /**
+   * Attempts that failed in a row.
+   */
+  consecutive_failures: number
+  /**
+   * When it was disabled.
+   */
+  disabled_at: string | null
+  /**
+   * `manual`, `gone` or `failing`.
+   */
+  disabled_reason: string | null
+  /**
+   * Masked; the secret itself is shown once, when it is created.
+   */
+  signing_secret: string
+  /**
+   * `envelope`: id, type, version and data; `data`: the data alone.
+   */
+  payload_format: 'envelope' | 'data'
+  /**
+   * When it was created.
+   */
+  created_at: string
+  /**
+   * When it was last changed.
+   */
+  updated_at: string
+  /**
+   * Subscriptions.
+   */
+  subscriptions: {
+    /**
+     * Subscribed event types.
+     */
+    count: number
+    /**
+     * Every item is active.
+     */
+    all_active: boolean
+    /**
+     * What is subscribed.
+     */
+    event_types: {
+      /**
+       * Event type id; `*`: all.
+       */
+      id: string
+      /**
+       * True: events of this type are delivered.
+       */
+      active: boolean
+      /**
+       * When it was subscribed.
+       */
+      created_at: string
+    }[]
+  } | null
+}
+export interface WebhooksListEndpointsInput {
+  /**
+   * Only in this status.
+   */
+  status?: 'active' | 'disabled' | 'paused'
+  /**
+   * URL contains this, ignoring case.
+   */
+  url_contains?: string
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface WebhooksListEndpointsOutput {
+  /**
+   * The rows of this page.
+   */
+  data: WebhookEndpoint[]
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface WebhooksGetEndpointInput {
+  /**
+   * Endpoint id.
+   */
+  endpoint_id: string
+}
+export interface WebhooksGetEndpointOutput {
+  /**
+   * Endpoint id.
+   */
+  id: string
+  /**
+   * Public https URL that events are sent to.
+   */
+  url: string
+  /**
+   * Description.
+   */
+  description: string | null
+  /**
+   * `paused`: it failed several times; events wait while it is probed.
+   */
+  status: 'active' | 'disabled' | 'paused'
+  /**
+   * Headers sent along; values masked to the last 4 characters.
+   */
+  custom_headers: {
+    [k: string]: string
+  }
+  /**
+   * Attempts that failed in a row.
+   */
+  consecutive_failures: number
+  /**
+   * When it was disabled.
+   */
+  disabled_at: string | null
+  /**
+   * `manual`, `gone` or `failing`.
+   */
+  disabled_reason: string | null
+  /**
+   * Masked; the secret itself is shown once, when it is created.
+   */
+  signing_secret: string
+  /**
+   * `envelope`: id, type, version and data; `data`: the data alone.
+   */
+  payload_format: 'envelope' | 'data'
+  /**
+   * When it was created.
+   */
+  created_at: string
+  /**
+   * When it was last changed.
+   */
+  updated_at: string
+  /**
+   * Subscriptions.
+   */
+  subscriptions: {
+    /**
+     * Subscribed event types.
+     */
+    count: number
+    /**
+     * Every item is active.
+     */
+    all_active: boolean
+    /**
+     * What is subscribed.
+     */
+    event_types: {
+      /**
+       * Event type id; `*`: all.
+       */
+      id: string
+      /**
+       * True: events of this type are delivered.
+       */
+      active: boolean
+      /**
+       * When it was subscribed.
+       */
+      created_at: string
+    }[]
+  } | null
+}
+export interface WebhooksCreateEndpointInput {
+  /**
+   * Public https URL, 1 to 2048 characters.
+   */
+  url: string
+  /**
+   * Description, at most 500 characters; null clears it.
+   */
+  description?: string | null
+  /**
+   * Headers to send with each event; replaces the whole set, `{}` removes all. Reserved: `Webhook-*`, `Wc-*`, `Content-*`, `Host`, `User-Agent`, `Idempotency-Key`, `Proxy-*`.
+   */
+  custom_headers?: {
+    [k: string]: string
+  }
+  /**
+   * Format of the body.
+   */
+  payload_format?: 'envelope' | 'data'
+  /**
+   * Event type ids, or `["*"]` for all, including future types.
+   *
+   * @maxItems 100
+   */
+  event_types?: string[]
+}
+export interface WebhooksCreateEndpointOutput {
+  /**
+   * The endpoint.
+   */
+  endpoint: {
+    /**
+     * Endpoint id; null when a dry run would create it.
+     */
+    id: string | null
+    /**
+     * Public https URL that events are sent to.
+     */
+    url: string
+    /**
+     * Description.
+     */
+    description: string | null
+    /**
+     * `paused`: it failed several times; events wait while it is probed.
+     */
+    status: 'active' | 'disabled' | 'paused'
+    /**
+     * Headers sent along; values masked to the last 4 characters.
+     */
+    custom_headers: {
+      [k: string]: string
+    }
+    /**
+     * Attempts that failed in a row.
+     */
+    consecutive_failures: number
+    /**
+     * When it was disabled.
+     */
+    disabled_at: string | null
+    /**
+     * `manual`, `gone` or `failing`.
+     */
+    disabled_reason: string | null
+    /**
+     * Masked; the secret itself is shown once, when it is created.
+     */
+    signing_secret: string
+    /**
+     * `envelope`: id, type, version and data; `data`: the data alone.
+     */
+    payload_format: 'envelope' | 'data'
+    /**
+     * When it was created.
+     */
+    created_at: string
+    /**
+     * When it was last changed.
+     */
+    updated_at: string
+    /**
+     * Subscriptions.
+     */
+    subscriptions: {
+      /**
+       * Subscribed event types.
+       */
+      count: number
+      /**
+       * Every item is active.
+       */
+      all_active: boolean
+      /**
+       * What is subscribed.
+       */
+      event_types: {
+        /**
+         * Event type id; `*`: all.
+         */
+        id: string
+        /**
+         * True: events of this type are delivered.
+         */
+        active: boolean
+        /**
+         * When it was subscribed.
+         */
+        created_at: string
+      }[]
+    } | null
+  }
+  /**
+   * The secret, shown only here; null in a dry run.
+   */
+  signing_secret: string | null
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface WebhooksUpdateEndpointInput {
+  /**
+   * Endpoint id.
+   */
+  endpoint_id: string
+  /**
+   * Public https URL, 1 to 2048 characters.
+   */
+  url?: string
+  /**
+   * Description, at most 500 characters; null clears it.
+   */
+  description?: string | null
+  /**
+   * Headers to send with each event; replaces the whole set, `{}` removes all. Reserved: `Webhook-*`, `Wc-*`, `Content-*`, `Host`, `User-Agent`, `Idempotency-Key`, `Proxy-*`.
+   */
+  custom_headers?: {
+    [k: string]: string
+  }
+  /**
+   * Format of the body.
+   */
+  payload_format?: 'envelope' | 'data'
+}
+export interface WebhooksUpdateEndpointOutput {
+  endpoint: WebhookEndpoint
+  /**
+   * Names of the fields that changed.
+   */
+  changed: string[]
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface WebhooksDeleteEndpointInput {
+  /**
+   * Endpoint id.
+   */
+  endpoint_id: string
+}
+export interface WebhooksDeleteEndpointOutput {
+  /**
+   * Endpoint id.
+   */
+  id: string
+  /**
+   * True: it was deleted.
+   */
+  deleted: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface WebhooksRotateSecretInput {
+  /**
+   * Endpoint id.
+   */
+  endpoint_id: string
+}
+export interface WebhooksRotateSecretOutput {
+  endpoint: WebhookEndpoint
+  /**
+   * The new secret, shown only here; null in a dry run.
+   */
+  signing_secret: string | null
+  /**
+   * When the secret before this one expires.
+   */
+  old_secret_valid_until: string
+  /**
+   * When each of the replaced secrets that still sign expires, newest first.
+   */
+  old_secrets_valid_until: string[]
+  /**
+   * What to do now.
+   */
+  warning: string
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface WebhooksDisableEndpointInput {
+  /**
+   * Endpoint id.
+   */
+  endpoint_id: string
+}
+export interface WebhooksDisableEndpointOutput {
+  endpoint: WebhookEndpoint
+  /**
+   * False: nothing changed.
+   */
+  changed: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface WebhooksEnableEndpointInput {
+  /**
+   * Endpoint id.
+   */
+  endpoint_id: string
+}
+export interface WebhooksEnableEndpointOutput {
+  endpoint: WebhookEndpoint
+  /**
+   * False: nothing changed.
+   */
+  changed: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface WebhooksSetSubscriptionsInput {
+  /**
+   * Endpoint id.
+   */
+  endpoint_id: string
+  /**
+   * Event type ids, or `["*"]` for all, including future types.
+   *
+   * @maxItems 100
+   */
+  event_types: string[]
+}
+export interface WebhooksSetSubscriptionsOutput {
+  endpoint: WebhookEndpoint
+  /**
+   * False: nothing changed.
+   */
+  changed: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface WebhooksSendTestInput {
+  /**
+   * Endpoint id.
+   */
+  endpoint_id: string
+  /**
+   * Event type, such as `contact.created/1`; the first that the endpoint subscribed to when absent.
+   */
+  event_type_id?: string
+  /**
+   * Data of the event; the sample of its type when absent. With it, the key of an AI agent asks a person.
+   */
+  payload?: {
+    [k: string]: unknown
+  }
+  /**
+   * How long to wait for what the receiver answers, 10 when absent.
+   */
+  wait_seconds?: number
+}
+export interface WebhooksSendTestOutput {
+  /**
+   * The event; null in a dry run.
+   */
+  event_id: string | null
+  /**
+   * Endpoint id.
+   */
+  endpoint_id: string
+  /**
+   * The event type that was sent.
+   */
+  event_type_id: string
+  /**
+   * The delivery; null in a dry run.
+   */
+  delivery_id: string | null
+  /**
+   * What came of the first attempt; null in a dry run.
+   */
+  outcome: {
+    /**
+     * `delivered`: the receiver answered 2xx. `failed`: it did not, and is tried again later. `pending`: nothing is known yet; read the delivery.
+     */
+    status: 'delivered' | 'failed' | 'pending'
+    /**
+     * HTTP status of the receiver.
+     */
+    response_status?: number
+    /**
+     * Milliseconds until the response or the failure.
+     */
+    duration_ms?: number
+    /**
+     * Beginning of the response, at most 1 KB; not shown to agents.
+     */
+    response_excerpt?: string
+    /**
+     * Why there was no response.
+     */
+    error?: string
+  } | null
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface WebhooksListEventTypesInput {
+  /**
+   * Event type id contains this.
+   */
+  search?: string
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface WebhooksListEventTypesOutput {
+  /**
+   * The rows of this page.
+   */
+  data: {
+    /**
+     * Event type id.
+     */
+    id: string
+    /**
+     * What happened.
+     */
+    description: string
+    /**
+     * Operations that emit it; empty when customers or the provider cause it.
+     */
+    operations: string[]
+    /**
+     * JSON Schema of `data`.
+     */
+    schema: {
+      [k: string]: unknown
+    }
+    /**
+     * A sample of `data`.
+     */
+    sample: {
+      [k: string]: unknown
+    }
+  }[]
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface WebhookDelivery {
+  /**
+   * Delivery id.
+   */
+  id: string
+  /**
+   * Endpoint id.
+   */
+  endpoint_id: string
+  /**
+   * Event; `webhook-id` of every attempt.
+   */
+  event_id: string
+  /**
+   * Event type.
+   */
+  event_type_id: string
+  /**
+   * `failed`: it will be retried; `dead`: it will not; `skipped`: its endpoint was deleted.
+   */
+  status: 'pending' | 'delivered' | 'failed' | 'dead' | 'skipped'
+  /**
+   * Attempts made.
+   */
+  attempts: number
+  /**
+   * When it is retried.
+   */
+  next_attempt_at: string | null
+  /**
+   * HTTP status of the last response.
+   */
+  last_response_status: number | null
+  /**
+   * When it was created.
+   */
+  created_at: string
+  /**
+   * When the endpoint accepted it.
+   */
+  delivered_at: string | null
+}
+export interface WebhooksListDeliveriesInput {
+  /**
+   * Endpoint id.
+   */
+  endpoint_id: string
+  /**
+   * Only in this status.
+   */
+  status?: 'pending' | 'delivered' | 'failed' | 'dead' | 'skipped'
+  /**
+   * Only of this type.
+   */
+  event_type_id?: string
+  /**
+   * Created at this time or later.
+   */
+  from?: string
+  /**
+   * Created before this time.
+   */
+  to?: string
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface WebhooksListDeliveriesOutput {
+  /**
+   * The rows of this page.
+   */
+  data: WebhookDelivery[]
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface WebhooksGetDeliveryInput {
+  /**
+   * Delivery id.
+   */
+  delivery_id: string
+}
+export interface WebhooksGetDeliveryOutput {
+  /**
+   * Delivery id.
+   */
+  id: string
+  /**
+   * Endpoint id.
+   */
+  endpoint_id: string
+  /**
+   * Event; `webhook-id` of every attempt.
+   */
+  event_id: string
+  /**
+   * Event type.
+   */
+  event_type_id: string
+  /**
+   * `failed`: it will be retried; `dead`: it will not; `skipped`: its endpoint was deleted.
+   */
+  status: 'pending' | 'delivered' | 'failed' | 'dead' | 'skipped'
+  /**
+   * Attempts made.
+   */
+  attempts: number
+  /**
+   * When it is retried.
+   */
+  next_attempt_at: string | null
+  /**
+   * HTTP status of the last response.
+   */
+  last_response_status: number | null
+  /**
+   * When it was created.
+   */
+  created_at: string
+  /**
+   * When the endpoint accepted it.
+   */
+  delivered_at: string | null
+  /**
+   * Every attempt, oldest first.
+   */
+  attempts_made: {
+    /**
+     * Number of the attempt, from 1.
+     */
+    number: number
+    /**
+     * When it started.
+     */
+    started_at: string
+    /**
+     * Milliseconds until the response or the failure.
+     */
+    duration_ms: number
+    /**
+     * HTTP status.
+     */
+    response_status?: number
+    /**
+     * Beginning of the response, at most 1 KB, ended by … when it is cut; not shown to agents.
+     */
+    response_excerpt?: string
+    /**
+     * Why there was no response.
+     */
+    error?: string
+    /**
+     * What caused the attempt.
+     */
+    trigger: 'scheduled' | 'replay' | 'recover' | 'test'
+  }[]
+}
+export interface WebhooksReplayDeliveryInput {
+  /**
+   * Delivery id.
+   */
+  delivery_id: string
+}
+export interface WebhooksReplayDeliveryOutput {
+  delivery: WebhookDelivery
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface WebhooksRecoverEndpointInput {
+  /**
+   * Endpoint id.
+   */
+  endpoint_id: string
+  /**
+   * Start; at most 14 days before `to`.
+   */
+  from: string
+  /**
+   * End, exclusive.
+   */
+  to: string
+}
+export interface WebhooksRecoverEndpointOutput {
+  /**
+   * Endpoint id.
+   */
+  endpoint_id: string
+  /**
+   * Deliveries that are now pending.
+   */
+  recovered: number
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+/**
+ * A contact was created.
+ */
+export interface ContactCreatedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'contact.created/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: ContactCreatedData
+}
+/**
+ * A contact was created.
+ */
+export interface ContactCreatedData {
+  /**
+   * The contact.
+   */
+  contact: {
+    /**
+     * Contact id.
+     */
+    id: string
+    /**
+     * Name.
+     */
+    name: string | null
+    /**
+     * E.164 digits.
+     */
+    phone: string | null
+    /**
+     * Do-not-disturb.
+     */
+    dnd: boolean
+    /**
+     * Starred.
+     */
+    starred: boolean
+    /**
+     * When it was created.
+     */
+    created_at: string
+    /**
+     * When it was last changed.
+     */
+    updated_at: string
+  }
+  actor?: Actor
+}
+/**
+ * Fields of a contact changed.
+ */
+export interface ContactUpdatedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'contact.updated/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: ContactUpdatedData
+}
+/**
+ * Fields of a contact changed.
+ */
+export interface ContactUpdatedData {
+  /**
+   * The contact.
+   */
+  contact: {
+    /**
+     * Contact id.
+     */
+    id: string
+    /**
+     * Name.
+     */
+    name: string | null
+    /**
+     * E.164 digits.
+     */
+    phone: string | null
+    /**
+     * Do-not-disturb.
+     */
+    dnd: boolean
+    /**
+     * Starred.
+     */
+    starred: boolean
+    /**
+     * When it was created.
+     */
+    created_at: string
+    /**
+     * When it was last changed.
+     */
+    updated_at: string
+  }
+  /**
+   * Names of the fields that changed; `attributes.<key>` for custom fields.
+   */
+  changes: string[]
+  actor?: Actor
+}
+/**
+ * A contact was deleted, or merged into another one.
+ */
+export interface ContactDeletedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'contact.deleted/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: ContactDeletedData
+}
+/**
+ * A contact was deleted, or merged into another one.
+ */
+export interface ContactDeletedData {
+  /**
+   * The deleted contact.
+   */
+  contact: {
+    /**
+     * Contact id.
+     */
+    id: string
+    /**
+     * The contact that has its conversations, tags and values now.
+     */
+    merged_into?: string
+    /**
+     * Why it was merged: the provider reported both as one customer.
+     */
+    reason?: 'same_customer'
+  }
+  actor?: Actor
+}
+/**
+ * Tags were added to contacts.
+ */
+export interface ContactTagsAddedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'contact.tags_added/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: ContactTagsAddedData
+}
+/**
+ * Tags were added to contacts.
+ */
+export interface ContactTagsAddedData {
+  /**
+   * Contacts that changed, at most 500.
+   */
+  contact_ids: string[]
+  /**
+   * The tags.
+   */
+  tags: {
+    /**
+     * Tag id.
+     */
+    id: string
+    /**
+     * Tag name.
+     */
+    name: string
+  }[]
+  actor?: Actor
+}
+/**
+ * Tags were removed from contacts.
+ */
+export interface ContactTagsRemovedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'contact.tags_removed/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: ContactTagsRemovedData
+}
+/**
+ * Tags were removed from contacts.
+ */
+export interface ContactTagsRemovedData {
+  /**
+   * Contacts that changed, at most 500.
+   */
+  contact_ids: string[]
+  /**
+   * The tags.
+   */
+  tags: {
+    /**
+     * Tag id.
+     */
+    id: string
+    /**
+     * Tag name.
+     */
+    name: string
+  }[]
+  actor?: Actor
+}
+/**
+ * Contacts were added to groups.
+ */
+export interface ContactGroupsAddedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'contact.groups_added/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: ContactGroupsAddedData
+}
+/**
+ * Contacts were added to groups.
+ */
+export interface ContactGroupsAddedData {
+  /**
+   * Contacts that changed, at most 500.
+   */
+  contact_ids: string[]
+  /**
+   * The groups.
+   */
+  groups: {
+    /**
+     * Group id.
+     */
+    id: string
+    /**
+     * Group name.
+     */
+    name: string
+  }[]
+  actor?: Actor
+}
+/**
+ * Contacts were removed from groups.
+ */
+export interface ContactGroupsRemovedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'contact.groups_removed/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: ContactGroupsRemovedData
+}
+/**
+ * Contacts were removed from groups.
+ */
+export interface ContactGroupsRemovedData {
+  /**
+   * Contacts that changed, at most 500.
+   */
+  contact_ids: string[]
+  /**
+   * The groups.
+   */
+  groups: {
+    /**
+     * Group id.
+     */
+    id: string
+    /**
+     * Group name.
+     */
+    name: string
+  }[]
+  actor?: Actor
+}
+/**
+ * A group was created.
+ */
+export interface GroupCreatedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'group.created/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: GroupCreatedData
+}
+/**
+ * A group was created.
+ */
+export interface GroupCreatedData {
+  /**
+   * The group.
+   */
+  group: {
+    /**
+     * Group id.
+     */
+    id: string
+    /**
+     * Name.
+     */
+    name: string
+    /**
+     * Emoji.
+     */
+    emoji: string | null
+  }
+  actor?: Actor
+}
+/**
+ * A group was deleted.
+ */
+export interface GroupDeletedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'group.deleted/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: GroupDeletedData
+}
+/**
+ * A group was deleted.
+ */
+export interface GroupDeletedData {
+  /**
+   * The group.
+   */
+  group: {
+    /**
+     * Group id.
+     */
+    id: string
+    /**
+     * Name.
+     */
+    name: string
+    /**
+     * Emoji.
+     */
+    emoji: string | null
+  }
+  actor?: Actor
+}
+/**
+ * A conversation was created.
+ */
+export interface ConversationCreatedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'conversation.created/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: ConversationCreatedData
+}
+/**
+ * A conversation was created.
+ */
+export interface ConversationCreatedData {
+  /**
+   * The conversation.
+   */
+  conversation: {
+    /**
+     * Conversation id.
+     */
+    id: string
+    /**
+     * `open` or `closed`.
+     */
+    state: string
+    /**
+     * Contact; null when it was deleted.
+     */
+    contact_id: string | null
+    /**
+     * Channel.
+     */
+    channel_id: string | null
+    /**
+     * Staff member it is assigned to.
+     */
+    assignee_staff_id: string | null
+    /**
+     * Team it is assigned to.
+     */
+    team_id: string | null
+    /**
+     * 1, plus one for each time it was reopened.
+     */
+    episode: number
+  }
+  actor?: Actor
+}
+/**
+ * A conversation was assigned to a staff member or a team.
+ */
+export interface ConversationAssignedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'conversation.assigned/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: ConversationAssignedData
+}
+/**
+ * A conversation was assigned to a staff member or a team.
+ */
+export interface ConversationAssignedData {
+  /**
+   * The conversation.
+   */
+  conversation: {
+    /**
+     * Conversation id.
+     */
+    id: string
+    /**
+     * `open` or `closed`.
+     */
+    state: string
+    /**
+     * Contact; null when it was deleted.
+     */
+    contact_id: string | null
+    /**
+     * Channel.
+     */
+    channel_id: string | null
+    /**
+     * Staff member it is assigned to.
+     */
+    assignee_staff_id: string | null
+    /**
+     * Team it is assigned to.
+     */
+    team_id: string | null
+    /**
+     * 1, plus one for each time it was reopened.
+     */
+    episode: number
+  }
+  actor?: Actor
+}
+/**
+ * A conversation was returned to the queue.
+ */
+export interface ConversationUnassignedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'conversation.unassigned/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: ConversationUnassignedData
+}
+/**
+ * A conversation was returned to the queue.
+ */
+export interface ConversationUnassignedData {
+  /**
+   * The conversation.
+   */
+  conversation: {
+    /**
+     * Conversation id.
+     */
+    id: string
+    /**
+     * `open` or `closed`.
+     */
+    state: string
+    /**
+     * Contact; null when it was deleted.
+     */
+    contact_id: string | null
+    /**
+     * Channel.
+     */
+    channel_id: string | null
+    /**
+     * Staff member it is assigned to.
+     */
+    assignee_staff_id: string | null
+    /**
+     * Team it is assigned to.
+     */
+    team_id: string | null
+    /**
+     * 1, plus one for each time it was reopened.
+     */
+    episode: number
+  }
+  actor?: Actor
+}
+/**
+ * A conversation was closed.
+ */
+export interface ConversationClosedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'conversation.closed/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: ConversationClosedData
+}
+/**
+ * A conversation was closed.
+ */
+export interface ConversationClosedData {
+  /**
+   * The conversation.
+   */
+  conversation: {
+    /**
+     * Conversation id.
+     */
+    id: string
+    /**
+     * `open` or `closed`.
+     */
+    state: string
+    /**
+     * Contact; null when it was deleted.
+     */
+    contact_id: string | null
+    /**
+     * Channel.
+     */
+    channel_id: string | null
+    /**
+     * Staff member it is assigned to.
+     */
+    assignee_staff_id: string | null
+    /**
+     * Team it is assigned to.
+     */
+    team_id: string | null
+    /**
+     * 1, plus one for each time it was reopened.
+     */
+    episode: number
+  }
+  /**
+   * Why.
+   */
+  reason: string | null
+  actor?: Actor
+}
+/**
+ * A closed conversation was reopened, by staff, by a message of the customer, or by a reply that failed.
+ */
+export interface ConversationReopenedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'conversation.reopened/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: ConversationReopenedData
+}
+/**
+ * A closed conversation was reopened, by staff, by a message of the customer, or by a reply that failed.
+ */
+export interface ConversationReopenedData {
+  /**
+   * The conversation.
+   */
+  conversation: {
+    /**
+     * Conversation id.
+     */
+    id: string
+    /**
+     * `open` or `closed`.
+     */
+    state: string
+    /**
+     * Contact; null when it was deleted.
+     */
+    contact_id: string | null
+    /**
+     * Channel.
+     */
+    channel_id: string | null
+    /**
+     * Staff member it is assigned to.
+     */
+    assignee_staff_id: string | null
+    /**
+     * Team it is assigned to.
+     */
+    team_id: string | null
+    /**
+     * 1, plus one for each time it was reopened.
+     */
+    episode: number
+  }
+  actor?: Actor
+}
+/**
+ * A reply failed after it had counted as one, so the customer waits again.
+ */
+export interface ConversationReplyFailedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'conversation.reply_failed/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: ConversationReplyFailedData
+}
+/**
+ * A reply failed after it had counted as one, so the customer waits again.
+ */
+export interface ConversationReplyFailedData {
+  /**
+   * The conversation.
+   */
+  conversation: {
+    /**
+     * Conversation id.
+     */
+    id: string
+    /**
+     * `open` or `closed`.
+     */
+    state: string
+    /**
+     * Contact; null when it was deleted.
+     */
+    contact_id: string | null
+    /**
+     * Channel.
+     */
+    channel_id: string | null
+    /**
+     * Staff member it is assigned to.
+     */
+    assignee_staff_id: string | null
+    /**
+     * Team it is assigned to.
+     */
+    team_id: string | null
+    /**
+     * 1, plus one for each time it was reopened.
+     */
+    episode: number
+  }
+  /**
+   * The message that failed.
+   */
+  message_id: string
+  /**
+   * Since when the customer waits: their first message without a reply.
+   */
+  waiting_since: string
+  actor?: Actor
+}
+/**
+ * A customer sent a message.
+ */
+export interface MessageReceivedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'message.received/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: MessageReceivedData
+}
+/**
+ * A customer sent a message.
+ */
+export interface MessageReceivedData {
+  /**
+   * The message.
+   */
+  message: {
+    /**
+     * Message id.
+     */
+    id: string
+    /**
+     * Conversation.
+     */
+    conversation_id: string
+    /**
+     * Contact; null when it was deleted.
+     */
+    contact_id: string | null
+    /**
+     * Channel.
+     */
+    channel_id: string | null
+    /**
+     * Message type, such as `TEXT`.
+     */
+    type: string
+    /**
+     * `inbound` or `outbound`.
+     */
+    direction: string
+    /**
+     * Delivery status.
+     */
+    status: string
+    /**
+     * Text or caption.
+     */
+    text: string | null
+    /**
+     * True: it has a file.
+     */
+    has_media: boolean
+    /**
+     * The message it replies to.
+     */
+    reply_to_id: string | null
+    /**
+     * Why it failed.
+     */
+    error: string | null
+    /**
+     * When it was written.
+     */
+    created_at: string
+  }
+  actor?: Actor
+}
+/**
+ * The provider accepted a message.
+ */
+export interface MessageSentEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'message.sent/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: MessageSentData
+}
+/**
+ * The provider accepted a message.
+ */
+export interface MessageSentData {
+  /**
+   * The message.
+   */
+  message: {
+    /**
+     * Message id.
+     */
+    id: string
+    /**
+     * Conversation.
+     */
+    conversation_id: string
+    /**
+     * Contact; null when it was deleted.
+     */
+    contact_id: string | null
+    /**
+     * Channel.
+     */
+    channel_id: string | null
+    /**
+     * Message type, such as `TEXT`.
+     */
+    type: string
+    /**
+     * `inbound` or `outbound`.
+     */
+    direction: string
+    /**
+     * Delivery status.
+     */
+    status: string
+    /**
+     * Text or caption.
+     */
+    text: string | null
+    /**
+     * True: it has a file.
+     */
+    has_media: boolean
+    /**
+     * The message it replies to.
+     */
+    reply_to_id: string | null
+    /**
+     * Why it failed.
+     */
+    error: string | null
+    /**
+     * When it was written.
+     */
+    created_at: string
+  }
+  actor?: Actor
+}
+/**
+ * A message reached the customer.
+ */
+export interface MessageDeliveredEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'message.delivered/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: MessageDeliveredData
+}
+/**
+ * A message reached the customer.
+ */
+export interface MessageDeliveredData {
+  /**
+   * The message.
+   */
+  message: {
+    /**
+     * Message id.
+     */
+    id: string
+    /**
+     * Conversation.
+     */
+    conversation_id: string
+    /**
+     * Contact; null when it was deleted.
+     */
+    contact_id: string | null
+    /**
+     * Channel.
+     */
+    channel_id: string | null
+    /**
+     * Message type, such as `TEXT`.
+     */
+    type: string
+    /**
+     * `inbound` or `outbound`.
+     */
+    direction: string
+    /**
+     * Delivery status.
+     */
+    status: string
+    /**
+     * Text or caption.
+     */
+    text: string | null
+    /**
+     * True: it has a file.
+     */
+    has_media: boolean
+    /**
+     * The message it replies to.
+     */
+    reply_to_id: string | null
+    /**
+     * Why it failed.
+     */
+    error: string | null
+    /**
+     * When it was written.
+     */
+    created_at: string
+  }
+  actor?: Actor
+}
+/**
+ * The customer read a message.
+ */
+export interface MessageReadEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'message.read/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: MessageReadData
+}
+/**
+ * The customer read a message.
+ */
+export interface MessageReadData {
+  /**
+   * The message.
+   */
+  message: {
+    /**
+     * Message id.
+     */
+    id: string
+    /**
+     * Conversation.
+     */
+    conversation_id: string
+    /**
+     * Contact; null when it was deleted.
+     */
+    contact_id: string | null
+    /**
+     * Channel.
+     */
+    channel_id: string | null
+    /**
+     * Message type, such as `TEXT`.
+     */
+    type: string
+    /**
+     * `inbound` or `outbound`.
+     */
+    direction: string
+    /**
+     * Delivery status.
+     */
+    status: string
+    /**
+     * Text or caption.
+     */
+    text: string | null
+    /**
+     * True: it has a file.
+     */
+    has_media: boolean
+    /**
+     * The message it replies to.
+     */
+    reply_to_id: string | null
+    /**
+     * Why it failed.
+     */
+    error: string | null
+    /**
+     * When it was written.
+     */
+    created_at: string
+  }
+  actor?: Actor
+}
+/**
+ * A message could not be delivered.
+ */
+export interface MessageFailedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'message.failed/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: MessageFailedData
+}
+/**
+ * A message could not be delivered.
+ */
+export interface MessageFailedData {
+  /**
+   * The message.
+   */
+  message: {
+    /**
+     * Message id.
+     */
+    id: string
+    /**
+     * Conversation.
+     */
+    conversation_id: string
+    /**
+     * Contact; null when it was deleted.
+     */
+    contact_id: string | null
+    /**
+     * Channel.
+     */
+    channel_id: string | null
+    /**
+     * Message type, such as `TEXT`.
+     */
+    type: string
+    /**
+     * `inbound` or `outbound`.
+     */
+    direction: string
+    /**
+     * Delivery status.
+     */
+    status: string
+    /**
+     * Text or caption.
+     */
+    text: string | null
+    /**
+     * True: it has a file.
+     */
+    has_media: boolean
+    /**
+     * The message it replies to.
+     */
+    reply_to_id: string | null
+    /**
+     * Why it failed.
+     */
+    error: string | null
+    /**
+     * When it was written.
+     */
+    created_at: string
+  }
+  actor?: Actor
+}
+/**
+ * A customer reacted to a message with an emoji, or removed the reaction.
+ */
+export interface MessageReactionChangedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'message.reaction_changed/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: MessageReactionChangedData
+}
+/**
+ * A customer reacted to a message with an emoji, or removed the reaction.
+ */
+export interface MessageReactionChangedData {
+  /**
+   * The message.
+   */
+  message: {
+    /**
+     * Message id.
+     */
+    id: string
+    /**
+     * Conversation.
+     */
+    conversation_id: string
+    /**
+     * Contact; null when it was deleted.
+     */
+    contact_id: string | null
+    /**
+     * Channel.
+     */
+    channel_id: string | null
+    /**
+     * Message type, such as `TEXT`.
+     */
+    type: string
+    /**
+     * `inbound` or `outbound`.
+     */
+    direction: string
+    /**
+     * Delivery status.
+     */
+    status: string
+    /**
+     * Text or caption.
+     */
+    text: string | null
+    /**
+     * True: it has a file.
+     */
+    has_media: boolean
+    /**
+     * The message it replies to.
+     */
+    reply_to_id: string | null
+    /**
+     * Why it failed.
+     */
+    error: string | null
+    /**
+     * When it was written.
+     */
+    created_at: string
+  }
+  /**
+   * The reaction.
+   */
+  reaction: {
+    /**
+     * The emoji; null: the reaction was removed.
+     */
+    emoji: string | null
+    /**
+     * The emoji before.
+     */
+    previous_emoji: string | null
+    /**
+     * Who reacts.
+     */
+    from: 'customer' | 'staff'
+    /**
+     * When.
+     */
+    at: string
+  }
+  actor?: Actor
+}
+/**
+ * A customer edited a message; `message.text` is the new text.
+ */
+export interface MessageEditedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'message.edited/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: MessageEditedData
+}
+/**
+ * A customer edited a message; `message.text` is the new text.
+ */
+export interface MessageEditedData {
+  /**
+   * The message.
+   */
+  message: {
+    /**
+     * Message id.
+     */
+    id: string
+    /**
+     * Conversation.
+     */
+    conversation_id: string
+    /**
+     * Contact; null when it was deleted.
+     */
+    contact_id: string | null
+    /**
+     * Channel.
+     */
+    channel_id: string | null
+    /**
+     * Message type, such as `TEXT`.
+     */
+    type: string
+    /**
+     * `inbound` or `outbound`.
+     */
+    direction: string
+    /**
+     * Delivery status.
+     */
+    status: string
+    /**
+     * Text or caption.
+     */
+    text: string | null
+    /**
+     * True: it has a file.
+     */
+    has_media: boolean
+    /**
+     * The message it replies to.
+     */
+    reply_to_id: string | null
+    /**
+     * Why it failed.
+     */
+    error: string | null
+    /**
+     * When it was written.
+     */
+    created_at: string
+  }
+  /**
+   * Text or caption before.
+   */
+  previous_text: string | null
+  /**
+   * When.
+   */
+  edited_at: string
+  actor?: Actor
+}
+/**
+ * A customer deleted a message; its text and file are gone.
+ */
+export interface MessageDeletedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'message.deleted/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: MessageDeletedData
+}
+/**
+ * A customer deleted a message; its text and file are gone.
+ */
+export interface MessageDeletedData {
+  /**
+   * The message.
+   */
+  message: {
+    /**
+     * Message id.
+     */
+    id: string
+    /**
+     * Conversation.
+     */
+    conversation_id: string
+    /**
+     * Contact; null when it was deleted.
+     */
+    contact_id: string | null
+    /**
+     * Channel.
+     */
+    channel_id: string | null
+    /**
+     * Message type, such as `TEXT`.
+     */
+    type: string
+    /**
+     * `inbound` or `outbound`.
+     */
+    direction: string
+    /**
+     * Delivery status.
+     */
+    status: string
+    /**
+     * Text or caption.
+     */
+    text: string | null
+    /**
+     * True: it has a file.
+     */
+    has_media: boolean
+    /**
+     * The message it replies to.
+     */
+    reply_to_id: string | null
+    /**
+     * Why it failed.
+     */
+    error: string | null
+    /**
+     * When it was written.
+     */
+    created_at: string
+  }
+  /**
+   * When.
+   */
+  deleted_at: string
+  actor?: Actor
+}
+/**
+ * The review status of a template changed.
+ */
+export interface TemplateStatusChangedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'template.status_changed/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: TemplateStatusChangedData
+}
+/**
+ * The review status of a template changed.
+ */
+export interface TemplateStatusChangedData {
+  /**
+   * The template.
+   */
+  template: {
+    /**
+     * Template id.
+     */
+    id: string
+    /**
+     * Name.
+     */
+    name: string
+    /**
+     * Language.
+     */
+    language: string
+    /**
+     * Review status.
+     */
+    status: string
+    /**
+     * Status before.
+     */
+    previous_status: string
+    /**
+     * Category.
+     */
+    category: string | null
+    /**
+     * The reviewer's reason, verbatim.
+     */
+    rejection_reason: string | null
+  }
+  actor?: Actor
+}
+/**
+ * A template, new or changed, was submitted for review.
+ */
+export interface TemplateSubmittedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'template.submitted/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: TemplateSubmittedData
+}
+/**
+ * A template, new or changed, was submitted for review.
+ */
+export interface TemplateSubmittedData {
+  /**
+   * The template.
+   */
+  template: {
+    /**
+     * Template id.
+     */
+    id: string
+    /**
+     * Name.
+     */
+    name: string
+    /**
+     * Language.
+     */
+    language: string
+    /**
+     * Category.
+     */
+    category: string | null
+    /**
+     * Review status.
+     */
+    status: string
+  }
+  actor?: Actor
+}
+/**
+ * A template was archived and can no longer be sent.
+ */
+export interface TemplateArchivedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'template.archived/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: TemplateArchivedData
+}
+/**
+ * A template was archived and can no longer be sent.
+ */
+export interface TemplateArchivedData {
+  /**
+   * The template.
+   */
+  template: {
+    /**
+     * Template id.
+     */
+    id: string
+    /**
+     * Name.
+     */
+    name: string
+    /**
+     * Language.
+     */
+    language: string
+    /**
+     * Category.
+     */
+    category: string | null
+    /**
+     * Review status.
+     */
+    status: string
+  }
+  actor?: Actor
+}
+/**
+ * A click-to-chat link was created.
+ */
+export interface ShortLinkCreatedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'short_link.created/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: ShortLinkCreatedData
+}
+/**
+ * A click-to-chat link was created.
+ */
+export interface ShortLinkCreatedData {
+  /**
+   * The link.
+   */
+  short_link: {
+    /**
+     * Short link id.
+     */
+    id: string
+    /**
+     * Code.
+     */
+    code: string
+    /**
+     * Address.
+     */
+    url: string
+    /**
+     * Text that the link prefills for the customer.
+     */
+    message: string
+    /**
+     * Channel.
+     */
+    channel_id: string
+  }
+  actor?: Actor
+}
+/**
+ * A click-to-chat link was deleted.
+ */
+export interface ShortLinkDeletedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'short_link.deleted/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: ShortLinkDeletedData
+}
+/**
+ * A click-to-chat link was deleted.
+ */
+export interface ShortLinkDeletedData {
+  /**
+   * The link.
+   */
+  short_link: {
+    /**
+     * Short link id.
+     */
+    id: string
+    /**
+     * Code.
+     */
+    code: string
+    /**
+     * Address.
+     */
+    url: string
+    /**
+     * Text that the link prefills for the customer.
+     */
+    message: string
+    /**
+     * Channel.
+     */
+    channel_id: string
+  }
+  actor?: Actor
+}
+/**
+ * A channel was connected, disconnected, limited or restricted, or got a new rating or limit.
+ */
+export interface ChannelStatusChangedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'channel.status_changed/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: ChannelStatusChangedData
+}
+/**
+ * A channel was connected, disconnected, limited or restricted, or got a new rating or limit.
+ */
+export interface ChannelStatusChangedData {
+  /**
+   * The channel.
+   */
+  channel: {
+    /**
+     * Channel id.
+     */
+    id: string
+    /**
+     * Name.
+     */
+    name: string | null
+    /**
+     * Connection state.
+     */
+    status: string
+    /**
+     * State before.
+     */
+    previous_status: string
+    /**
+     * Rating by the provider.
+     */
+    quality_rating: string | null
+    health?: ChannelHealth
+  }
+  actor?: Actor
+}
+/**
+ * A webhook endpoint has been failing for a long time and will be disabled.
+ */
+export interface WebhookEndpointWarningEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'webhook.endpoint_warning/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: WebhookEndpointWarningData
+}
+/**
+ * A webhook endpoint has been failing for a long time and will be disabled.
+ */
+export interface WebhookEndpointWarningData {
+  /**
+   * The endpoint.
+   */
+  endpoint: {
+    /**
+     * Endpoint id.
+     */
+    id: string
+    /**
+     * Its address.
+     */
+    url: string
+    /**
+     * Attempts that failed in a row.
+     */
+    consecutive_failures: number
+  }
+  /**
+   * How much of the time until it is disabled has passed: 50, 70 or 90 percent.
+   */
+  percent: number
+  /**
+   * When it will be disabled if it keeps failing.
+   */
+  disabled_after: string
+  actor?: Actor
+}
+/**
+ * A webhook endpoint was disabled.
+ */
+export interface WebhookEndpointDisabledEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'webhook.endpoint_disabled/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: WebhookEndpointDisabledData
+}
+/**
+ * A webhook endpoint was disabled.
+ */
+export interface WebhookEndpointDisabledData {
+  /**
+   * The endpoint.
+   */
+  endpoint: {
+    /**
+     * Endpoint id.
+     */
+    id: string
+    /**
+     * Its address.
+     */
+    url: string
+    /**
+     * Attempts that failed in a row.
+     */
+    consecutive_failures: number
+  }
+  /**
+   * `manual`, `gone` or `failing`.
+   */
+  reason: string
+  actor?: Actor
+}
+/**
+ * An AI agent asks a person for a call.
+ */
+export interface ApprovalRequestedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'approval.requested/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: ApprovalRequestedData
+}
+/**
+ * An AI agent asks a person for a call.
+ */
+export interface ApprovalRequestedData {
+  /**
+   * The request.
+   */
+  approval: {
+    /**
+     * Approval id.
+     */
+    id: string
+    /**
+     * `pending`, `approved`, `declined`, `expired` or `cancelled`.
+     */
+    status: string
+    /**
+     * The operation.
+     */
+    operation: string
+    /**
+     * Staff member of the key that asks.
+     */
+    staff_id: string
+    /**
+     * The key that asks.
+     */
+    key_id: string
+    /**
+     * Channels that the call is about.
+     */
+    channel_ids: string[]
+    /**
+     * Until when it can be decided.
+     */
+    expires_at: string
+  }
+  actor?: Actor
+}
+/**
+ * A call of an AI agent was approved, declined or withdrawn, or nobody decided in time.
+ */
+export interface ApprovalDecidedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'approval.decided/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: ApprovalDecidedData
+}
+/**
+ * A call of an AI agent was approved, declined or withdrawn, or nobody decided in time.
+ */
+export interface ApprovalDecidedData {
+  /**
+   * The request.
+   */
+  approval: {
+    /**
+     * Approval id.
+     */
+    id: string
+    /**
+     * `pending`, `approved`, `declined`, `expired` or `cancelled`.
+     */
+    status: string
+    /**
+     * The operation.
+     */
+    operation: string
+    /**
+     * Staff member of the key that asks.
+     */
+    staff_id: string
+    /**
+     * The key that asks.
+     */
+    key_id: string
+    /**
+     * Channels that the call is about.
+     */
+    channel_ids: string[]
+    /**
+     * Until when it can be decided.
+     */
+    expires_at: string
+  }
+  /**
+   * Who decided; null when nobody did.
+   */
+  decided_by: {
+    /**
+     * Staff id.
+     */
+    staff_id: string
+    /**
+     * Name.
+     */
+    name: string
+  } | null
+  actor?: Actor
+}
+export interface EventsListInput {
+  /**
+   * Return events after this one; from the oldest kept when absent. `now`: none of those in the log; `next_cursor` is then the newest event, to continue after it.
+   */
+  after?: string
+  /**
+   * `next_cursor` of the previous page; the same as `after`.
+   */
+  cursor?: string
+  /**
+   * Only these types; a type without a version means all its versions.
+   *
+   * @minItems 1
+   * @maxItems 100
+   */
+  types?: string[]
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+}
+export interface EventsListOutput {
+  /**
+   * The rows of this page.
+   */
+  data: Event[]
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface ReportsWorkspaceSummaryInput {
+  /**
+   * Up to today; `last_7_days` when absent. Weeks begin on Monday.
+   */
+  preset?:
+    | 'today'
+    | 'yesterday'
+    | 'last_7_days'
+    | 'last_14_days'
+    | 'last_30_days'
+    | 'this_month'
+    | 'last_month'
+    | 'this_week'
+    | 'last_week'
+  /**
+   * First day, YYYY-MM-DD; with `to`. Both override `preset`.
+   */
+  from?: string
+  /**
+   * Last day, inclusive, today at the latest; at most 186 days.
+   */
+  to?: string
+  /**
+   * IANA name; the workspace's when absent.
+   */
+  timezone?: string
+  /**
+   * True: `previous` has the same figures of as many days before; the report takes twice as long.
+   */
+  compare?: boolean
+  /**
+   * True: medians beside the averages, of first responses and of closes.
+   */
+  medians?: boolean
+}
+export interface ReportsWorkspaceSummaryOutput {
+  /**
+   * The range of the report.
+   */
+  range: {
+    /**
+     * First local day.
+     */
+    from: string
+    /**
+     * Last local day, inclusive.
+     */
+    to: string
+    /**
+     * Days.
+     */
+    days: number
+    /**
+     * IANA time zone.
+     */
+    timezone: string
+    /**
+     * First instant.
+     */
+    started_at: string
+    /**
+     * End, exclusive.
+     */
+    ended_at: string
+    /**
+     * Requested preset.
+     */
+    preset: string | null
+  }
+  /**
+   * The workspace.
+   */
+  workspace: {
+    /**
+     * Workspace.
+     */
+    company_id: string | null
+    /**
+     * Name.
+     */
+    name: string | null
+    /**
+     * Time zone.
+     */
+    timezone: string | null
+    /**
+     * All contacts.
+     */
+    contacts_total: number | null
+  }
+  /**
+   * Messages to customers created in the range, with their current status; without broadcasts.
+   */
+  messages: {
+    /**
+     * Sent, delivered or read.
+     */
+    sent: number | null
+    /**
+     * Delivered or read.
+     */
+    delivered: number | null
+    /**
+     * Read.
+     */
+    read: number | null
+    /**
+     * Failed; not counted in `sent`.
+     */
+    failed: number | null
+    /**
+     * `delivered` divided by `sent`, 0 to 1.
+     */
+    delivery_rate: number | null
+  }
+  /**
+   * Conversations.
+   */
+  conversations: {
+    /**
+     * Closes; a conversation can count several times.
+     */
+    closes: number | null
+    /**
+     * Distinct conversations closed.
+     */
+    distinct_conversations: number | null
+    /**
+     * Reopens; a conversation can count several times.
+     */
+    reopened: number | null
+    /**
+     * Median from opening to closing.
+     */
+    median_close_seconds: number | null
+    /**
+     * Median wait for the first response. Only with `medians`; null without one.
+     */
+    median_first_response_seconds?: number | null
+    /**
+     * Customers who wait for a reply, now.
+     */
+    waiting_now: number | null
+    /**
+     * Open conversations without a staff member or team, now.
+     */
+    unassigned_now: number | null
+    /**
+     * Waiting conversations by waiting time: `under_1h`, `1h_to_4h`, `4h_to_24h`, `over_24h`.
+     */
+    oldest_wait_buckets_now: {
+      [k: string]: number
+    } | null
+  }
+  /**
+   * Contacts.
+   */
+  contacts: {
+    /**
+     * Created and not deleted.
+     */
+    new: number | null
+    /**
+     * True: the count stopped at 100,000.
+     */
+    new_is_lower_bound: boolean
+  }
+  /**
+   * Broadcasts started in the range, with their current status.
+   */
+  broadcasts: {
+    /**
+     * Started.
+     */
+    started: number | null
+    /**
+     * Recipients sent to.
+     */
+    sent: number | null
+    /**
+     * Delivered or read.
+     */
+    delivered: number | null
+    /**
+     * Read.
+     */
+    read: number | null
+    /**
+     * Failed.
+     */
+    failed: number | null
+    /**
+     * Opted out.
+     */
+    opted_out: number | null
+  }
+  /**
+   * Service levels.
+   */
+  sla: {
+    /**
+     * True: a policy is active.
+     */
+    running: boolean | null
+    /**
+     * Clocks that ran out in the range.
+     */
+    breaches: number | null
+    /**
+     * Active policies without a target, an existing channel or hours.
+     */
+    config_problems: number | null
+  }
+  /**
+   * AI agents: a session is an episode of a conversation in which a key marked as theirs acted.
+   */
+  agents: {
+    /**
+     * Sessions of AI agents begun in the range.
+     */
+    sessions: number | null
+    /**
+     * Of these, handed over to people.
+     */
+    handoffs: number | null
+    /**
+     * Of these, the share closed without people, 0 to 1.
+     */
+    resolution_rate: number | null
+  }
+  /**
+   * The same of as many days before; only with `compare`.
+   */
+  previous?: {
+    /**
+     * As many days, just before.
+     */
+    range: {
+      /**
+       * First local day.
+       */
+      from: string
+      /**
+       * Last local day, inclusive.
+       */
+      to: string
+      /**
+       * Days.
+       */
+      days: number
+      /**
+       * IANA time zone.
+       */
+      timezone: string
+      /**
+       * First instant.
+       */
+      started_at: string
+      /**
+       * End, exclusive.
+       */
+      ended_at: string
+      /**
+       * Requested preset.
+       */
+      preset: string | null
+    }
+    /**
+     * Messages to customers created in the range, with their current status; without broadcasts.
+     */
+    messages: {
+      /**
+       * Sent, delivered or read.
+       */
+      sent: number | null
+      /**
+       * Delivered or read.
+       */
+      delivered: number | null
+      /**
+       * Read.
+       */
+      read: number | null
+      /**
+       * Failed; not counted in `sent`.
+       */
+      failed: number | null
+      /**
+       * `delivered` divided by `sent`, 0 to 1.
+       */
+      delivery_rate: number | null
+    }
+    /**
+     * Conversations, without the figures of now.
+     */
+    conversations: {
+      /**
+       * Closes; a conversation can count several times.
+       */
+      closes: number | null
+      /**
+       * Distinct conversations closed.
+       */
+      distinct_conversations: number | null
+      /**
+       * Reopens; a conversation can count several times.
+       */
+      reopened: number | null
+      /**
+       * Median from opening to closing.
+       */
+      median_close_seconds: number | null
+      /**
+       * Median wait for the first response. Only with `medians`; null without one.
+       */
+      median_first_response_seconds?: number | null
+    }
+    /**
+     * Contacts.
+     */
+    contacts: {
+      /**
+       * Created and not deleted.
+       */
+      new: number | null
+      /**
+       * True: the count stopped at 100,000.
+       */
+      new_is_lower_bound: boolean
+    }
+    /**
+     * Broadcasts started in the range, with their current status.
+     */
+    broadcasts: {
+      /**
+       * Started.
+       */
+      started: number | null
+      /**
+       * Recipients sent to.
+       */
+      sent: number | null
+      /**
+       * Delivered or read.
+       */
+      delivered: number | null
+      /**
+       * Read.
+       */
+      read: number | null
+      /**
+       * Failed.
+       */
+      failed: number | null
+      /**
+       * Opted out.
+       */
+      opted_out: number | null
+    }
+    /**
+     * Service levels.
+     */
+    sla: {
+      /**
+       * Clocks that ran out in the range.
+       */
+      breaches: number | null
+    }
+  }
+  /**
+   * Chatbots.
+   */
+  chatbots: {
+    /**
+     * Always null: not recorded.
+     */
+    sessions: null
+  }
+  /**
+   * Notes on how the figures were counted.
+   */
+  notes: string[]
+  /**
+   * Null figures; null is never zero.
+   */
+  unavailable: {
+    /**
+     * Path of the metric.
+     */
+    metric: string
+    /**
+     * Why it is null.
+     */
+    reason: string
+  }[]
+}
+export interface ReportsStaffInput {
+  /**
+   * Up to today; `last_7_days` when absent. Weeks begin on Monday.
+   */
+  preset?:
+    | 'today'
+    | 'yesterday'
+    | 'last_7_days'
+    | 'last_14_days'
+    | 'last_30_days'
+    | 'this_month'
+    | 'last_month'
+    | 'this_week'
+    | 'last_week'
+  /**
+   * First day, YYYY-MM-DD; with `to`. Both override `preset`.
+   */
+  from?: string
+  /**
+   * Last day, inclusive, today at the latest; at most 186 days.
+   */
+  to?: string
+  /**
+   * IANA name; the workspace's when absent.
+   */
+  timezone?: string
+  /**
+   * True: `previous` has the same figures of as many days before; the report takes twice as long.
+   */
+  compare?: boolean
+  /**
+   * True: medians beside the averages, of first responses and of closes.
+   */
+  medians?: boolean
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface ReportsStaffOutput {
+  /**
+   * The requested range.
+   */
+  range: {
+    /**
+     * First local day.
+     */
+    from: string
+    /**
+     * Last local day, inclusive.
+     */
+    to: string
+    /**
+     * Days.
+     */
+    days: number
+    /**
+     * IANA time zone.
+     */
+    timezone: string
+    /**
+     * First instant.
+     */
+    started_at: string
+    /**
+     * End, exclusive.
+     */
+    ended_at: string
+    /**
+     * Requested preset.
+     */
+    preset: string | null
+  }
+  /**
+   * Source of the rows.
+   */
+  source: 'generated_report' | 'live_closes'
+  /**
+   * The stored report.
+   */
+  report: {
+    /**
+     * Report id.
+     */
+    id: string
+    /**
+     * Name.
+     */
+    name: string | null
+    /**
+     * First day.
+     */
+    from: string
+    /**
+     * Last day.
+     */
+    to: string
+    /**
+     * When it was created.
+     */
+    generated_at: string | null
+    /**
+     * Time zone.
+     */
+    timezone: string | null
+    /**
+     * Always false: it covers exactly the days requested.
+     */
+    covers_more_than_asked: boolean
+  } | null
+  /**
+   * The rows of this page, most conversations first.
+   */
+  data: {
+    /**
+     * Staff member; null: nobody, or the system.
+     */
+    staff_id: string | null
+    /**
+     * Name.
+     */
+    name: string | null
+    /**
+     * Conversations answered, closed or assigned; each counts once, as in `handled`, `replied`, `untouched`.
+     */
+    conversations: number | null
+    /**
+     * Answered or closed.
+     */
+    handled: number | null
+    /**
+     * Closes; a conversation can count several times.
+     */
+    closed: number | null
+    /**
+     * Answered.
+     */
+    replied: number | null
+    /**
+     * Assigned in the range, neither answered nor closed.
+     */
+    untouched: number | null
+    /**
+     * Messages sent that did not fail.
+     */
+    messages_sent: number | null
+    /**
+     * Reopens after this member had closed; a conversation can count several times.
+     */
+    reopened: number | null
+    /**
+     * Average wait for the first response.
+     */
+    avg_first_response_seconds: number | null
+    /**
+     * Average from opening to closing.
+     */
+    avg_time_to_close_seconds: number | null
+    /**
+     * Clocks that ran out in the range, that this member stopped late, or that run in conversations assigned to them.
+     */
+    sla_breaches: {
+      /**
+       * First responses.
+       */
+      first_response: number | null
+      /**
+       * Later responses.
+       */
+      next_response: number | null
+      /**
+       * Closes.
+       */
+      resolution: number | null
+      /**
+       * All.
+       */
+      total: number | null
+    } | null
+    /**
+     * Share of clocks that this member stopped in time, of these and `sla_breaches`, 0 to 1.
+     */
+    sla_compliance_rate: number | null
+    /**
+     * Share of closes with a reason, 0 to 1; for live closes only.
+     */
+    reason_coverage: number | null
+    /**
+     * Median wait for the first response. Only with `medians`; null without one.
+     */
+    median_first_response_seconds?: number | null
+    /**
+     * Median from opening to closing. Only with `medians`; null without one.
+     */
+    median_time_to_close_seconds?: number | null
+  }[]
+  /**
+   * The same of as many days before; only with `compare`.
+   */
+  previous?: {
+    /**
+     * As many days, just before.
+     */
+    range: {
+      /**
+       * First local day.
+       */
+      from: string
+      /**
+       * Last local day, inclusive.
+       */
+      to: string
+      /**
+       * Days.
+       */
+      days: number
+      /**
+       * IANA time zone.
+       */
+      timezone: string
+      /**
+       * First instant.
+       */
+      started_at: string
+      /**
+       * End, exclusive.
+       */
+      ended_at: string
+      /**
+       * Requested preset.
+       */
+      preset: string | null
+    }
+    /**
+     * The rows of the same members, those who did something.
+     */
+    data: {
+      /**
+       * Staff member; null: nobody, or the system.
+       */
+      staff_id: string | null
+      /**
+       * Name.
+       */
+      name: string | null
+      /**
+       * Conversations answered, closed or assigned; each counts once, as in `handled`, `replied`, `untouched`.
+       */
+      conversations: number | null
+      /**
+       * Answered or closed.
+       */
+      handled: number | null
+      /**
+       * Closes; a conversation can count several times.
+       */
+      closed: number | null
+      /**
+       * Answered.
+       */
+      replied: number | null
+      /**
+       * Assigned in the range, neither answered nor closed.
+       */
+      untouched: number | null
+      /**
+       * Messages sent that did not fail.
+       */
+      messages_sent: number | null
+      /**
+       * Reopens after this member had closed; a conversation can count several times.
+       */
+      reopened: number | null
+      /**
+       * Average wait for the first response.
+       */
+      avg_first_response_seconds: number | null
+      /**
+       * Average from opening to closing.
+       */
+      avg_time_to_close_seconds: number | null
+      /**
+       * Clocks that ran out in the range, that this member stopped late, or that run in conversations assigned to them.
+       */
+      sla_breaches: {
+        /**
+         * First responses.
+         */
+        first_response: number | null
+        /**
+         * Later responses.
+         */
+        next_response: number | null
+        /**
+         * Closes.
+         */
+        resolution: number | null
+        /**
+         * All.
+         */
+        total: number | null
+      } | null
+      /**
+       * Share of clocks that this member stopped in time, of these and `sla_breaches`, 0 to 1.
+       */
+      sla_compliance_rate: number | null
+      /**
+       * Share of closes with a reason, 0 to 1; for live closes only.
+       */
+      reason_coverage: number | null
+      /**
+       * Median wait for the first response. Only with `medians`; null without one.
+       */
+      median_first_response_seconds?: number | null
+      /**
+       * Median from opening to closing. Only with `medians`; null without one.
+       */
+      median_time_to_close_seconds?: number | null
+    }[]
+  }
+  /**
+   * The staff members in the report.
+   */
+  population: {
+    /**
+     * Count of all rows.
+     */
+    total: number | null
+    /**
+     * True: there are more than were counted.
+     */
+    capped: boolean
+    /**
+     * What the rows cover.
+     */
+    note: string | null
+  }
+  /**
+   * Current load of all staff members.
+   */
+  workload_now: {
+    /**
+     * Staff member; null: nobody.
+     */
+    staff_id: string | null
+    /**
+     * Name.
+     */
+    name: string | null
+    /**
+     * Customers waiting.
+     */
+    waiting: number | null
+    /**
+     * Open conversations.
+     */
+    assigned_open: number | null
+    /**
+     * Of these, those whose reply window has expired.
+     */
+    window_expired: number | null
+    /**
+     * Longest wait.
+     */
+    oldest_wait_seconds: number | null
+  }[]
+  /**
+   * Notes on how the figures were counted.
+   */
+  notes: string[]
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+  /**
+   * Null figures; null is never zero.
+   */
+  unavailable: {
+    /**
+     * Path of the metric.
+     */
+    metric: string
+    /**
+     * Why it is null.
+     */
+    reason: string
+  }[]
+}
+export interface AuditRow {
+  /**
+   * Row id; newer rows have higher ids.
+   */
+  id: string
+  /**
+   * When the call ended.
+   */
+  at: string
+  /**
+   * Who made the call: the staff member who owns the key, the key, and who approved it.
+   */
+  actor: {
+    /**
+     * Staff member.
+     */
+    staff_id: string | null
+    /**
+     * Name, as it is now.
+     */
+    name: string | null
+    /**
+     * Staff member who owns the key.
+     */
+    staff: {
+      /**
+       * Staff member.
+       */
+      id: string | null
+      /**
+       * Name.
+       */
+      name: string | null
+    }
+    /**
+     * The API key; null when it is not known.
+     */
+    key: {
+      /**
+       * Key id.
+       */
+      id: string
+      /**
+       * Purpose of the key; of an AI agent, what it is called.
+       */
+      name: string | null
+    } | null
+    /**
+     * True: an AI agent did it, with a key that is marked as its own.
+     */
+    agent: boolean
+    /**
+     * The person who approved what the AI agent asked for; null: nobody was asked.
+     */
+    approved_by: {
+      /**
+       * Staff member.
+       */
+      id: string
+      /**
+       * Name.
+       */
+      name: string | null
+    } | null
+  }
+  /**
+   * The API key of the call.
+   */
+  key_id: string | null
+  /**
+   * Door that the call came through: REST, `/v1/ops`, MCP or the command line.
+   */
+  door: 'rest' | 'ops' | 'mcp' | 'cli'
+  /**
+   * Name and version that the client reports.
+   */
+  client: string | null
+  /**
+   * Operation; `sandbox.say` and the like for a control of the sandbox; `mcp` when the MCP endpoint refused the request before it named one.
+   */
+  operation: string
+  /**
+   * The record that was changed or created; null when there is none or more than one.
+   */
+  target: {
+    /**
+     * Type of the record.
+     */
+    type: string
+    /**
+     * Its id.
+     */
+    id: string
+  } | null
+  /**
+   * `done`; `refused`: permission or confirmation was missing; `failed`: it failed after it began.
+   */
+  outcome: 'done' | 'refused' | 'failed'
+  /**
+   * Error code of a refusal or failure.
+   */
+  code: string | null
+  /**
+   * A dry run: nothing was changed.
+   */
+  dry_run: boolean
+  /**
+   * The confirm verb was given.
+   */
+  confirmed: boolean
+  /**
+   * `input` as sent, `before` and `after` of the fields that an update wrote, and `result`. Secrets, header values and message texts are left out; phones are masked; long texts and lists are cut. Null for other reads, and when the input was not read.
+   */
+  changes: {
+    [k: string]: unknown
+  } | null
+  /**
+   * `Request-Id` of the answer.
+   */
+  request_id: string
+}
+export interface AuditListInput {
+  /**
+   * Only by this staff member.
+   */
+  staff_id?: string
+  /**
+   * Only with this key.
+   */
+  key_id?: string
+  /**
+   * true: only by AI agents; false: only by others.
+   */
+  agent?: boolean
+  /**
+   * Only this operation.
+   */
+  operation?: string
+  /**
+   * Only through this door.
+   */
+  door?: 'rest' | 'ops' | 'mcp' | 'cli'
+  /**
+   * Only with this outcome.
+   */
+  outcome?: 'done' | 'refused' | 'failed'
+  /**
+   * Only about the record with this id.
+   */
+  target_id?: string
+  /**
+   * At this time or later.
+   */
+  from?: string
+  /**
+   * Before this time.
+   */
+  to?: string
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface AuditListOutput {
+  /**
+   * The rows of this page.
+   */
+  data: AuditRow[]
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface ApprovalsListInput {
+  /**
+   * Only with this status.
+   */
+  status?: 'pending' | 'approved' | 'done' | 'failed' | 'declined' | 'expired' | 'cancelled'
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface ApprovalsListOutput {
+  /**
+   * The rows of this page.
+   */
+  data: Approval[]
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface ApprovalDetail {
+  /**
+   * Approval id.
+   */
+  id: string
+  /**
+   * `pending`: nobody has decided. `approved`: it is about to run, or runs. `done`: it ran. `failed`: approved, but refused or failed when it ran; `outcome` says why. `declined`, `expired`, `cancelled`: it never runs.
+   */
+  status: 'pending' | 'approved' | 'done' | 'failed' | 'declined' | 'expired' | 'cancelled'
+  /**
+   * The operation that the agent called.
+   */
+  operation: string
+  /**
+   * Who asks.
+   */
+  asked_by: {
+    /**
+     * Staff member of the key.
+     */
+    staff: {
+      /**
+       * Staff id.
+       */
+      id: string
+      /**
+       * Name; null when the staff member is gone.
+       */
+      name: string | null
+    }
+    /**
+     * Key of the agent.
+     */
+    key: {
+      /**
+       * Key id.
+       */
+      id: string
+      /**
+       * Name of the key.
+       */
+      name: string | null
+    }
+  }
+  /**
+   * Why, in the words of the agent.
+   */
+  reason: string | null
+  /**
+   * Why a person is asked: by the policy of the key, or a bound of it that is not met.
+   */
+  asked_for: ('verb' | 'operation' | 'window_open' | 'assigned' | 'templates' | 'sends_per_hour' | 'hours')[]
+  /**
+   * The customer; null when it is about none, or about several.
+   */
+  contact: {
+    /**
+     * Contact id.
+     */
+    id: string
+    /**
+     * Name.
+     */
+    name: string | null
+  } | null
+  /**
+   * When the agent called.
+   */
+  requested_at: string
+  /**
+   * Until when it can be decided.
+   */
+  expires_at: string
+  /**
+   * Who decided.
+   */
+  decided_by: {
+    /**
+     * Staff id.
+     */
+    id: string
+    /**
+     * Name; null when the staff member is gone.
+     */
+    name: string | null
+  } | null
+  /**
+   * When.
+   */
+  decided_at: string | null
+  /**
+   * What the person tells the agent.
+   */
+  note: string | null
+  /**
+   * How it ended when it ran.
+   */
+  outcome: {
+    /**
+     * HTTP status of its answer.
+     */
+    status: number
+    /**
+     * Error code; null when it succeeded.
+     */
+    code: string | null
+    /**
+     * Reason of the error.
+     */
+    reason: string | null
+    /**
+     * What went wrong.
+     */
+    detail: string | null
+  } | null
+  /**
+   * When it ended.
+   */
+  ended_at: string | null
+  /**
+   * Page on which a person signs in with a login code and decides; null where the server has no such page.
+   */
+  approval_url: string | null
+  /**
+   * What a person decides on, a line each: customer, channel, window, and the whole text or template as it would be sent. Invisible and direction characters are shown as `\u{…}`.
+   */
+  summary: string[]
+  /**
+   * The call as the agent made it; null when it holds what the reader may not see.
+   */
+  input: {
+    [k: string]: unknown
+  } | null
+  /**
+   * The text in place of the one in the call.
+   */
+  edited_text: string | null
+  /**
+   * What the dry run answered, to people: null for the agent that asked, which has seen it, when it was long, or shows what the reader may not see.
+   */
+  preview: {
+    [k: string]: unknown
+  } | null
+}
+export interface ApprovalsGetInput {
+  /**
+   * Approval id.
+   */
+  approval_id: string
+  /**
+   * Wait so long for the end: 0 to 30 seconds, 0 when absent.
+   */
+  wait_seconds?: number
+}
+export interface ApprovalsGetOutput {
+  /**
+   * Approval id.
+   */
+  id: string
+  /**
+   * `pending`: nobody has decided. `approved`: it is about to run, or runs. `done`: it ran. `failed`: approved, but refused or failed when it ran; `outcome` says why. `declined`, `expired`, `cancelled`: it never runs.
+   */
+  status: 'pending' | 'approved' | 'done' | 'failed' | 'declined' | 'expired' | 'cancelled'
+  /**
+   * The operation that the agent called.
+   */
+  operation: string
+  /**
+   * Who asks.
+   */
+  asked_by: {
+    /**
+     * Staff member of the key.
+     */
+    staff: {
+      /**
+       * Staff id.
+       */
+      id: string
+      /**
+       * Name; null when the staff member is gone.
+       */
+      name: string | null
+    }
+    /**
+     * Key of the agent.
+     */
+    key: {
+      /**
+       * Key id.
+       */
+      id: string
+      /**
+       * Name of the key.
+       */
+      name: string | null
+    }
+  }
+  /**
+   * Why, in the words of the agent.
+   */
+  reason: string | null
+  /**
+   * Why a person is asked: by the policy of the key, or a bound of it that is not met.
+   */
+  asked_for: ('verb' | 'operation' | 'window_open' | 'assigned' | 'templates' | 'sends_per_hour' | 'hours')[]
+  /**
+   * The customer; null when it is about none, or about several.
+   */
+  contact: {
+    /**
+     * Contact id.
+     */
+    id: string
+    /**
+     * Name.
+     */
+    name: string | null
+  } | null
+  /**
+   * When the agent called.
+   */
+  requested_at: string
+  /**
+   * Until when it can be decided.
+   */
+  expires_at: string
+  /**
+   * Who decided.
+   */
+  decided_by: {
+    /**
+     * Staff id.
+     */
+    id: string
+    /**
+     * Name; null when the staff member is gone.
+     */
+    name: string | null
+  } | null
+  /**
+   * When.
+   */
+  decided_at: string | null
+  /**
+   * What the person tells the agent.
+   */
+  note: string | null
+  /**
+   * How it ended when it ran.
+   */
+  outcome: {
+    /**
+     * HTTP status of its answer.
+     */
+    status: number
+    /**
+     * Error code; null when it succeeded.
+     */
+    code: string | null
+    /**
+     * Reason of the error.
+     */
+    reason: string | null
+    /**
+     * What went wrong.
+     */
+    detail: string | null
+  } | null
+  /**
+   * When it ended.
+   */
+  ended_at: string | null
+  /**
+   * Page on which a person signs in with a login code and decides; null where the server has no such page.
+   */
+  approval_url: string | null
+  /**
+   * What a person decides on, a line each: customer, channel, window, and the whole text or template as it would be sent. Invisible and direction characters are shown as `\u{…}`.
+   */
+  summary: string[]
+  /**
+   * The call as the agent made it; null when it holds what the reader may not see.
+   */
+  input: {
+    [k: string]: unknown
+  } | null
+  /**
+   * The text in place of the one in the call.
+   */
+  edited_text: string | null
+  /**
+   * What the dry run answered, to people: null for the agent that asked, which has seen it, when it was long, or shows what the reader may not see.
+   */
+  preview: {
+    [k: string]: unknown
+  } | null
+}
+export interface ApprovalsApproveInput {
+  /**
+   * Approval id.
+   */
+  approval_id: string
+  /**
+   * The text to send in place of the one asked for.
+   */
+  text?: string
+  /**
+   * What to tell the agent.
+   */
+  note?: string
+}
+export interface ApprovalsApproveOutput {
+  approval: Approval
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface ApprovalsDeclineInput {
+  /**
+   * Approval id.
+   */
+  approval_id: string
+  /**
+   * What to tell the agent.
+   */
+  note?: string
+}
+export interface ApprovalsDeclineOutput {
+  approval: Approval
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface ApprovalsCancelInput {
+  /**
+   * Approval id.
+   */
+  approval_id: string
+}
+export interface ApprovalsCancelOutput {
+  approval: Approval
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+/**
+ * A contact was created.
+ */
+export interface ContactCreatedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'contact.created'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: ContactCreatedData
+}
+/**
+ * Fields of a contact changed.
+ */
+export interface ContactUpdatedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'contact.updated'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: ContactUpdatedData
+}
+/**
+ * A contact was deleted, or merged into another one.
+ */
+export interface ContactDeletedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'contact.deleted'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: ContactDeletedData
+}
+/**
+ * Tags were added to contacts.
+ */
+export interface ContactTagsAddedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'contact.tags_added'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: ContactTagsAddedData
+}
+/**
+ * Tags were removed from contacts.
+ */
+export interface ContactTagsRemovedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'contact.tags_removed'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: ContactTagsRemovedData
+}
+/**
+ * Contacts were added to groups.
+ */
+export interface ContactGroupsAddedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'contact.groups_added'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: ContactGroupsAddedData
+}
+/**
+ * Contacts were removed from groups.
+ */
+export interface ContactGroupsRemovedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'contact.groups_removed'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: ContactGroupsRemovedData
+}
+/**
+ * A group was created.
+ */
+export interface GroupCreatedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'group.created'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: GroupCreatedData
+}
+/**
+ * A group was deleted.
+ */
+export interface GroupDeletedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'group.deleted'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: GroupDeletedData
+}
+/**
+ * A conversation was created.
+ */
+export interface ConversationCreatedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'conversation.created'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: ConversationCreatedData
+}
+/**
+ * A conversation was assigned to a staff member or a team.
+ */
+export interface ConversationAssignedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'conversation.assigned'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: ConversationAssignedData
+}
+/**
+ * A conversation was returned to the queue.
+ */
+export interface ConversationUnassignedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'conversation.unassigned'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: ConversationUnassignedData
+}
+/**
+ * A conversation was closed.
+ */
+export interface ConversationClosedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'conversation.closed'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: ConversationClosedData
+}
+/**
+ * A closed conversation was reopened, by staff, by a message of the customer, or by a reply that failed.
+ */
+export interface ConversationReopenedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'conversation.reopened'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: ConversationReopenedData
+}
+/**
+ * A reply failed after it had counted as one, so the customer waits again.
+ */
+export interface ConversationReplyFailedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'conversation.reply_failed'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: ConversationReplyFailedData
+}
+/**
+ * A customer sent a message.
+ */
+export interface MessageReceivedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'message.received'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: MessageReceivedData
+}
+/**
+ * The provider accepted a message.
+ */
+export interface MessageSentWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'message.sent'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: MessageSentData
+}
+/**
+ * A message reached the customer.
+ */
+export interface MessageDeliveredWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'message.delivered'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: MessageDeliveredData
+}
+/**
+ * The customer read a message.
+ */
+export interface MessageReadWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'message.read'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: MessageReadData
+}
+/**
+ * A message could not be delivered.
+ */
+export interface MessageFailedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'message.failed'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: MessageFailedData
+}
+/**
+ * A customer reacted to a message with an emoji, or removed the reaction.
+ */
+export interface MessageReactionChangedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'message.reaction_changed'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: MessageReactionChangedData
+}
+/**
+ * A customer edited a message; `message.text` is the new text.
+ */
+export interface MessageEditedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'message.edited'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: MessageEditedData
+}
+/**
+ * A customer deleted a message; its text and file are gone.
+ */
+export interface MessageDeletedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'message.deleted'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: MessageDeletedData
+}
+/**
+ * The review status of a template changed.
+ */
+export interface TemplateStatusChangedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'template.status_changed'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: TemplateStatusChangedData
+}
+/**
+ * A template, new or changed, was submitted for review.
+ */
+export interface TemplateSubmittedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'template.submitted'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: TemplateSubmittedData
+}
+/**
+ * A template was archived and can no longer be sent.
+ */
+export interface TemplateArchivedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'template.archived'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: TemplateArchivedData
+}
+/**
+ * A click-to-chat link was created.
+ */
+export interface ShortLinkCreatedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'short_link.created'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: ShortLinkCreatedData
+}
+/**
+ * A click-to-chat link was deleted.
+ */
+export interface ShortLinkDeletedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'short_link.deleted'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: ShortLinkDeletedData
+}
+/**
+ * A channel was connected, disconnected, limited or restricted, or got a new rating or limit.
+ */
+export interface ChannelStatusChangedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'channel.status_changed'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: ChannelStatusChangedData
+}
+/**
+ * A webhook endpoint has been failing for a long time and will be disabled.
+ */
+export interface WebhookEndpointWarningWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'webhook.endpoint_warning'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: WebhookEndpointWarningData
+}
+/**
+ * A webhook endpoint was disabled.
+ */
+export interface WebhookEndpointDisabledWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'webhook.endpoint_disabled'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: WebhookEndpointDisabledData
+}
+/**
+ * An AI agent asks a person for a call.
+ */
+export interface ApprovalRequestedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'approval.requested'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: ApprovalRequestedData
+}
+/**
+ * A call of an AI agent was approved, declined or withdrawn, or nobody decided in time.
+ */
+export interface ApprovalDecidedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'approval.decided'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: ApprovalDecidedData
+}
