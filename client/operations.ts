@@ -466,7 +466,7 @@ export type Operations = {
   }
 }
 
-export type Kind = 'read' | 'list' | 'change'
+type Kind = 'read' | 'list' | 'change'
 export type Entry = readonly [operation: string, kind: Kind]
 
 export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entry>>>> = {

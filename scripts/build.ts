@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -222,6 +222,7 @@ const buildLibrary = async (): Promise<void> => {
   const { metafile } = await build({ ...libraryOptions, metafile: true, outfile: join(dist, 'index.js') })
   const bundled = listBundled(metafile)
   writeFileSync(join(dist, 'THIRD-PARTY.txt'), renderNotices(bundled))
+  mkdirSync(join(ROOT, 'dist'), { recursive: true })
   writeFileSync(join(ROOT, 'dist/bundled-library.json'), JSON.stringify(bundled))
   compile('tsconfig.library.json', dist)
   copyFileSync(join(ROOT, 'LICENSE'), join(LIBRARY, 'LICENSE'))

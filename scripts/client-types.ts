@@ -150,7 +150,7 @@ export const renderOperations = (): string => {
     ),
     '}',
     '',
-    "export type Kind = 'read' | 'list' | 'change'",
+    "type Kind = 'read' | 'list' | 'change'",
     'export type Entry = readonly [operation: string, kind: Kind]',
     '',
     'export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entry>>>> = {',

@@ -118,7 +118,9 @@ const release = (): void => {
 
 const problems = [
   ...findPartProblems(listParts()),
-  ...['.', 'packages/server', 'packages/client'].flatMap((folder) => findManifestProblems(readManifest(folder))),
+  ...['.', 'packages/server', 'packages/client'].flatMap((folder) =>
+    findManifestProblems(readManifest(folder)),
+  ),
 ]
 for (const problem of problems) console.error(problem)
 if (problems.length > 0) process.exitCode = 1

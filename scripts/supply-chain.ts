@@ -127,5 +127,5 @@ export const renderNotices = (paths: readonly string[]): string => {
     const text = readLicense(path) ?? `Licence: ${part.license}. The package brings no text of it.`
     return `${part.name} ${part.version} (${part.license})\n\n${text}\n`
   })
-  return `The command line contains these packages.\n\n${chapters.join(`\n${'-'.repeat(80)}\n\n`)}`
+  return `This package contains code of these packages.\n\n${chapters.join(`\n${'-'.repeat(80)}\n\n`)}`
 }
