@@ -57,6 +57,9 @@ const sqlErrors = (file: string, text: string): string[] =>
 const countColumns = (line: string): number =>
   line.length > MAX_COLUMNS ? [...new Intl.Segmenter().segment(line)].length : line.length
 
+/** What is generated has the texts of the catalog in it. */
+const GENERATED = /^client\/(types|operations)\.ts$/
+
 const widthErrors = (file: string, text: string): string[] =>
   text.split('\n').flatMap((line, i) => {
     const columns = countColumns(line)
@@ -66,7 +69,11 @@ const widthErrors = (file: string, text: string): string[] =>
 const sourceErrors = (): string[] =>
   sources.flatMap((file) => {
     const text = readFileSync(file, 'utf8')
-    return [...importErrors(file, text), ...sqlErrors(file, text), ...widthErrors(file, text)]
+    return [
+      ...importErrors(file, text),
+      ...sqlErrors(file, text),
+      ...(GENERATED.test(file) ? [] : widthErrors(file, text)),
+    ]
   })
 
 /** Runs an installed tool and shows what it printed when it failed. */
