@@ -123,12 +123,10 @@ const backup: AdminVerb = {
     const db = await session.db()
     const { location } = mediaLocationsOf(session.config)
     const line = createProgressLine(session.io, 'rows')
+    const filesLine = createProgressLine(session.io, 'files')
     const media =
       flags['media'] === true
-        ? await createBackupMedia(
-            await openWorkingStore(location),
-            createProgressLine(session.io, 'files').update,
-          )
+        ? await createBackupMedia(await openWorkingStore(location), filesLine.update)
         : undefined
     try {
       const options = { onRows: line.update, ...(media ? { files: media.source } : {}) }
@@ -217,7 +215,11 @@ const restore: AdminVerb = {
       await requireEmptyDatabase(storage.db).catch(explainFault)
       const media =
         flags['media'] === true
-          ? await restoreFiles(readBackupFile(file).lines, await openWorkingStore(location), line.update)
+          ? await restoreFiles(
+              readBackupFile(file).lines,
+              await openWorkingStore(location),
+              createProgressLine(session.io, 'files').update,
+            )
           : null
       const { rows } = await loadBackup(storage.db, readBackupFile(file).lines, line.update).catch(
         explainFault,

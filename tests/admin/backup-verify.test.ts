@@ -43,8 +43,11 @@ const runWith = async (media: string, ...argv: string[]) => {
   return { result: JSON.parse(out), err }
 }
 
+/** A database with those files. */
+const folder = databases.newFolder()
+before(() => plantFiles(folder))
+
 describe('admin: backup verify', () => {
-  const folder = databases.newFolder()
   const file = join(databases.home, 'small.gz')
   const copy = join(databases.home, 'copy.gz')
   const verify = async (bytes: Buffer): Promise<unknown> => {
@@ -55,7 +58,6 @@ describe('admin: backup verify', () => {
     await assert.rejects(verify(bytes), /truncated|damaged|not a backup/, what)
 
   before(async () => {
-    await plantFiles(folder)
     await succeed('backup', file, '--data', folder)
   })
 
@@ -157,8 +159,6 @@ describe('admin: backup and restore of received files', () => {
   }
 
   it('go into the file, also when S3 breaks off, and back into a folder; a full database is left alone', async () => {
-    const folder = databases.newFolder()
-    await plantFiles(folder)
     const location = s3.location('backed-up')
     const store = await openMediaStore(parseMediaLocation(location))
     for (const [key, content] of Object.entries(files)) await store.write(key, [content])

@@ -17,7 +17,7 @@ describe('deploy/restore-drill.sh', () => {
       await createDemo(db, '2026-11-01T10:00:00.000Z', 'https://crm.example.com')
     })
     const drill = () =>
-      spawnSync('deploy/restore-drill.sh', [urlOf(target)], {
+      spawnSync('sh', ['deploy/restore-drill.sh', urlOf(target)], {
         encoding: 'utf8',
         env: { ...process.env, NODE: process.execPath, WCRM_DATABASE_URL: urlOf(source) },
       })
