@@ -1,7 +1,8 @@
 import postgres from 'postgres'
 import { generateContacts } from '../server/demo/generate.ts'
 import { createChannel, createStaff, createWorkspace } from '../storage/admin.ts'
-import { migrate, openStorage, type Storage } from '../storage/open.ts'
+import { migrate } from '../storage/migrate.ts'
+import { openStorage, type Storage } from '../storage/open.ts'
 import { createBenchDatabase, createFullKey, runStatements } from './databases.ts'
 
 export type SampleContact = { id: string; name: string | null; phone: string | null }

@@ -1,5 +1,6 @@
 import { createStaff, createWorkspace } from '../storage/admin.ts'
-import { migrate, openStorage } from '../storage/open.ts'
+import { migrate } from '../storage/migrate.ts'
+import { openStorage } from '../storage/open.ts'
 import { createBenchDatabase, createFullKey, runStatements } from './databases.ts'
 
 /** `agentKey`: the key of an agent with access to three of eight channels. `channels`: the busiest first. */

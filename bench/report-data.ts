@@ -1,5 +1,6 @@
 import { createStaff, createWorkspace } from '../storage/admin.ts'
-import { migrate, openStorage } from '../storage/open.ts'
+import { migrate } from '../storage/migrate.ts'
+import { openStorage } from '../storage/open.ts'
 import { createBenchDatabase, createFullKey, runStatements } from './databases.ts'
 
 export type ReportDataset = { databaseUrl: string; workspaceId: string; key: string }

@@ -3,10 +3,12 @@ import { openAdminSession } from './admin/session.ts'
 import { printResult } from './result.ts'
 import type { Io } from './io.ts'
 import { runCommandTree } from './command-tree.ts'
+import { cliError, isSchemaError, SCHEMA_EXIT_CODE } from './error.ts'
 
 /**
  * `wcrm admin`: administration on the server's own machine, without an API key. Returns the exit code: 0
- * done, 1 unexpected or problems found, 2 invalid, 3 not found, 5 a server is running.
+ * done, 1 unexpected or problems found, 2 invalid, 3 not found, 5 a server is running,
+ * or the schema of the database is not that of this version.
  */
 export const run = async (argv: string[], io: Io): Promise<number> => {
   let exitCode = 0
@@ -28,10 +30,18 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
   return failure === 0 ? exitCode : failure
 }
 
-/** Explains a failed connection to the database. */
+/** Explains a failed connection to the database, and a schema of another version. */
 const describeDatabaseError = (error: unknown): unknown => {
   const { code } = error as { code?: string }
   if (code === 'ECONNREFUSED' || code === 'ENOTFOUND' || code === 'CONNECT_TIMEOUT')
     return new Error(`Cannot connect to the database (${code}); check --database-url.`)
+  if (isSchemaError(error))
+    return cliError(SCHEMA_EXIT_CODE, {
+      type: 'about:blank',
+      title: 'The schema does not fit',
+      status: 409,
+      detail: error.message,
+      code: 'conflict',
+    })
   return error
 }

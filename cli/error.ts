@@ -67,6 +67,13 @@ export const usageError = (detail: string, flag?: string, fix?: string): CliErro
 /** The exit code of a call that a person has to approve. */
 export const APPROVAL_EXIT_CODE = 10
 
+/** The exit code of a process that does not fit the schema of its database: a conflict. */
+export const SCHEMA_EXIT_CODE = 5
+
+/** Whether the schema of the database is of another version (`SchemaError` in storage/migrate.ts). */
+export const isSchemaError = (error: unknown): error is Error =>
+  error instanceof Error && 'code' in error && String(error.code).startsWith('SCHEMA_')
+
 /** Returns the exit code for an HTTP status (see `exitCodes` in groups.ts). */
 export const exitCodeForStatus = (status: number): number => {
   if (status < 400) return 0

@@ -30,6 +30,7 @@ type ServeFlags = {
   databaseUrl?: string
   processes?: string
   demo: boolean
+  migrate: boolean
   json?: boolean
 }
 
@@ -43,6 +44,7 @@ export const createCommand = (): Command =>
     .option('--database-url <url>', 'PostgreSQL 15 or newer instead of the embedded database')
     .option('--processes <number>', 'processes that share the port, or auto: one for each core (default 1)')
     .option('--no-demo', 'do not create a demo workspace in an empty database')
+    .option('--no-migrate', 'refuse a database with an older schema instead of migrating it')
     .addOption(new Option('--json', 'print one JSON line on stdout when ready; logs go to stderr'))
     .addHelpText(
       'after',
@@ -64,6 +66,7 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
         databaseUrl: flags.databaseUrl,
         processes: flags.processes,
         demo: flags.demo,
+        migrate: flags.migrate ? undefined : 'false',
       },
       io.env,
     )

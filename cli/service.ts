@@ -1,6 +1,7 @@
 import { type Command, CommanderError } from 'commander'
 import { setTimeout as pause } from 'node:timers/promises'
 import { redactApiKeys } from '../catalog/redact.ts'
+import { isSchemaError, SCHEMA_EXIT_CODE } from './error.ts'
 import { collectHelp, writeHelp } from './help-layout.ts'
 import type { Io } from './io.ts'
 
@@ -24,8 +25,8 @@ export const parseFlags = async <Flags extends object>(
 }
 
 /**
- * Runs such a command and returns its exit code: 2 when the options are invalid, 1 with a reason when it
- * cannot start, else the result of `serve`.
+ * Runs such a command and returns its exit code: 2 when the options are invalid, 5 when the schema of the
+ * database does not fit, 1 with a reason when it cannot start otherwise, else the result of `serve`.
  */
 export const runService = async <C extends { port: number }>(
   name: string,
@@ -47,8 +48,9 @@ export const runService = async <C extends { port: number }>(
   } catch (error) {
     io.stderr.write(redactApiKeys(`${name}: ${describeStartError(error, options.config.port)}\n`))
     // What was opened before it failed, such as another port, must not keep the process.
-    setTimeout(() => process.exit(1), EXIT_AFTER_FAILED_START_MS).unref()
-    return 1
+    const code = isSchemaError(error) ? SCHEMA_EXIT_CODE : 1
+    setTimeout(() => process.exit(code), EXIT_AFTER_FAILED_START_MS).unref()
+    return code
   }
 }
 

@@ -11,7 +11,7 @@ import type { Io } from './io.ts'
 import { serveMetricsPort } from './listeners.ts'
 import { parseFlags, runService, waitForStopSignal } from './service.ts'
 
-type WorkerFlags = { data?: string; databaseUrl?: string; json?: boolean }
+type WorkerFlags = { data?: string; databaseUrl?: string; json?: boolean; migrate: boolean }
 
 /** The command with its flags, also for its manual page. */
 export const createCommand = (): Command =>
@@ -22,13 +22,21 @@ export const createCommand = (): Command =>
     )
     .option('--database-url <url>', 'PostgreSQL 15 or newer (also WCRM_DATABASE_URL)')
     .option('--data <dir>', 'folder of the secret, if WCRM_SECRET is not set (default .wcrm)')
+    .option('--no-migrate', 'refuse a database with an older schema instead of migrating it')
     .option('--json', 'print one JSON line on stdout when ready; logs go to stderr')
 
 /** `wcrm worker`: returns 0 after SIGTERM or SIGINT, when the attempts in flight are recorded. */
 export const run = async (argv: string[], io: Io): Promise<number> => {
   const read = async () => {
     const flags = await parseFlags<WorkerFlags>(createCommand(), argv, io)
-    const config = readConfig({ databaseUrl: flags.databaseUrl, dataDir: flags.data }, io.env)
+    const config = readConfig(
+      {
+        databaseUrl: flags.databaseUrl,
+        dataDir: flags.data,
+        migrate: flags.migrate ? undefined : 'false',
+      },
+      io.env,
+    )
     if (config.databaseUrl === undefined)
       throw new Error(
         'needs PostgreSQL: give --database-url. On the embedded database, wcrm serve delivers by itself.',

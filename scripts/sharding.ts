@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import type { Db } from '../storage/database.ts'
-import { migrate, openStorage } from '../storage/open.ts'
+import { migrate } from '../storage/migrate.ts'
+import { openStorage } from '../storage/open.ts'
 
 /**
  * What stands in the way of dividing the tables by `workspace_id` over several PostgreSQL servers (docs/capacity.md).

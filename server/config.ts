@@ -4,22 +4,12 @@ import { parseMediaLocation } from './media/location.ts'
 import { DEFAULT_MAX_CONNECTIONS } from './http/listener.ts'
 import { isProviderHost } from './provider/settings.ts'
 import { MIN_SECRET_LENGTH } from './secret.ts'
+import { parsedBy } from './parsed-by.ts'
 import { findUnknownVariables } from './variables.ts'
 import { parseAllowList } from './webhooks/guard/allow.ts'
 
 /** Configuration of a server: flags, then `WCRM_*` variables, checked by one schema. */
 const PerMinute = z.coerce.number().int().min(1).max(100_000_000)
-
-/** A text that `parse` accepts; it stays unchanged. */
-const parsedBy = (parse: (text: string) => unknown) =>
-  z.string().transform((text, ctx) => {
-    try {
-      parse(text)
-    } catch (error) {
-      ctx.addIssue({ code: 'custom', message: (error as Error).message })
-    }
-    return text
-  })
 
 const AllowList = parsedBy(parseAllowList)
 const ProxyList = parsedBy(parseProxyList)
@@ -69,6 +59,11 @@ export const Config = z.object({
       'Processes that serve the port together; auto: one for each core. More than one need PostgreSQL.',
     )
     .meta({ env: 'WCRM_PROCESSES', flag: 'processes' }),
+  migrate: z
+    .stringbool({ error: 'must be true or false' })
+    .default(true)
+    .describe('false: a database with an older schema is refused; wcrm admin migrate migrates it.')
+    .meta({ env: 'WCRM_MIGRATE', flag: 'no-migrate' }),
   databasePrepare: z
     .enum(['auto', 'on', 'off'])
     .default('auto')
@@ -209,8 +204,7 @@ export const Config = z.object({
     .max(20)
     .default(15)
     .describe(
-      'Seconds that one request to the messaging provider may take; a repeat of a send whose outcome is ' +
-        'unknown waits as long for it.',
+      'Seconds that a request to the messaging provider may take; a repeat of an unknown send waits as long.',
     )
     .meta({ env: 'WCRM_PROVIDER_TIMEOUT' }),
   providerAppSecret: z

@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs'
 import { makeDataFolderPrivate } from '../storage/embedded/private-files.ts'
-import { migrate, openStorage, type Location, type Storage } from '../storage/open.ts'
+import { compareSchema, migrate, requireMigrated } from '../storage/migrate.ts'
+import type { Db } from '../storage/database.ts'
+import { openStorage, type Location, type Storage } from '../storage/open.ts'
 import { waitAtMost } from '../storage/wait-at-most.ts'
 import { refreshClocks } from './clock.ts'
 import type { Service } from './compose.ts'
@@ -25,8 +27,9 @@ const defaultConnections = (processes: number): number =>
   Math.min(CONNECTIONS.each, Math.max(CONNECTIONS.least, Math.floor(CONNECTIONS.all / processes)))
 
 /**
- * Opens the storage and migrates its schema. Migrations have no statement timeout. `warn` gets what an
- * administrator should know, now or later. `processes`: how many of them the server has.
+ * Opens the storage and migrates its schema, or refuses one that is older where it must not migrate. Migrations
+ * have no statement timeout. `warn` gets what an administrator should know, now or later. `processes`: how many
+ * of them the server has.
  */
 export const openMigrated = async (
   config: Config,
@@ -44,12 +47,12 @@ export const openMigrated = async (
   try {
     const noTimeout = await openStorage(toLocation(config), {
       attach: true,
-      connections: 1,
+      connections: 2,
       noTimeout: true,
       prepare: config.databasePrepare,
     })
     try {
-      await migrate(noTimeout.db)
+      await prepareSchema(noTimeout.db, config, warn)
       await createAllPartitions(noTimeout.db, config, new Date().toISOString())
     } finally {
       await noTimeout.close()
@@ -59,6 +62,21 @@ export const openMigrated = async (
     await storage.close()
     throw error
   }
+}
+
+const prepareSchema = async (
+  db: Db,
+  config: Pick<Config, 'migrate'>,
+  warn: (message: string) => void,
+): Promise<void> => {
+  if (config.migrate) await migrate(db, { say: warn })
+  const schema = await compareSchema(db)
+  requireMigrated(schema)
+  if (schema.state === 'ahead')
+    warn(
+      `A newer version has migrated the database (${schema.unknown.join(', ')}); it lets this version run until it ` +
+        'is replaced',
+    )
 }
 
 /** Less than the time that a supervisor such as Docker or Kubernetes is usually told to wait. */

@@ -175,13 +175,16 @@ const runInTransaction = async (
   return response
 }
 
+/** Statements that a transaction must not contain, also not the one that sets up a session behind a pooler. */
+const OUTSIDE_TRANSACTION = /^\s*(vacuum|(create|drop|reindex)( unique)? index concurrently)\b/i
+
 const runAlone = (
   { main, quick, custom, indexed }: ConnectionPools,
   query: CompiledQuery,
 ): Promise<StatementResult> => {
   const statement = toStatement(query)
   if (query.sql.startsWith(QUICK)) return quick.run(statement)
-  if (query.sql.startsWith('vacuum')) return main.run({ ...statement, outsideTransaction: true })
+  if (OUTSIDE_TRANSACTION.test(query.sql)) return main.run({ ...statement, outsideTransaction: true })
   const planned = query.sql.startsWith(CUSTOM_PLAN)
     ? custom
     : query.sql.startsWith(INDEXED_PLAN)

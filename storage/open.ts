@@ -1,8 +1,6 @@
 import { Kysely } from 'kysely'
 import { PostgresJSDialect } from 'kysely-postgres-js'
-import { Migrator } from 'kysely/migration'
 import postgres from 'postgres'
-import { listAppliedMigrations } from './backup/schema.ts'
 import { createClientFactory, type SessionSettings, toClientOptions } from './client.ts'
 import type { Database, Db } from './database.ts'
 import { detectAccess, type ServerAccess } from './detect-pooler.ts'
@@ -12,35 +10,6 @@ import { HEAVY_APPLICATION_NAME } from './embedded/session-queue.ts'
 import { createPool, type Pool, type PoolLimits } from './pool.ts'
 import { createSignalChannel, type SignalChannel } from './signals.ts'
 import { waitAtMost } from './wait-at-most.ts'
-import * as spine from './migrations/0001-spine.ts'
-import * as filters from './migrations/0002-filters.ts'
-import * as messaging from './migrations/0003-messaging.ts'
-import * as sandbox from './migrations/0004-sandbox.ts'
-import * as templates from './migrations/0005-templates.ts'
-import * as webhooks from './migrations/0006-webhooks.ts'
-import * as audit from './migrations/0007-audit.ts'
-import * as reports from './migrations/0008-reports.ts'
-import * as hiddenPhones from './migrations/0011-hidden-phones.ts'
-import * as visibility from './migrations/0012-visibility.ts'
-import * as providerOwnership from './migrations/0013-provider-ownership.ts'
-import * as secretsAndKeys from './migrations/0014-secrets-and-keys.ts'
-import * as openOutcomes from './migrations/0015-open-outcomes.ts'
-import * as lateFailures from './migrations/0016-late-failures.ts'
-import * as reactionsAndWaits from './migrations/0017-reactions-and-waits.ts'
-import * as ownChannels from './migrations/0018-own-channels.ts'
-import * as phoneLines from './migrations/0019-phone-lines.ts'
-import * as providerAccounts from './migrations/0020-provider-accounts.ts'
-import * as templateSamples from './migrations/0021-template-samples.ts'
-import * as filterIndexes from './migrations/0022-filter-indexes.ts'
-import * as partitions from './migrations/0023-partitions.ts'
-import * as smallerTables from './migrations/0024-smaller-tables.ts'
-import * as agentKeys from './migrations/0025-agent-keys.ts'
-import * as attribution from './migrations/0026-attribution.ts'
-import * as oauth from './migrations/0027-oauth.ts'
-import * as conversationFilters from './migrations/0028-conversation-filters.ts'
-import * as unreadConversations from './migrations/0029-unread-conversations.ts'
-import * as approvalPlans from './migrations/0030-approval-plans.ts'
-import * as autovacuum from './migrations/0031-autovacuum.ts'
 
 export type Location = { databaseUrl: string } | { dataDir: string }
 
@@ -94,7 +63,6 @@ const CLOSE_TIMEOUT_MS = 5_000
 const QUERY_CANCELED = '57014'
 const READ_ONLY_TRANSACTION = '25006'
 const DISK_FULL = '53100'
-const UNDEFINED_TABLE = '42P01'
 
 type Settings = SessionSettings & { statement_timeout: number }
 
@@ -327,62 +295,3 @@ export const openStorage = (location: Location, options: OpenOptions = {}): Prom
   'databaseUrl' in location
     ? openPostgres(location.databaseUrl, options)
     : openEmbeddedStorage(location.dataDir, options)
-
-const migrations = {
-  '0001-spine': spine,
-  '0002-filters': filters,
-  '0003-messaging': messaging,
-  '0004-sandbox': sandbox,
-  '0005-templates': templates,
-  '0006-webhooks': webhooks,
-  '0007-audit': audit,
-  '0008-reports': reports,
-  '0011-hidden-phones': hiddenPhones,
-  '0012-visibility': visibility,
-  '0013-provider-ownership': providerOwnership,
-  '0014-secrets-and-keys': secretsAndKeys,
-  '0015-open-outcomes': openOutcomes,
-  '0016-late-failures': lateFailures,
-  '0017-reactions-and-waits': reactionsAndWaits,
-  '0018-own-channels': ownChannels,
-  '0019-phone-lines': phoneLines,
-  '0020-provider-accounts': providerAccounts,
-  '0021-template-samples': templateSamples,
-  '0022-filter-indexes': filterIndexes,
-  '0023-partitions': partitions,
-  '0024-smaller-tables': smallerTables,
-  '0025-agent-keys': agentKeys,
-  '0026-attribution': attribution,
-  '0027-oauth': oauth,
-  '0028-conversation-filters': conversationFilters,
-  '0029-unread-conversations': unreadConversations,
-  '0030-approval-plans': approvalPlans,
-  '0031-autovacuum': autovacuum,
-}
-
-/** The names of the migrations that make the schema of this version, oldest first. */
-export const listMigrations = (): string[] => Object.keys(migrations).sort()
-
-/** Compares the schema with that of this version. */
-export const compareSchema = async (db: Db): Promise<'none' | 'older' | 'same' | 'newer'> => {
-  const applied = await listAppliedMigrations(db).catch((error: { code?: string }) => {
-    if (error.code === UNDEFINED_TABLE) return []
-    throw error
-  })
-  if (applied.length === 0) return 'none'
-  if (applied.some((name) => !(name in migrations))) return 'newer'
-  return applied.length < Object.keys(migrations).length ? 'older' : 'same'
-}
-
-/** Migrates the schema to the newest version, or to the given one. Several servers may start at once. */
-export const migrate = async (db: Db, version?: keyof typeof migrations): Promise<void> => {
-  const migrator = new Migrator({
-    db,
-    provider: { getMigrations: async () => migrations },
-    migrationTableName: 'migrations',
-    migrationLockTableName: 'migrations_lock',
-  })
-  const { error } =
-    version === undefined ? await migrator.migrateToLatest() : await migrator.migrateTo(version)
-  if (error) throw error
-}

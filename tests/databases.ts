@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import postgres from 'postgres'
 import type { Db } from '../storage/database.ts'
-import { type Location, migrate, type OpenOptions, openStorage, type Storage } from '../storage/open.ts'
+import { migrate } from '../storage/migrate.ts'
+import { type Location, type OpenOptions, openStorage, type Storage } from '../storage/open.ts'
 
 /**
  * `scripts/test.ts` prepares databases to copy, and names them in the environment; without them every

@@ -20,7 +20,8 @@ import {
 import { loadBackup, requireEmptyDatabase } from '../../storage/backup/load.ts'
 import { countOtherSessions } from '../../storage/backup/schema.ts'
 import { attachEmbedded } from '../../storage/embedded/open.ts'
-import { listMigrations, migrate, openStorage, type Storage } from '../../storage/open.ts'
+import { listMigrations, migrate } from '../../storage/migrate.ts'
+import { openStorage, type Storage } from '../../storage/open.ts'
 import { cliError, usageError } from '../error.ts'
 import { readManifest } from '../manifest.ts'
 import { readBackupFile, writeBackupFile } from './backup-file.ts'
@@ -45,7 +46,7 @@ const openExclusively = async (config: Config, reason: string): Promise<Storage>
     throw serverRunningError(`A server is running on ${resolve(config.dataDir)}. Stop it first: ${reason}.`)
   const storage = await openStorage(toLocation(config), {
     noTimeout: true,
-    connections: 1,
+    connections: 2,
     prepare: config.databasePrepare,
   })
   try {

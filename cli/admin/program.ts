@@ -9,6 +9,7 @@ import { initVerb } from './init.ts'
 import { keysGroup } from './keys.ts'
 import { loginCodeVerb } from './login-code.ts'
 import { mediaGroup } from './media.ts'
+import { migrateVerb } from './migrate.ts'
 import { reportsGroup } from './reports.ts'
 import { secretGroup } from './secret.ts'
 import { slaGroup } from './sla.ts'
@@ -34,6 +35,7 @@ export const ungroupedAdminVerbs: readonly AdminVerb[] = [
   loginCodeVerb,
   ...backupVerbs,
   ...demoVerbs,
+  migrateVerb,
   doctorVerb,
 ]
 
@@ -96,7 +98,8 @@ const renderCommandList = (): string =>
     '',
     'All take --json, and --data DIR or --database-url URL; commands of a workspace take --workspace ID.',
     'All but restore and move of a database work while a server is running.',
-    'Exit codes: 0 done, 1 unexpected or problems found, 2 invalid, 3 not found, 5 a server is running.',
+    'Exit codes: 0 done, 1 unexpected or problems found, 2 invalid, 3 not found, 5 a server is running, or the',
+    'schema of the database does not fit this version.',
   ].join('\n')
 
 /** Creates the command tree of `wcrm admin`; `run` runs the selected command. */

@@ -4,7 +4,8 @@ import { type Config, readConfig } from '../../server/config.ts'
 import { toLocation } from '../../server/start.ts'
 import { listWorkspaces, type WorkspaceRow } from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
-import { compareSchema, migrate, openStorage, type Storage } from '../../storage/open.ts'
+import { compareSchema, migrate, refuseNewerSchema } from '../../storage/migrate.ts'
+import { openStorage, type Storage } from '../../storage/open.ts'
 import { usageError } from '../error.ts'
 import type { Io } from '../io.ts'
 import { parseId, notFoundError, stringFlag } from './flags.ts'
@@ -44,20 +45,18 @@ export const requireDatabase = (config: Config): void => {
  */
 const requireSchema = async (db: Db, { repairsNumbers }: AdminVerb): Promise<void> => {
   const schema = await compareSchema(db)
-  if (schema === 'none')
+  refuseNewerSchema(schema)
+  if (schema.state === 'none')
     throw notFoundError(
       'The database is empty: it has no tables of wcrm.',
       '--database-url',
       'Name the database of the server; its first start creates the tables.',
     )
-  if (schema !== 'same' && !(schema === 'older' && repairsNumbers))
+  if (schema.state === 'older' && !repairsNumbers)
     throw usageError(
-      `The database has the schema of ${schema === 'older' ? 'an older' : 'a newer'} version, and this ` +
-        'command only reads it.',
+      'The database has the schema of an older version, and this command only reads it.',
       '--database-url',
-      schema === 'older'
-        ? 'Start this version of the server first, which migrates it, or use the version that it has.'
-        : 'Use the version of the server.',
+      'Migrate it first: wcrm admin migrate, or the start of a server; or use the version that it has.',
     )
 }
 
@@ -76,7 +75,9 @@ const openForAdmin = async (config: Config, verb: AdminVerb, io: Io): Promise<St
     prepare: config.databasePrepare,
   })
   try {
-    await (access === 'read' ? requireSchema(storage.db, verb) : migrate(storage.db))
+    if (access === 'read') await requireSchema(storage.db, verb)
+    else if (access !== 'migrate')
+      await migrate(storage.db, { say: (message) => io.stderr.write(`${message}\n`) })
     return storage
   } catch (error) {
     if (repairsNumbers && (error as { code?: string }).code === 'DOUBLE_NUMBERS') return storage

@@ -30,10 +30,10 @@ export type AdminVerb = {
   /** True when it runs in one workspace and takes `--workspace`. */
   readonly scoped: boolean
   /**
-   * What it may do to the database: one that reads never migrates it, one that creates may be the first, and one
-   * with none needs no database. Absent: it must exist, and is migrated.
+   * What it may do to the database: one that reads never migrates it, one that creates may be the first, one that
+   * migrates gets it as it is, and one with none needs no database. Absent: it must exist, and is migrated.
    */
-  readonly access?: 'read' | 'create' | 'none'
+  readonly access?: 'read' | 'create' | 'migrate' | 'none'
   /** Columns of a list; absent when the result is a record. */
   readonly columns?: readonly string[]
   /** True when it also works on a database that cannot be migrated because two channels have one number. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { listClockOffsets } from '../../storage/clock.ts'
-import { migrate } from '../../storage/open.ts'
+import { migrate } from '../../storage/migrate.ts'
 import { loadSandboxSettings } from '../../storage/sandbox/settings.ts'
 import {
   createDatabase,
@@ -92,7 +92,7 @@ for (const database of databases)
       const created = await createEmptyDatabase(database)
       try {
         await withStorage(created.location, async ({ db }) => {
-          await migrate(db, '0008-reports')
+          await migrate(db, { to: '0008-reports' })
           await sql`
             insert into workspaces (name, features, created_at) values
               ('A', '{api_access}', now()), ('B', '{api_access}', now())`.execute(db)

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { lineRules, toPhoneLine } from '../../server/contacts/phone-lines.ts'
 import type { Db } from '../../storage/database.ts'
-import { migrate } from '../../storage/open.ts'
+import { migrate } from '../../storage/migrate.ts'
 import { databases, onEmptyDatabase } from '../databases.ts'
 import { phonePairs } from './phone-pairs.ts'
 
@@ -37,10 +37,10 @@ for (const database of databases) {
   describe(`Migration of phone lines (${database})`, () => {
     it('gives every phone the line that the service gives it', async () => {
       await onEmptyDatabase(database, async (db) => {
-        await migrate(db, '0018-own-channels')
+        await migrate(db, { to: '0018-own-channels' })
         // A workspace for each number, so that none meets a double.
         for (const [i, phone] of corpus.entries()) await insertPhones(db, [phone], i + 1)
-        await migrate(db, '0019-phone-lines')
+        await migrate(db, { to: '0019-phone-lines' })
         const matched = new Set<unknown>()
         for (const [i, given] of corpus.entries()) {
           const { phone, key } = toPhoneLine(given)
@@ -65,7 +65,7 @@ for (const database of databases) {
 
     it('of several contacts with one line, the present spelling keeps it, else the oldest', async () => {
       await onEmptyDatabase(database, async (db) => {
-        await migrate(db, '0018-own-channels')
+        await migrate(db, { to: '0018-own-channels' })
         const phones = ['551187654321', '5511987654321', '541123456789', '5491123456789', '15550100042']
         await insertPhones(db, [...phones, null, null])
         await insertPhones(db, ['551187654321'], 2)

@@ -3,7 +3,8 @@ import { currentVersion, scopes } from '../../catalog/index.ts'
 import { createApiKey, hashApiKey } from '../../server/api-keys.ts'
 import { createKey } from '../../storage/admin-keys.ts'
 import { createStaff, createWorkspace } from '../../storage/admin.ts'
-import { type Location, migrate } from '../../storage/open.ts'
+import { migrate } from '../../storage/migrate.ts'
+import type { Location } from '../../storage/open.ts'
 import { withStorage } from '../databases.ts'
 
 /** Creates a workspace in a database that no server has open. Returns the key of its owner. */

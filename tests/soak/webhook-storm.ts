@@ -10,7 +10,7 @@ import { createKey } from '../../storage/admin-keys.ts'
 import { createStaff, createWorkspace } from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
 import { insertEvents } from '../../storage/events.ts'
-import { migrate } from '../../storage/open.ts'
+import { migrate } from '../../storage/migrate.ts'
 import { type ServerProcess, startProcess } from '../process.ts'
 import { type TestDatabase, withStorage } from '../databases.ts'
 

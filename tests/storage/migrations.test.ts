@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
 import type { CustomFieldType } from '../../catalog/custom-fields.ts'
-import { migrate } from '../../storage/open.ts'
+import { migrate } from '../../storage/migrate.ts'
 import { databases, onEmptyDatabase } from '../databases.ts'
 
 type Given = { type: CustomFieldType; value: unknown; rows: Record<string, unknown>[] }
@@ -49,7 +49,7 @@ for (const database of databases) {
   describe(`Migrations (${database})`, () => {
     it('creates the index rows of existing values, but none for deleted fields', async () => {
       await onEmptyDatabase(database, async (db) => {
-        await migrate(db, '0001-spine')
+        await migrate(db, { to: '0001-spine' })
         const field = async (
           workspaceId: number,
           key: string,
@@ -103,7 +103,7 @@ for (const database of databases) {
 
     it('counts the recipients of broadcasts, and makes quick messages searchable by their text', async () => {
       await onEmptyDatabase(database, async (db) => {
-        await migrate(db, '0004-sandbox')
+        await migrate(db, { to: '0004-sandbox' })
         await sql`
           insert into broadcast_recipients (workspace_id, broadcast_id, contact_id, status, responded)
           select 1 + i % 2, 5, i, case when i % 3 = 0 then 'read' else 'pending' end, i % 6 = 0
@@ -134,7 +134,7 @@ for (const database of databases) {
 
     it('removes names that are the phone, and no others', async () => {
       await onEmptyDatabase(database, async (db) => {
-        await migrate(db, '0008-reports')
+        await migrate(db, { to: '0008-reports' })
         const names = [
           ['15550100042', null],
           ['+1 (555) 010-0042', null],
@@ -164,7 +164,7 @@ for (const database of databases) {
 
     it('keeps conversations, with no unread messages', async () => {
       await onEmptyDatabase(database, async (db) => {
-        await migrate(db, '0001-spine')
+        await migrate(db, { to: '0001-spine' })
         await sql`
           insert into conversations (workspace_id, contact_id, state, created_at)
           values (1, 1, 'open', '2026-10-01')`.execute(db)

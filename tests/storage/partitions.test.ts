@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
 import type { Db } from '../../storage/database.ts'
-import { migrate, openStorage } from '../../storage/open.ts'
+import { migrate } from '../../storage/migrate.ts'
+import { openStorage } from '../../storage/open.ts'
 import {
   createPartitions,
   dropPartitionsBefore,
@@ -52,7 +53,7 @@ for (const database of databases) {
   describe(`Partitions (${database})`, () => {
     it('take over what an earlier version stored', async () => {
       await onEmptyDatabase(database, async (db) => {
-        await migrate(db, '0021-template-samples')
+        await migrate(db, { to: '0021-template-samples' })
         const times = [Date.now() - 500 * DAY_MS, Date.now() - 1000, Date.now() + 900 * DAY_MS]
         for (const ms of times)
           for (const insert of [insertEvent, insertAudit, insertAttempt]) await insert(db, ms)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { migrate } from '../../storage/open.ts'
+import { migrate } from '../../storage/migrate.ts'
 import type { Db } from '../../storage/database.ts'
 import { databases, onEmptyDatabase } from '../databases.ts'
 
@@ -39,7 +39,7 @@ for (const database of databases)
   describe(`Migration of reactions and waits (${database})`, () => {
     it('moves reactions to their messages, and finds out who waits and what failed', () =>
       onEmptyDatabase(database, async (db) => {
-        await migrate(db, '0016-late-failures')
+        await migrate(db, { to: '0016-late-failures' })
         const reaction = (emoji: string) => ({ text: emoji, content: { reaction: emoji } })
         await insertConversation(db, 1, [
           { id: 1, direction: 'outbound', status: 'read' },

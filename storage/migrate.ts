@@ -1,0 +1,279 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { sql } from 'kysely'
+import { listAppliedMigrations } from './backup/schema.ts'
+import type { Db } from './database.ts'
+import { hasTable } from './has-table.ts'
+import type { MigrationCost, MigrationList } from './migrations/declare.ts'
+import { migrations as ownMigrations } from './migrations/list.ts'
+import { findSetting, upsertSetting } from './settings.ts'
+
+/** Codes of PostgreSQL's errors. */
+const LOCK_NOT_AVAILABLE = '55P03'
+const DEADLOCK_DETECTED = '40P01'
+
+/** The setting with the newest migration that a server must know to run on the schema. */
+const OLDEST_SETTING = 'schema_oldest'
+/** Versions that migrated with Kysely's migrator hold this lock for their session: the two exclude each other. */
+const LOCK = '3853314791062309107'
+/** Whoever writes to a table queues behind a migration that waits for it, so it gives up and tries again. */
+const LOCK_TIMEOUT_MS = 2_000
+/** How long a migration waits for another process, or for its tables; supervisors wait as long for a start. */
+const WAIT_MS = 600_000
+const RETRY_MS = { first: 500, last: 5_000 }
+
+/** How the schema differs from that of this version. */
+export type SchemaState = {
+  /**
+   * `newer`: it has migrations that this version does not know. `ahead`: the same, and they are declared to leave
+   * servers of this version working.
+   */
+  state: 'none' | 'older' | 'same' | 'ahead' | 'newer'
+  /** The newest migration that was applied. */
+  newest: string | undefined
+  /** Migrations that were not applied, oldest first. */
+  pending: string[]
+  /** Applied migrations that this version does not know. */
+  unknown: string[]
+}
+
+/** A schema that this version cannot work with; `code` says why. */
+type SchemaError = Error & { code: 'SCHEMA_NEWER' | 'SCHEMA_OLDER' | 'SCHEMA_BUSY' }
+
+const schemaError = (code: SchemaError['code'], message: string): SchemaError =>
+  Object.assign(new Error(message), { code })
+
+export type MigrateOptions = {
+  /** Stops after this migration. */
+  to?: string
+  /** Gets what takes longer than expected, once for each reason. */
+  say?: (message: string) => void
+  /** How long it waits for another process and for locks, in milliseconds; ten minutes when absent. */
+  waitMs?: number
+  /** Other migrations than those of this version, for tests. */
+  list?: MigrationList
+}
+
+/** The names of the migrations that make the schema of this version, oldest first. */
+export const listMigrations = (list: MigrationList = ownMigrations): string[] => Object.keys(list).sort()
+
+/** Asks for the table first: a statement that fails would end the transaction. */
+const listApplied = async (db: Db): Promise<string[]> =>
+  (await hasTable(db, 'migrations')) ? await listAppliedMigrations(db) : []
+
+/** Compares the schema with that of this version. */
+export const compareSchema = async (db: Db, list: MigrationList = ownMigrations): Promise<SchemaState> => {
+  const applied = await listApplied(db)
+  const known = listMigrations(list)
+  const pending = known.filter((name) => !applied.includes(name))
+  const unknown = applied.filter((name) => !known.includes(name))
+  const describe = (state: SchemaState['state']): SchemaState => ({
+    state,
+    newest: applied.at(-1),
+    pending,
+    unknown,
+  })
+  if (applied.length === 0) return describe('none')
+  if (unknown.length === 0) return describe(pending.length > 0 ? 'older' : 'same')
+  const oldest = pending.length === 0 ? await findSetting(db, OLDEST_SETTING) : undefined
+  return describe(oldest !== undefined && oldest <= known.at(-1)! ? 'ahead' : 'newer')
+}
+
+const listNames = (names: readonly string[]): string =>
+  names.length === 1 ? names[0]! : `${names[0]} to ${names.at(-1)} (${names.length})`
+
+/** Throws when servers of this version must not work on this schema. */
+export const refuseNewerSchema = ({ state, unknown, pending }: SchemaState): void => {
+  if (state !== 'newer') return
+  const lacks = pending.length > 0 ? ` It lacks ${listNames(pending)}, which this version needs.` : ''
+  throw schemaError(
+    'SCHEMA_NEWER',
+    `The database has migrations that this version does not know: ${listNames(unknown)}. A newer version migrated ` +
+      `it, and this one cannot work with its schema.${lacks} Start the version that migrated it. To go back to ` +
+      'this one, restore the backup that was made before the upgrade into an empty database.',
+  )
+}
+
+/** Throws when the schema lacks migrations, for a process that must not apply them. */
+export const requireMigrated = (schema: SchemaState): void => {
+  refuseNewerSchema(schema)
+  if (schema.pending.length === 0) return
+  throw schemaError(
+    'SCHEMA_OLDER',
+    `The database lacks ${listNames(schema.pending)}, and this process does not migrate it (--no-migrate, ` +
+      'WCRM_MIGRATE). Run this first: wcrm admin migrate',
+  )
+}
+
+/** A migration that was not applied, for whoever plans an upgrade. */
+export type PendingMigration = { name: string; locks: string; work: string; servers: string }
+
+/** Describes the pending migrations; the work is estimated from the statistics of the database. */
+export const describePending = async (
+  db: Db,
+  list: MigrationList = ownMigrations,
+): Promise<PendingMigration[]> => {
+  const { pending, newest } = await compareSchema(db, list)
+  const rows = await estimateRows(db)
+  return pending.map((name) => {
+    const { cost, oldest = name } = list[name]!
+    const goesOn = newest !== undefined && newest >= oldest
+    return {
+      name,
+      locks: describeLocks(cost),
+      work: describeWork(cost, rows),
+      servers: newest === undefined ? 'none' : goesOn ? 'those that run go on' : 'stop those that run',
+    }
+  })
+}
+
+const describeLocks = ({ closes = [], freezes = [] }: MigrationCost): string =>
+  [
+    ...(closes.length > 0 ? [`reads and writes of ${closes.join(', ')}`] : []),
+    ...(freezes.length > 0 ? [`writes to ${freezes.join(', ')}`] : []),
+  ].join('; ') || 'nothing'
+
+const describeWork = ({ work }: MigrationCost, rows: ReadonlyMap<string, number>): string => {
+  if (work === undefined) return 'the catalog alone'
+  if (work === 'unmeasured') return 'grows with the data'
+  return `about ${formatSeconds((work.seconds * (rows.get(work.of) ?? 0)) / 1e6)}`
+}
+
+const formatSeconds = (seconds: number): string => (seconds < 1 ? 'less than 1 s' : `${Math.ceil(seconds)} s`)
+
+/** The number of rows of each table at its last analyze. */
+const estimateRows = async (db: Db): Promise<Map<string, number>> => {
+  const { rows } = await sql<{ name: string; n: number }>`
+    select relname as name, greatest(reltuples, 0)::float8 as n from pg_class
+    where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')`.execute(db)
+  return new Map(rows.map(({ name, n }) => [name, n]))
+}
+
+type Run = Required<Pick<MigrateOptions, 'list' | 'say'>> & { to: string | undefined; deadline: number }
+
+/**
+ * Migrates the schema to the newest version, and returns the names of the migrations that it applied. Several
+ * processes may start at once: one applies a migration, the others wait. Nothing is done to a schema of a newer
+ * version that lets this one work. Throws a `SchemaError` when it does not, or when the wait was too long.
+ */
+export const migrate = async (db: Db, options: MigrateOptions = {}): Promise<string[]> => {
+  const { list = ownMigrations, say = () => {}, waitMs = WAIT_MS, to } = options
+  const run: Run = { list, say: sayOnce(say), to, deadline: performance.now() + waitMs }
+  const done: string[] = []
+  let retryMs = RETRY_MS.first
+  while ((await choose(db, run)).length > 0) {
+    const result = await applyNext(db, run)
+    if (Array.isArray(result)) {
+      done.push(...result)
+      retryMs = RETRY_MS.first
+      continue
+    }
+    if (performance.now() + retryMs > run.deadline)
+      throw schemaError(
+        'SCHEMA_BUSY',
+        `${WAITS[result]}, for ${Math.round(waitMs / 1000)} s. ${HINTS[result]}`,
+      )
+    run.say(`${WAITS[result]}; waiting for up to ${Math.round(waitMs / 1000)} s.`)
+    await pause(retryMs)
+    retryMs = Math.min(2 * retryMs, RETRY_MS.last)
+  }
+  return done
+}
+
+const WAITS = {
+  locked: 'Another process migrates the database',
+  blocked: 'A migration waits for a lock that other sessions hold',
+} as const
+
+const HINTS = {
+  locked: 'Start this one again when that has ended; pg_stat_activity shows what it does.',
+  blocked: 'Nothing of it was applied. End what holds the lock (a long transaction), then run it again.',
+} as const
+
+const sayOnce = (say: (message: string) => void): ((message: string) => void) => {
+  const said = new Set<string>()
+  return (message) => {
+    if (said.has(message)) return
+    said.add(message)
+    say(message)
+  }
+}
+
+/**
+ * The migrations that one transaction applies next. An empty database gets all of them at once, so that a first
+ * start that was cut off leaves nothing; any other one by one, so that locks are held as shortly as possible.
+ */
+const choose = async (db: Db, { list, to }: Run): Promise<string[]> => {
+  const schema = await compareSchema(db, list)
+  refuseNewerSchema(schema)
+  const pending = schema.pending.filter((name) => to === undefined || name <= to)
+  const [first] = pending
+  if (first === undefined || list[first]!.transaction === 'none' || schema.state !== 'none')
+    return pending.slice(0, 1)
+  const alone = pending.findIndex((name) => list[name]!.transaction === 'none')
+  return alone < 0 ? pending : pending.slice(0, alone)
+}
+
+/** Applies the next migrations. Returns their names, or why it has to be tried again. */
+const applyNext = async (db: Db, run: Run): Promise<string[] | keyof typeof WAITS> => {
+  try {
+    if (await isEmbedded(db)) return await applyEmbedded(db, run)
+    return await db.transaction().execute(async (tx) => {
+      if (!(await takeLock(tx))) return 'locked'
+      const names = await choose(tx, run)
+      // While this transaction holds the lock, another connection does what no transaction may. A concurrent build
+      // waits for every snapshot, and a transaction keeps that of its last select until another statement.
+      await sql.raw('set local idle_in_transaction_session_timeout = 0').execute(tx)
+      return await applyAll(tx, db, names, run.list)
+    })
+  } catch (error) {
+    const { code } = error as { code?: string }
+    if (code === LOCK_NOT_AVAILABLE || code === DEADLOCK_DETECTED) return 'blocked'
+    throw error
+  }
+}
+
+/** The embedded database has one session, which a transaction keeps from everybody else. */
+const applyEmbedded = async (db: Db, run: Run): Promise<string[]> => {
+  const names = await choose(db, run)
+  if (names.some((name) => run.list[name]!.transaction === 'none'))
+    return await applyAll(db, db, names, run.list)
+  return await db.transaction().execute(async (tx) => applyAll(tx, tx, await choose(tx, run), run.list))
+}
+
+const applyAll = async (tx: Db, outside: Db, names: string[], list: MigrationList): Promise<string[]> => {
+  for (const name of names) {
+    const { up, transaction } = list[name]!
+    await up(transaction === 'none' ? outside : tx)
+    await record(tx, name, list)
+  }
+  return names
+}
+
+const isEmbedded = async (db: Db): Promise<boolean> =>
+  (await sql<{ embedded: boolean }>`select version() like '%(PGlite %' as embedded`.execute(db)).rows[0]!
+    .embedded
+
+/**
+ * Takes the lock that excludes other processes until the end of the transaction, if it is free, and limits how
+ * long the transaction waits for others.
+ */
+const takeLock = async (tx: Db): Promise<boolean> => {
+  await sql`select set_config('lock_timeout', ${String(LOCK_TIMEOUT_MS)}::text, true)`.execute(tx)
+  const { rows } = await sql<{ taken: boolean }>`
+    select pg_try_advisory_xact_lock(${LOCK}::text::bigint) as taken`.execute(tx)
+  return rows[0]!.taken
+}
+
+const CREATE_TABLE = `
+  create table if not exists migrations (
+    name varchar(255) not null primary key, timestamp varchar(255) not null)`
+
+const record = async (db: Db, name: string, list: MigrationList): Promise<void> => {
+  await sql.raw(CREATE_TABLE).execute(db)
+  await sql`
+    insert into migrations (name, timestamp) values (${name}, ${new Date().toISOString()})
+    on conflict do nothing`.execute(db)
+  const needed = list[name]!.oldest ?? name
+  const stored = await findSetting(db, OLDEST_SETTING)
+  if (stored === undefined || stored < needed) await upsertSetting(db, OLDEST_SETTING, needed)
+}

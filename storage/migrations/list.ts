@@ -1,0 +1,124 @@
+import type { MigrationList } from './declare.ts'
+import * as spine from './0001-spine.ts'
+import * as filters from './0002-filters.ts'
+import * as messaging from './0003-messaging.ts'
+import * as sandbox from './0004-sandbox.ts'
+import * as templates from './0005-templates.ts'
+import * as webhooks from './0006-webhooks.ts'
+import * as audit from './0007-audit.ts'
+import * as reports from './0008-reports.ts'
+import * as hiddenPhones from './0011-hidden-phones.ts'
+import * as visibility from './0012-visibility.ts'
+import * as providerOwnership from './0013-provider-ownership.ts'
+import * as secretsAndKeys from './0014-secrets-and-keys.ts'
+import * as openOutcomes from './0015-open-outcomes.ts'
+import * as lateFailures from './0016-late-failures.ts'
+import * as reactionsAndWaits from './0017-reactions-and-waits.ts'
+import * as ownChannels from './0018-own-channels.ts'
+import * as phoneLines from './0019-phone-lines.ts'
+import * as providerAccounts from './0020-provider-accounts.ts'
+import * as templateSamples from './0021-template-samples.ts'
+import * as filterIndexes from './0022-filter-indexes.ts'
+import * as partitions from './0023-partitions.ts'
+import * as smallerTables from './0024-smaller-tables.ts'
+import * as agentKeys from './0025-agent-keys.ts'
+import * as attribution from './0026-attribution.ts'
+import * as oauth from './0027-oauth.ts'
+import * as conversationFilters from './0028-conversation-filters.ts'
+import * as unreadConversations from './0029-unread-conversations.ts'
+import * as approvalPlans from './0030-approval-plans.ts'
+import * as autovacuum from './0031-autovacuum.ts'
+
+/**
+ * The migrations, oldest first, each with what it locks (CONTRIBUTING.md, "Writing a migration"). Migrations that a
+ * released version has are never changed in what they do.
+ */
+export const migrations = {
+  '0001-spine': { ...spine, cost: {} },
+  '0002-filters': {
+    ...filters,
+    cost: { closes: ['conversations'], freezes: ['contacts'], work: 'unmeasured' },
+  },
+  '0003-messaging': {
+    ...messaging,
+    cost: { closes: ['conversations'], freezes: ['channels'], work: 'unmeasured' },
+  },
+  '0004-sandbox': { ...sandbox, cost: {} },
+  '0005-templates': {
+    ...templates,
+    cost: { closes: ['broadcasts', 'quick_messages'], freezes: ['broadcast_recipients'], work: 'unmeasured' },
+  },
+  '0006-webhooks': { ...webhooks, cost: { freezes: ['events'], work: 'unmeasured' } },
+  '0007-audit': { ...audit, cost: {} },
+  '0008-reports': {
+    ...reports,
+    cost: {
+      closes: ['conversation_episodes'],
+      freezes: ['conversations', 'messages', 'reply_waits'],
+      work: 'unmeasured',
+    },
+  },
+  '0011-hidden-phones': { ...hiddenPhones, cost: { work: 'unmeasured' } },
+  '0012-visibility': {
+    ...visibility,
+    cost: { closes: ['idempotency', 'quick_messages', 'webhook_endpoints'] },
+  },
+  '0013-provider-ownership': {
+    ...providerOwnership,
+    cost: { closes: ['channels', 'sandbox_faults', 'sandbox_numbers', 'sandbox_settings', 'workspaces'] },
+  },
+  '0014-secrets-and-keys': { ...secretsAndKeys, cost: { closes: ['api_keys'] } },
+  '0015-open-outcomes': { ...openOutcomes, cost: { closes: ['idempotency'] } },
+  '0016-late-failures': {
+    ...lateFailures,
+    cost: { closes: ['conversation_episodes', 'messages', 'staff_reports'], work: 'unmeasured' },
+  },
+  '0017-reactions-and-waits': {
+    ...reactionsAndWaits,
+    cost: { closes: ['conversations', 'messages'], freezes: ['media'], work: 'unmeasured' },
+  },
+  '0018-own-channels': { ...ownChannels, cost: { closes: ['channels'] } },
+  '0019-phone-lines': {
+    ...phoneLines,
+    cost: { closes: ['contacts'], work: { seconds: 28, of: 'contacts' } },
+  },
+  '0020-provider-accounts': {
+    ...providerAccounts,
+    cost: { closes: ['sandbox_numbers', 'webhook_endpoints'] },
+  },
+  '0021-template-samples': { ...templateSamples, cost: { freezes: ['sandbox_uploads'] } },
+  '0022-filter-indexes': {
+    ...filterIndexes,
+    cost: { freezes: ['contact_facts', 'contacts'], work: { seconds: 10.2, of: 'contacts' } },
+  },
+  '0023-partitions': {
+    ...partitions,
+    cost: { closes: ['audit_log', 'events', 'webhook_attempts'], work: { seconds: 2, of: 'events' } },
+  },
+  '0024-smaller-tables': {
+    ...smallerTables,
+    cost: {
+      closes: [
+        'broadcast_recipients',
+        'contact_attributes',
+        'contact_groups',
+        'contact_tags',
+        'conversations',
+      ],
+      work: { seconds: 47, of: 'contacts' },
+    },
+  },
+  '0025-agent-keys': { ...agentKeys, cost: { closes: ['api_keys'] } },
+  '0026-attribution': { ...attribution, cost: { closes: ['api_keys', 'audit_log', 'messages'] } },
+  '0027-oauth': { ...oauth, cost: {} },
+  '0028-conversation-filters': {
+    ...conversationFilters,
+    cost: { freezes: ['conversations'], work: { seconds: 1.1, of: 'conversations' } },
+  },
+  '0029-unread-conversations': {
+    ...unreadConversations,
+    cost: { freezes: ['conversations'], work: { seconds: 0.15, of: 'conversations' } },
+  },
+  '0030-approval-plans': { ...approvalPlans, cost: { closes: ['approvals'] } },
+  '0031-autovacuum': { ...autovacuum, cost: {}, oldest: '0030-approval-plans' },
+} satisfies MigrationList
