@@ -121,6 +121,7 @@ const explainCases = async ({ databaseUrl, key }: Dataset, cases: readonly Filte
       heavyReads: 1,
       embedded: false,
       access: { pooled: false, prepare: true },
+      poolStats: () => ({}),
       isDiskFull: () => false,
       close: () => db.destroy(),
     },

@@ -53,10 +53,10 @@ export const serveMetricsPort = async (
   config: Config,
   app: App,
 ): Promise<{ listener: Listener; url: string } | undefined> => {
-  if (config.metricsPort === undefined) return undefined
-  const { host, metricsPort: port } = config
+  if (config.metricsListen === undefined) return undefined
+  const { host = config.host, port } = config.metricsListen
   const { server, url } = await listenOn({ host, port }, app.siblings).catch((cause: unknown) => {
-    const reason = `cannot listen on port ${port} (WCRM_METRICS_PORT)`
+    const reason = `cannot listen on port ${port} (WCRM_METRICS_LISTEN)`
     throw new Error(`${reason}: each server and worker of a machine needs one of its own`, { cause })
   })
   const { publicUrl } = app.config

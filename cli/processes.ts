@@ -1,6 +1,7 @@
 import cluster, { type Worker } from 'node:cluster'
 import { availableParallelism } from 'node:os'
 import type { Logger } from 'pino'
+import type { Config } from '../server/config.ts'
 import { findFreePort } from '../server/http/free-port.ts'
 import { COUNT_VARIABLE, type FromWorker, GROUP_VARIABLE, type ToWorker } from '../server/siblings.ts'
 import { nextStopSignal, type StopSignal, waitForStopSignal } from './service.ts'
@@ -106,20 +107,32 @@ const stopAll = async (signal: StopSignal): Promise<void> => {
   await Promise.all(ended)
 }
 
+type GroupOptions = {
+  count: number
+  host: string
+  port: number
+  graceMs: number
+  metricsListen: Config['metricsListen']
+}
+
 /**
  * Runs `count` processes of the same command that share its port, until a signal stops them. This process only
  * supervises. Returns the exit code: that of the first process when it cannot start.
  */
 export const superviseProcesses = async (
-  { count, host, port, graceMs }: { count: number; host: string; port: number; graceMs: number },
+  { count, host, port, graceMs, metricsListen }: GroupOptions,
   log: Logger,
 ): Promise<number> => {
   // With port 0 each process would get another one; a port that is shared would not be refused when it is taken.
   const shared = await findFreePort(host, port)
   cluster.setupPrimary({ args: [...process.argv.slice(2), '--port', String(shared)] })
   const variables = { [GROUP_VARIABLE]: crypto.randomUUID(), [COUNT_VARIABLE]: String(count) }
-  if (process.env['WCRM_METRICS_PORT'] === '0')
-    Object.assign(variables, { WCRM_METRICS_PORT: String(await findFreePort(host, 0)) })
+  // One for all of them, as that of the server.
+  if (metricsListen?.port === 0) {
+    const free = await findFreePort(metricsListen.host ?? host, 0)
+    const given = process.env['WCRM_METRICS_LISTEN']!
+    Object.assign(variables, { WCRM_METRICS_LISTEN: given.replace(/0+$/, String(free)) })
+  }
   Object.assign(process.env, variables)
   const group: Group = {
     count,

@@ -83,6 +83,7 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
             host: config.host,
             port: config.port,
             graceMs: config.shutdownGrace * 1000,
+            metricsListen: config.metricsListen,
           },
           createLogger(config.logLevel),
         ),

@@ -18,7 +18,7 @@ export const createCommand = (): Command =>
   new Command('wcrm worker')
     .description(
       'Deliver webhooks in addition to the servers of a PostgreSQL database. It listens on no port, unless ' +
-        'WCRM_METRICS_PORT names one for /metrics, /healthz and /readyz.',
+        'WCRM_METRICS_LISTEN names an address or a port for /metrics, /healthz and /readyz.',
     )
     .option('--database-url <url>', 'PostgreSQL 15 or newer (also WCRM_DATABASE_URL)')
     .option('--data <dir>', 'folder of the secret, if WCRM_SECRET is not set (default .wcrm)')

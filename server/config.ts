@@ -9,6 +9,16 @@ import { findUnknownVariables } from './variables.ts'
 import { parseAllowList } from './webhooks/guard/allow.ts'
 
 /** Configuration of a server: flags, then `WCRM_*` variables, checked by one schema. */
+/** `ADDRESS:PORT`, an IPv6 address in brackets, or the port alone. */
+const ListenAddress = z
+  .string()
+  .regex(/^(?:(?:\[[0-9a-f:.%]+\]|[\w.-]+):)?\d{1,5}$/i, 'must be ADDRESS:PORT, [IPV6]:PORT or PORT')
+  .transform((text) => {
+    const [, host, port] = /^(?:(.*):)?(\d+)$/.exec(text)!
+    return { host: host?.replace(/^\[|\]$/g, ''), port: Number(port) }
+  })
+  .refine(({ port }) => port <= 65_535, 'has a port above 65535')
+
 const PerMinute = z.coerce.number().int().min(1).max(100_000_000)
 
 const AllowList = parsedBy(parseAllowList)
@@ -278,14 +288,12 @@ export const Config = z.object({
     .optional()
     .describe('Bearer token that reads /metrics; when absent, only this machine may.')
     .meta({ env: 'WCRM_METRICS_TOKEN' }),
-  metricsPort: z.coerce
-    .number()
-    .int()
-    .min(0)
-    .max(65535)
-    .optional()
-    .describe('Serves /metrics on a port of its own, at the same address, and no longer on the main one.')
-    .meta({ env: 'WCRM_METRICS_PORT' }),
+  metricsListen: ListenAddress.optional()
+    .describe(
+      'ADDRESS:PORT, or PORT at the same address: serves /metrics and the probes there, and /metrics no longer on the ' +
+        'main port.',
+    )
+    .meta({ env: 'WCRM_METRICS_LISTEN' }),
   media: MediaPlace.optional()
     .describe(
       'Folder of received files, or s3://BUCKET/PREFIX?region=REGION&endpoint=URL; "media" in the data folder ' +

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { registerPoolMetrics } from './pool-metrics.ts'
 import { catalog, type Operation } from '../catalog/index.ts'
 import type { Storage } from '../storage/open.ts'
 import type { App } from './core/app.ts'
@@ -57,7 +58,7 @@ export type AppOptions = {
     audit?: boolean
     auditRetentionDays?: number
     metricsToken?: string | undefined
-    metricsPort?: number | undefined
+    metricsListen?: object | undefined
     /** `WCRM_TRUST_PROXY`. */
     trustProxy?: string
     /** Seconds. */
@@ -102,7 +103,7 @@ const toAppConfig = (config: AppOptions['config'], embedded: boolean, processes:
   auditRetentionDays: config.auditRetentionDays ?? 400,
   // Each process counts for itself.
   authFailureLimit: Math.ceil((config.limitAuthFailures ?? 20) / processes),
-  metrics: { token: config.metricsToken, port: config.metricsPort },
+  metrics: { token: config.metricsToken, isApart: config.metricsListen !== undefined },
   trustedProxies: parseProxyList(config.trustProxy ?? ''),
   providerTimeoutMs: toTimeoutMs(config),
 })
@@ -122,6 +123,7 @@ export const createApp = ({
 }: AppOptions): App => {
   const webhookGuard = createWebhookGuard(config.webhookAllow, resolve)
   const state = createAppState()
+  registerPoolMetrics(metrics, storage)
   const signals = createSignals({
     channel: storage.signals,
     siblings,

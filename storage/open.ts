@@ -7,7 +7,7 @@ import { detectAccess, type ServerAccess } from './detect-pooler.ts'
 import { createPipelinedDialect, type ConnectionPools } from './driver.ts'
 import { attachEmbedded, type EmbeddedDatabase, openEmbedded, type RestartReason } from './embedded/open.ts'
 import { HEAVY_APPLICATION_NAME } from './embedded/session-queue.ts'
-import { createPool, type Pool, type PoolLimits } from './pool.ts'
+import { createPool, type Pool, type PoolLimits, type PoolStats } from './pool.ts'
 import { createSignalChannel, type SignalChannel } from './signals.ts'
 import { waitAtMost } from './wait-at-most.ts'
 
@@ -24,6 +24,8 @@ export type Storage = {
   access: ServerAccess
   /** To the other processes that use the database; undefined where there are none, and behind a pooler. */
   signals?: SignalChannel
+  /** The connections of this process by what they are for: `general`, and `expensive` reads. */
+  poolStats: () => Readonly<Record<string, PoolStats>>
   /** True while the embedded database refuses changes for want of disk space. */
   isDiskFull: () => boolean
   /** Waits for what is in progress, for some seconds at most. */
@@ -149,6 +151,27 @@ const createHeavyPools = (pool: Pool, prepare: boolean): ConnectionPools => ({
   indexed: undefined,
 })
 
+const EMPTY_STATS: PoolStats = { open: 0, busy: 0, waiting: 0, waited: 0, waitedSeconds: 0 }
+
+const addStats = ({ main, quick, custom, indexed }: ConnectionPools): PoolStats =>
+  [...new Set([main, quick, custom, indexed])].reduce((sum, pool) => {
+    const stats = pool?.stats() ?? EMPTY_STATS
+    return {
+      open: sum.open + stats.open,
+      busy: sum.busy + stats.busy,
+      waiting: sum.waiting + stats.waiting,
+      waited: sum.waited + stats.waited,
+      waitedSeconds: sum.waitedSeconds + stats.waitedSeconds,
+    }
+  }, EMPTY_STATS)
+
+const createPoolStats =
+  (general: ConnectionPools, expensive: ConnectionPools): Storage['poolStats'] =>
+  () => ({
+    general: addStats(general),
+    ...(general === expensive ? undefined : { expensive: addStats(expensive) }),
+  })
+
 const createDb = (pools: ConnectionPools): Db =>
   new Kysely<Database>({ dialect: createPipelinedDialect(pools) })
 
@@ -169,6 +192,7 @@ const openAdministration = (
     heavy: db,
     heavyReads: connections,
     embedded: false,
+    poolStats: () => ({}),
     isDiskFull: () => false,
     access: { pooled: false, prepare },
     close: () => db.destroy(),
@@ -205,21 +229,21 @@ const openPostgres = async (url: string, options: OpenOptions): Promise<Storage>
   const listens = !access.pooled && connections > MIN_DIVIDED
   // A single connection is for administration, which reads nothing beside its own work.
   const own = connections > 1 ? connections - heavyReads - (listens ? 1 : 0) : connections
-  const db = createDb(createPools(openPool, own, prepared))
-  const heavy =
+  const general = createPools(openPool, own, prepared)
+  const db = createDb(general)
+  const expensive =
     connections === 1
-      ? db
-      : createDb(
-          createHeavyPools(
-            openPool(heavyReads, {
-              plan_cache_mode: 'force_custom_plan',
-              // Several reads run at a time anyway, and starting workers takes milliseconds.
-              max_parallel_workers_per_gather: 0,
-              statement_timeout: limitTimeout(statementTimeout, HEAVY_STATEMENT_TIMEOUT_MS),
-            }),
-            prepared,
-          ),
+      ? general
+      : createHeavyPools(
+          openPool(heavyReads, {
+            plan_cache_mode: 'force_custom_plan',
+            // Several reads run at a time anyway, and starting workers takes milliseconds.
+            max_parallel_workers_per_gather: 0,
+            statement_timeout: limitTimeout(statementTimeout, HEAVY_STATEMENT_TIMEOUT_MS),
+          }),
+          prepared,
         )
+  const heavy = expensive === general ? db : createDb(expensive)
   const signals = listens
     ? createSignalChannel(db, (onText, onClose) => openClient(settings, onClose, onText))
     : undefined
@@ -228,6 +252,7 @@ const openPostgres = async (url: string, options: OpenOptions): Promise<Storage>
     heavy,
     heavyReads,
     embedded: false,
+    poolStats: createPoolStats(general, expensive),
     isDiskFull: () => false,
     access: { ...access, prepare: prepared },
     ...(signals ? { signals } : {}),
@@ -252,22 +277,22 @@ const openEmbeddedStorage = async (dataDir: string, options: OpenOptions): Promi
       explainError: explainReadOnly,
       explainLoss: () => explainRestart(embedded.restartReason()),
     })
-  const db = createDb(createSinglePool(openPool({ statement_timeout: statementTimeout })))
-  const heavy = createDb(
-    createHeavyPools(
-      openPool({
-        plan_cache_mode: 'force_custom_plan',
-        statement_timeout: limitTimeout(statementTimeout, EMBEDDED_HEAVY_STATEMENT_TIMEOUT_MS),
-        application_name: HEAVY_APPLICATION_NAME,
-      }),
-      true,
-    ),
+  const general = createSinglePool(openPool({ statement_timeout: statementTimeout }))
+  const expensive = createHeavyPools(
+    openPool({
+      plan_cache_mode: 'force_custom_plan',
+      statement_timeout: limitTimeout(statementTimeout, EMBEDDED_HEAVY_STATEMENT_TIMEOUT_MS),
+      application_name: HEAVY_APPLICATION_NAME,
+    }),
+    true,
   )
+  const [db, heavy] = [createDb(general), createDb(expensive)]
   return {
     db,
     heavy,
     heavyReads: EMBEDDED_HEAVY_READS,
     embedded: true,
+    poolStats: createPoolStats(general, expensive),
     isDiskFull: embedded.isDiskFull,
     access: { pooled: false, prepare: true },
     close: async () => {

@@ -50,7 +50,12 @@ export type Connection = {
 /** Waits for a connection. `grant` uses it at once, so that no other takes it in between. */
 type Waiter = { exclusive: boolean; grant: (connection: Connection) => void; reject: (error: Error) => void }
 
-type PoolState = PoolOptions & { connections: Set<Connection>; waiters: Waiter[]; closed: boolean }
+type PoolState = PoolOptions & {
+  connections: Set<Connection>
+  waiters: Waiter[]
+  closed: boolean
+  waited: { count: number; ms: number }
+}
 
 /** The connections to one database for one use. A connection is opened when it is first needed. */
 export type Pool = {
@@ -64,8 +69,18 @@ export type Pool = {
   release: (connection: Connection) => void
   /** Closes a connection whose state is not known. */
   discard: (connection: Connection) => void
+  stats: () => PoolStats
   /** Waits for what is in progress, for a few seconds at most, and closes all connections. */
   close: () => Promise<void>
+}
+
+/** `waited`, `waitedSeconds`: how often, and how long in all, a statement or transaction waited for a connection. */
+export type PoolStats = {
+  open: number
+  busy: number
+  waiting: number
+  waited: number
+  waitedSeconds: number
 }
 
 const MAX_PENDING = 100
@@ -75,7 +90,13 @@ const END_TIMEOUT_MS = 1_000
 const createPoolError = (code: string, message: string): Error => Object.assign(new Error(message), { code })
 
 export const createPool = (options: PoolOptions): Pool => {
-  const pool: PoolState = { ...options, connections: new Set(), waiters: [], closed: false }
+  const pool: PoolState = {
+    ...options,
+    connections: new Set(),
+    waiters: [],
+    closed: false,
+    waited: { count: 0, ms: 0 },
+  }
   return {
     setup: options.setup,
     run: (statement) => withConnection(pool, (connection) => runAlone(pool, connection, statement)),
@@ -86,9 +107,18 @@ export const createPool = (options: PoolOptions): Pool => {
       serveWaiters(pool)
     },
     discard: (connection) => discard(pool, connection, connectionClosedError()),
+    stats: () => getStats(pool),
     close: () => closePool(pool),
   }
 }
+
+const getStats = ({ connections, waiters, waited }: PoolState): PoolStats => ({
+  open: connections.size,
+  busy: [...connections].filter(({ held, pending }) => held || pending.size > 0).length,
+  waiting: waiters.length,
+  waited: waited.count,
+  waitedSeconds: waited.ms / 1000,
+})
 
 /** The severity of an error of the server; undefined for one of the socket or of postgres.js. */
 const getSeverity = (error: unknown): string | undefined => {
@@ -222,11 +252,17 @@ const withConnection = <T>(
   if (pool.closed) return Promise.reject(createPoolError('CONNECTION_ENDED', 'the storage is closed'))
   const connection = pool.waiters.length === 0 ? findConnection(pool, exclusive) : undefined
   if (connection) return use(connection)
+  const since = performance.now()
+  const countWait = (): void => {
+    pool.waited.count++
+    pool.waited.ms += performance.now() - since
+  }
   return new Promise<T>((resolve, reject) => {
     const waiter: Waiter = {
       exclusive,
       grant: (granted) => {
         clearTimeout(timer)
+        countWait()
         use(granted).then(resolve, reject)
       },
       reject: (error) => {
@@ -236,6 +272,7 @@ const withConnection = <T>(
     }
     const expire = (): void => {
       pool.waiters.splice(pool.waiters.indexOf(waiter), 1)
+      countWait()
       reject(createPoolError('ACQUIRE_TIMEOUT', 'no connection to the database became free'))
       serveWaiters(pool)
     }

@@ -174,17 +174,6 @@ export const releaseDeliveries = async (
     where d.workspace_id = r.workspace_id and d.id = r.id and d.lease_until = r.lease`.execute(db)
 }
 
-/** Counts deliveries of active endpoints that are due, of every workspace, up to `limit`. */
-export const countDueDeliveries = async (db: Db, limit: number): Promise<number> => {
-  const { rows } = await sql<{ count: string }>`
-    select count(*) as count from (
-      select from webhook_deliveries d
-      join webhook_endpoints e on e.workspace_id = d.workspace_id and e.id = d.endpoint_id
-      where d.${isUnfinished} and d.next_attempt_at <= now() and e.status = 'active' limit ${limit}
-    ) as due`.execute(db)
-  return Number(rows[0]!.count)
-}
-
 /**
  * Skips deliveries of deleted endpoints. Deleting one skips its deliveries, but a change that commits at the
  * same time can add others.

@@ -76,7 +76,7 @@ export type ServerOptions = {
   secrets?: readonly string[]
   log?: AppOptions['log']
   metricsToken?: string
-  metricsPort?: number
+  metricsListen?: object
   resolve?: AppOptions['resolve']
   now?: () => string
   extra?: AppOptions['extra']

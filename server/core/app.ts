@@ -39,7 +39,7 @@ type AppConfig = {
   /** Failed authentications per minute of one client network. */
   authFailureLimit: number
   /** Who may read the metrics (`serveMetrics`). */
-  metrics: { token: string | undefined; port: number | undefined }
+  metrics: { token: string | undefined; isApart: boolean }
   /** How long one request to the provider may take, and a repeat waits for what became of an earlier one. */
   providerTimeoutMs: number
   /** The proxies whose `X-Forwarded-For` is believed. */

@@ -14,13 +14,13 @@ import { serveHealth, serveReadiness } from './health.ts'
 /**
  * Serves the metrics, which tell how much business a server does: to those who send the token
  * (`WCRM_METRICS_TOKEN`), else to this machine alone. Where they have a port of their own
- * (`WCRM_METRICS_PORT`), the main one has none. Throws 401 and 404.
+ * (`WCRM_METRICS_LISTEN`), the main one has none. Throws 401 and 404.
  */
 export const serveMetrics = async (app: App, request: Request): Promise<Response> => {
-  const { token, port } = app.config.metrics
-  if (port !== undefined) throw noMetrics('They are served on a port of their own (WCRM_METRICS_PORT).')
+  const { token, isApart } = app.config.metrics
+  if (isApart) throw noMetrics('They are served on a port of their own (WCRM_METRICS_LISTEN).')
   if (token === undefined && !isFromThisMachine(app, request))
-    throw noMetrics('Set WCRM_METRICS_TOKEN or WCRM_METRICS_PORT to read them from other machines.')
+    throw noMetrics('Set WCRM_METRICS_TOKEN or WCRM_METRICS_LISTEN to read them from other machines.')
   return await sendMetrics(app, request)
 }
 

@@ -8,11 +8,8 @@ import { mediaDownloadsJob } from '../media/downloads-job.ts'
 import { providerHealthJob } from '../provider/health/check-job.ts'
 import { createNightlyReportJob } from '../reports/generate.ts'
 import type { SandboxControl } from '../sandbox/control/server.ts'
-import {
-  registerBacklogGauge,
-  webhookDeliveriesJob,
-  webhookDeliveryRetentionJob,
-} from '../webhooks/delivery-job.ts'
+import { webhookDeliveriesJob, webhookDeliveryRetentionJob } from '../webhooks/delivery-job.ts'
+import { registerQueueGauges } from './queue-metrics.ts'
 import { reconciliationJob } from './reconcile.ts'
 import { secretRotationJob } from './reseal.ts'
 import { retentionJobs } from './retention.ts'
@@ -74,5 +71,5 @@ export const declareBackgroundJobs = (app: App, sandboxControl: SandboxControl |
     ...retentionJobs(app),
   ])
     app.jobs.add(definition)
-  registerBacklogGauge(app)
+  registerQueueGauges(app)
 }

@@ -1,6 +1,4 @@
-import { Gauge } from 'prom-client'
 import {
-  countDueDeliveries,
   findSecondsUntilNextDelivery,
   deleteDeliveriesBefore,
   releaseDeliveries,
@@ -24,7 +22,6 @@ const MIN_PAUSE_MS = 8
 const MAX_SHARE = 0.1
 const DRAIN_MS = 16_000
 const RETENTION_INTERVAL_MS = 60_000
-const MAX_DUE_COUNT = 100_000
 
 /**
  * Delivers webhooks. Woken by changes that owe something to an endpoint, of every process, and by recorded
@@ -101,17 +98,3 @@ export const webhookDeliveryRetentionJob = (app: App): JobDefinition => ({
   intervalMs: RETENTION_INTERVAL_MS,
   run: async (signal) => ({ processed: await deleteOldDeliveries(app, signal) }),
 })
-
-/** Adds the backlog to the metrics. It is counted when they are read. To be called once per server. */
-export const registerBacklogGauge = (app: App): void => {
-  new Gauge({
-    name: 'wcrm_webhook_due',
-    help: `Webhook deliveries of active endpoints that are due, counted up to ${MAX_DUE_COUNT}.`,
-    registers: [app.metrics.registry],
-    // Every process counts the same ones.
-    aggregator: 'max',
-    async collect() {
-      this.set(await countDueDeliveries(app.db, MAX_DUE_COUNT).catch(() => Number.NaN))
-    },
-  })
-}

@@ -16,6 +16,7 @@ everyDatabase('Caches', (server) => {
         heavyReads: 1,
         embedded: app.embedded,
         access: { pooled: false, prepare: true },
+        poolStats: () => ({}),
         isDiskFull: () => false,
         close: async () => {},
       },

@@ -48,7 +48,7 @@ describe('HTTP: a server process', () => {
     key = await createOwnerKey(database.location)
     server = await startCommand<{ metrics_url: string }>(
       ['serve', '--port', '0', '--json', '--no-demo', ...database.flags],
-      { WCRM_METRICS_PORT: '0', WCRM_METRICS_TOKEN: METRICS_TOKEN },
+      { WCRM_METRICS_LISTEN: '127.0.0.1:0', WCRM_METRICS_TOKEN: METRICS_TOKEN },
     )
   })
   after(async () => {
@@ -103,8 +103,8 @@ describe('HTTP: a server process', () => {
     const { port } = new URL(server.said.metrics_url)
     try {
       await assert.rejects(
-        startProcess(other.flags, { WCRM_METRICS_PORT: port }),
-        new RegExp(`exited with 1: .*cannot listen on port ${port} \\(WCRM_METRICS_PORT\\)`),
+        startProcess(other.flags, { WCRM_METRICS_LISTEN: port }),
+        new RegExp(`exited with 1: .*cannot listen on port ${port} \\(WCRM_METRICS_LISTEN\\)`),
       )
     } finally {
       await other.remove()
