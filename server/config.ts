@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ListenAddress } from './listen-address.ts'
 import { parseProxyList } from './http/address.ts'
 import { parseMediaLocation } from './media/location.ts'
 import { DEFAULT_MAX_CONNECTIONS } from './http/listener.ts'
@@ -9,16 +10,6 @@ import { findUnknownVariables } from './variables.ts'
 import { parseAllowList } from './webhooks/guard/allow.ts'
 
 /** Configuration of a server: flags, then `WCRM_*` variables, checked by one schema. */
-/** `ADDRESS:PORT`, an IPv6 address in brackets, or the port alone. */
-const ListenAddress = z
-  .string()
-  .regex(/^(?:(?:\[[0-9a-f:.%]+\]|[\w.-]+):)?\d{1,5}$/i, 'must be ADDRESS:PORT, [IPV6]:PORT or PORT')
-  .transform((text) => {
-    const [, host, port] = /^(?:(.*):)?(\d+)$/.exec(text)!
-    return { host: host?.replace(/^\[|\]$/g, ''), port: Number(port) }
-  })
-  .refine(({ port }) => port <= 65_535, 'has a port above 65535')
-
 const PerMinute = z.coerce.number().int().min(1).max(100_000_000)
 
 const AllowList = parsedBy(parseAllowList)

@@ -24,6 +24,15 @@ describe('Variables of the environment', () => {
     assert.deepEqual(listIgnoredVariables(env), ['WCRM_BUILD_OF_OUR_OWN_IMAGE'])
   })
 
+  it('of an address to listen on take a port, an address and a port, or say what they take', () => {
+    const read = (value: string) => readConfig({}, { WCRM_METRICS_LISTEN: value }).metricsListen
+    assert.deepEqual(read('9464'), { host: undefined, port: 9464 })
+    assert.deepEqual(read('10.0.0.5:0'), { host: '10.0.0.5', port: 0 })
+    assert.deepEqual(read('[::1]:80'), { host: '::1', port: 80 })
+    for (const value of ['x', ':80', '::1', '1.2.3.4', '1.2.3.4:', '1:99999', 'http://a:1'])
+      assert.throws(() => read(value), /^Error: WCRM_METRICS_LISTEN: /, value)
+  })
+
   it('of the command line and of Kubernetes may stand beside them', () => {
     const env = {
       WCRM_URL: 'http://localhost',
