@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Db } from './database.ts'
 import { isUnfinished } from './webhook-deliveries.ts'
 
-/** A queue of background work. `due`: entries whose time has come; `oldestSeconds`: since when the first of them waits. */
+/** A queue of background work. `due`: entries whose time has come; `oldestSeconds`: since when the first waits. */
 export type QueueState = { queue: string; due: number; oldestSeconds: number }
 
 const queue = (name: string, entries: ReturnType<typeof sql>) => sql`
