@@ -64,7 +64,8 @@ const run = async (adminUrl: string, withParameters: boolean): Promise<Record<st
       for (const table of TABLES)
         await sql.unsafe(
           `update ${table} set ${CHANGES[table]}
-            where abs(hashint8(('x' || substr(md5(ctid::text || ${round}), 1, 15))::bit(60)::bigint)) % 1000 < ${share * 1000}`,
+            where abs(hashint8(('x' || substr(md5(ctid::text || ${round}), 1, 15))::bit(60)::bigint)) % 1000
+              < ${share * 1000}`,
         )
       await sleep(ROUND_MS)
     }

@@ -281,8 +281,8 @@ export const Config = z.object({
     .meta({ env: 'WCRM_METRICS_TOKEN' }),
   metricsListen: ListenAddress.optional()
     .describe(
-      'ADDRESS:PORT, or PORT at the same address: serves /metrics and the probes there, and /metrics no longer on the ' +
-        'main port.',
+      'ADDRESS:PORT, or PORT at the same address: serves /metrics and the probes there, and /metrics no longer ' +
+        'on the main port.',
     )
     .meta({ env: 'WCRM_METRICS_LISTEN' }),
   media: MediaPlace.optional()

@@ -10,7 +10,7 @@ const queue = (name: string, entries: ReturnType<typeof sql>) => sql`
     coalesce(extract(epoch from clock_timestamp() - min(since)), 0)::float8 as oldest
   from (${entries}) as ${sql.ref(name)}`
 
-/** Counts what waits in each queue, of all workspaces, up to `limit` entries each: every index is read from its start. */
+/** Counts what waits in each queue, of all workspaces, up to `limit` entries: every index is read from its start. */
 export const readQueues = async (db: Db, limit: number): Promise<QueueState[]> => {
   const most = sql`limit ${limit}`
   const { rows } = await sql<{ queue: string; due: string; oldest: number }>`
