@@ -175,10 +175,12 @@ export const renderCompletions = (): string => {
         ['--database-url <url>', 'PostgreSQL 15 or newer instead of the embedded database'],
         ['--processes <number>', 'processes that share the port, or auto'],
         ['--no-demo', 'do not create a demo workspace in an empty database'],
+        ['--no-migrate', 'refuse a database with an older schema instead of migrating it'],
       ]),
       worker: serverNode('worker', [
         ['--database-url <url>', 'PostgreSQL 15 or newer (also WCRM_DATABASE_URL)'],
         ['--data <dir>', 'folder of the secret, if WCRM_SECRET is not set (default .wcrm)'],
+        ['--no-migrate', 'refuse a database with an older schema instead of migrating it'],
       ]),
     },
     events: Object.keys(eventTypes).toSorted(),

@@ -14,7 +14,6 @@ import { openStorage } from '../storage/open.ts'
 /** Tables that every server would have a copy of, or that stay on one: small, or read before a workspace is known. */
 export const UNDISTRIBUTED: Readonly<Record<string, string>> = {
   migrations: "the schema's own",
-  migrations_lock: "the schema's own",
   settings: "the server's own, a few rows",
   servers: "the server's own, a few rows",
   rate_buckets: "the server's own, emptied within minutes",

@@ -191,9 +191,8 @@ const describeRecords = async (read: Read, op: Operation, input: Json): Promise<
       ...line(
         label,
         join(
-          quoteName(record?.name ?? record?.title ?? record?.label ?? record?.url),
+          quoteName(record?.name ?? record?.title ?? record?.label) ?? record?.url,
           record?.key,
-          record?.code,
           record?.phone,
           record?.language,
           record?.status,

@@ -103,6 +103,8 @@ export type AppState = {
   readonly contactIdPool: string[]
   /** Idempotency keys of the calls that are running in this process. */
   readonly runningKeys: Set<string>
+  /** By the idempotency key of an agent's call: the last call that began under it. */
+  readonly agentTurns: Map<string, Promise<unknown>>
   /** By the id of the key. */
   readonly seenContacts: Map<string, SeenContacts>
   readonly contactReads: Map<string, ContactReads>
@@ -123,6 +125,7 @@ export const createAppState = (): AppState => ({
   rateLimitBuckets: new Map(),
   contactIdPool: [],
   runningKeys: new Set(),
+  agentTurns: new Map(),
   seenContacts: new Map(),
   contactReads: new Map(),
   auditLimiter: { minute: 0, countByKey: new Map() },

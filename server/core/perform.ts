@@ -22,10 +22,11 @@ import { requireApiAccess, requireScope, resolveApiVersion } from './steps/entit
 import { type AgentCall, askPerson } from '../approvals/ask.ts'
 import { checkApprover } from '../approvals/check-approver.ts'
 import { isHeavy, runHeavyRead, runInHeavyTurn } from './steps/heavy-reads.ts'
-import { parseIdempotencyKey } from './steps/idempotency.ts'
+import { parseIdempotencyKey, toRunningKey } from './steps/idempotency.ts'
 import { wouldAsk } from './steps/policy.ts'
 import { peekLimits, takeToken } from './steps/rate-limit.ts'
 import { validate } from './steps/validate.ts'
+import { inTurnOf } from './turns.ts'
 import { type ExecutionResult, getHandler, getSuccessStatus } from './write-call.ts'
 import { recordContactRead } from '../audit/contact-reads.ts'
 import { hasContactBudget, takeContacts } from '../visibility/contact-budget.ts'
@@ -227,16 +228,20 @@ const runSteps = async (
   Object.assign(progress, { begun: true, key })
   await inTime(() => takePhoneBudget(app, actor, op, input))
   const given = call.idempotencyKey !== undefined
-  if (actor.key.agent) {
-    const asked = await inTurn(() =>
-      askPerson(app, toAgentCall(call, { actor, op, input, trace, key, given, plan })),
-    )
+  const run = async (): Promise<ExecutionResult> => {
+    const asked = actor.key.agent
+      ? await inTurn(() => askPerson(app, toAgentCall(call, { actor, op, input, trace, key, given, plan })))
+      : undefined
     if (asked) return asked
+    const result = await inTurn(() =>
+      execute(app, { actor, op, input, trace, key, plan, fresh: !given, watch: call.watch }),
+    )
+    return app.settlers[op.name] ? await settle(app, actor, op, input, result) : result
   }
-  const result = await inTurn(() =>
-    execute(app, { actor, op, input, trace, key, plan, fresh: !given, watch: call.watch }),
-  )
-  return app.settlers[op.name] ? await settle(app, actor, op, input, result) : result
+  // A repeat finds what the first has become: it must not become a request of its own while that is under way.
+  return actor.key.agent && given
+    ? await inTime(() => inTurnOf(app.agentTurns, toRunningKey(actor, key), run))
+    : await run()
 }
 
 /** Completes the answer of a change that is done, whatever becomes of this. */

@@ -58,10 +58,12 @@ const walkFields = function* (
     yield* walkFields(root, child, `${path}[]`, seen)
 }
 
-const listUndescribed = (schema: z.ZodType, io: 'input' | 'output'): string[] =>
-  [...walkFields(z.toJSONSchema(schema, { io }) as Node)]
-    .filter(([, node]) => !node.description)
-    .map(([path]) => path)
+const listUndescribed = (schema: z.ZodType, io: 'input' | 'output'): string[] => {
+  const root = z.toJSONSchema(schema, { io }) as Node & { $defs?: Record<string, Node> }
+  const describes = ({ description, $ref }: Node): boolean =>
+    Boolean(description ?? root.$defs?.[$ref?.slice('#/$defs/'.length) ?? '']?.description)
+  return [...walkFields(root)].filter(([, node]) => !describes(node)).map(([path]) => path)
+}
 
 describe('Catalog', () => {
   it('names, commands and routes are unique', () => {
