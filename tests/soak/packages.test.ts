@@ -152,9 +152,10 @@ test('with both packages, every version of Node starts the server on the pinned 
       }
       assert.equal((await fetch(`${url}/readyz`)).status, 200)
       assert.equal((await fetch(`${url}/docs`)).status, 200)
-      // With the key of the demo workspace, on a terminal; it is never left.
-      const inbox = ['-qec', `timeout 10 ${node} ${client} inbox --url ${url}`, '/dev/null']
-      const shown = run('script', inbox, { env: { ...config, TERM: 'xterm' } })
+      // With the key of the demo workspace, on a terminal; it is never left. In a process group of its own, which
+      // `timeout` makes under a shell that does not replace itself, the inbox would stop at its first drawing.
+      const inbox = ['-qec', `timeout --foreground 10 ${node} ${client} inbox --url ${url}`, '/dev/null']
+      const shown = run('script', inbox, { env: { ...config, TERM: 'xterm', SHELL: '/bin/sh' } })
       const { stdout } = await shown.catch((error: unknown) => error as { stdout: string })
       assert.match(stdout, /Queue[^]* live/, node)
     } finally {
