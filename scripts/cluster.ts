@@ -5,7 +5,12 @@ import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 
 /** A private PostgreSQL cluster for tests and benchmarks, gone when it is stopped. */
-export type Cluster = { url: string; stop: () => void }
+export type Cluster = {
+  url: string
+  /** Makes a standby take changes. */
+  promote: () => void
+  stop: () => void
+}
 
 /** The folder of the newest PostgreSQL that is at least 15, if there is one. */
 export const postgresBinaries = (): string | undefined => {
@@ -32,10 +37,14 @@ export const freePort = (): Promise<number> =>
     })
   })
 
-/** Starts a cluster in a folder of its own. PostgreSQL refuses to run as root, so root becomes `postgres`. */
+/**
+ * Starts a cluster in a folder of its own. PostgreSQL refuses to run as root, so root becomes `postgres`.
+ * `primary`: the URL of the cluster of which it is to be a standby.
+ */
 export const startCluster = async (
   binaries: string,
   settings: Record<string, string> = {},
+  primary?: string,
 ): Promise<Cluster> => {
   const folder = mkdtempSync(join(tmpdir(), 'wcrm-pg-'))
   const port = await freePort()
@@ -50,7 +59,8 @@ export const startCluster = async (
     execFileSync(file, rest, { stdio: ['ignore', 'ignore', 'inherit'], cwd: '/' })
   }
   const data = join(folder, 'data')
-  run('initdb', '-D', data, '-U', 'postgres', '-E', 'UTF8', '--locale=C.UTF-8', '-A', 'trust')
+  if (primary) run('pg_basebackup', '-D', data, '-d', primary, '-R', '-c', 'fast')
+  else run('initdb', '-D', data, '-U', 'postgres', '-E', 'UTF8', '--locale=C.UTF-8', '-A', 'trust')
   const options = Object.entries({
     listen_addresses: '127.0.0.1',
     unix_socket_directories: folder,
@@ -62,6 +72,7 @@ export const startCluster = async (
   run('pg_ctl', '-D', data, '-l', join(folder, 'log'), '-o', `-p ${port} ${options}`, '-w', 'start')
   return {
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,
+    promote: () => run('pg_ctl', '-D', data, '-w', 'promote'),
     stop: () => {
       try {
         run('pg_ctl', '-D', data, '-m', 'immediate', 'stop')

@@ -1,6 +1,15 @@
-import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import postgres, { type PendingQuery, type Row, type Sql } from 'postgres'
+import {
+  type Address,
+  connectTo,
+  connectToFirst,
+  parseServers,
+  type Role,
+  toRoleOption,
+  withoutRole,
+} from './addresses.ts'
+import { createServerFinder, type ServerFinder } from './find-server.ts'
 import { toIsoTime } from './times.ts'
 
 /** Where a database is reached: a URL, or a function that connects to the embedded one. */
@@ -19,6 +28,11 @@ export type Client = {
   sql: Sql
   /** Asks the server to stop a statement that runs. The request may be lost, and nobody waits for it. */
   cancel: (statement: PendingStatement) => void
+  /**
+   * Has it checked whether another server of the cluster has taken the place of this one, which does not
+   * respond; it is then closed. Absent where there is no other.
+   */
+  suspect?: () => void
   /** Closes the connection in the regular way. */
   end: () => Promise<void>
   /** Closes it at once; statements without a response fail. */
@@ -36,85 +50,156 @@ const json = {
   parse: (text: string) => JSON.parse(text) as unknown,
 }
 
-type Address = { host: string; port: number } | { path: string }
-
-/** Returns the addresses in a URL: several hosts, or the path of a unix socket. */
-const parseAddresses = (url: string): Address[] => {
-  const { host, port, path } = postgres(url, { max: 1 }).options as unknown as {
-    host: string[]
-    port: number[]
-    path: string | false
-  }
-  return path ? [{ path }] : host.map((name, i) => ({ host: name, port: port[i] ?? port[0]! }))
-}
-
-const NEXT_ADDRESS_AFTER_MS = 2_000
-
-/** Connects to the first of several addresses that accepts; the last one reports its own error. */
-const connectToFirst = async ([address, ...others]: Address[]): Promise<Socket> => {
-  const socket = connect(address!)
-  // postgres.js reads the host for the name in the certificate.
-  if ('host' in address!) Object.assign(socket, { host: address.host, port: address.port })
-  if (others.length === 0) return socket
-  const isConnected = await once(socket, 'connect', { signal: AbortSignal.timeout(NEXT_ADDRESS_AFTER_MS) })
-    .then(() => true)
-    .catch(() => false)
-  if (isConnected) return socket
-  socket.on('error', () => {}).destroy()
-  return await connectToFirst(others)
-}
-
 /** What identifies a session in the protocol's cancel request. */
 type SessionKey = { pid: number | null; secret: number }
 
 const CANCEL_REQUEST_CODE = 80_877_102
 
 /** Sends a cancel request over a connection of its own. */
-const sendCancelRequest = async (open: () => Promise<Socket>, { pid, secret }: SessionKey): Promise<void> => {
+const sendCancelRequest = async (open: Open, { pid, secret }: SessionKey): Promise<void> => {
   const message = Buffer.alloc(16)
   for (const [i, value] of [16, CANCEL_REQUEST_CODE, pid!, secret].entries())
     message.writeUInt32BE(value, i * 4)
-  const socket = await open()
+  const { socket } = await open()
   socket.on('error', () => {})
   socket.end(message)
   setTimeout(() => socket.destroy(), CANCEL_TIMEOUT_MS).unref()
 }
+
+/** Connects. `address`: the one that was taken; undefined for the embedded database. */
+type Open = () => Promise<{ socket: Socket; address?: Address }>
+
+/** `reason`: why, when that is more than a connection that closed. */
+export type OnClose = (reason?: Error) => void
+
+type OpenClient = (settings: SessionSettings, onClose: OnClose, onNotify?: OnNotify) => Client
 
 /**
  * Returns the function that opens clients of a database. postgres.js would reconnect by itself; but in 3.4 a
  * message that was unsent when a connection closed keeps the next one from starting, and a server that
  * accepts and closes makes it reconnect for ever. So each client connects once.
  */
-export const createClientFactory = (target: Target, prepare: boolean) => {
-  const addresses = typeof target === 'string' ? parseAddresses(target) : []
-  const open = typeof target === 'string' ? () => connectToFirst(addresses) : target
-  return (settings: SessionSettings, onClose: () => void, onNotify?: OnNotify): Client => {
-    const { openOnce, destroySocket } = createSocketOpener(open, onClose)
+export const createClientFactory = (target: Target, prepare: boolean): OpenClient => {
+  if (typeof target !== 'string')
+    return createOpener({ open: async () => ({ socket: await target() }), prepare })
+  const servers = parseServers(target)
+  const { addresses, role } = servers
+  const url = withoutRole(target)
+  if (role === 'any' || addresses.length === 1)
+    return createOpener({ url, role, open: () => connectToFirst(addresses), prepare })
+  const finder = createServerFinder(servers, (address) => askRole(url, address))
+  const open: Open = async () => {
+    const address = await finder.find()
+    return { socket: connectTo(address), address }
+  }
+  return createOpener({ url, role, open, prepare, finder })
+}
+
+/** Asks one server over a connection of its own whether it takes changes. */
+const askRole = async (url: string, address: Address): Promise<{ isPrimary: boolean }> => {
+  let lose: (error: Error) => void
+  const lost = new Promise<never>((_, reject) => {
+    lose = reject
+  })
+  lost.catch(() => {})
+  const open: Open = () => Promise.resolve({ socket: connectTo(address) })
+  const client = createOpener({ url, open, prepare: false })({}, () => lose(connectionClosedError()))
+  try {
+    const answered = client.sql.unsafe<{ is_primary: boolean }[]>(
+      "select not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off' as is_primary",
+    )
+    const [row] = await Promise.race([answered, lost])
+    return { isPrimary: row!.is_primary }
+  } finally {
+    client.destroy()
+  }
+}
+
+/** PostgreSQL's function that waits for standbys at a commit. */
+const WAITS_FOR_STANDBYS = 'SyncRepWaitForLSN'
+
+/**
+ * A server that gives up the wait for its standbys, for a timeout or a cancel request, reports the commit as
+ * done, with a mere warning. The change would be lost with that server, so its outcome is not known.
+ */
+const isUnreplicatedCommit = (notice: { routine?: string }): boolean => notice.routine === WAITS_FOR_STANDBYS
+
+const unreplicatedError = (): Error =>
+  Object.assign(new Error('a commit did not reach the synchronous standbys in time'), {
+    code: 'COMMIT_NOT_REPLICATED',
+  })
+
+type OpenerOptions = {
+  /** Absent for the embedded database. */
+  url?: string
+  role?: Role
+  open: Open
+  prepare: boolean
+  /** Of a cluster, where another server may take the place of this one. */
+  finder?: ServerFinder
+}
+
+const createOpener = ({ url, role = 'any', open, prepare, finder }: OpenerOptions): OpenClient => {
+  const live = new Set<{ address: () => Address | undefined; lose: () => void }>()
+  return (settings, onClose, onNotify) => {
+    const close: OnClose = (reason) => {
+      live.delete(entry)
+      onClose(reason)
+    }
+    const opener = createSocketOpener(open, () => close())
+    const entry = {
+      address: opener.address,
+      lose: () => {
+        opener.destroySocket()
+        close()
+      },
+    }
+    if (finder) live.add(entry)
     const options = {
       ...toClientOptions(settings, prepare),
       max: 1,
-      onclose: onClose,
+      onclose: () => close(),
+      onnotice: (notice: { routine?: string }) => {
+        if (!isUnreplicatedCommit(notice)) return
+        opener.destroySocket()
+        close(unreplicatedError())
+      },
       onnotify: onNotify && ((_channel: string, text: string) => onNotify(text)),
-      socket: openOnce,
+      socket: opener.openOnce,
       // Of several hosts postgres.js would swallow the error of the first.
-      ...(typeof target === 'string'
-        ? { host: 'first' }
-        : { user: 'postgres', database: 'postgres', pass: '', ssl: false }),
+      ...(url === undefined
+        ? { user: 'postgres', database: 'postgres', pass: '', ssl: false }
+        : // With several, the finder has chosen.
+          { host: 'first', ...(finder && role === 'prefer-standby' ? {} : toRoleOption(role)) }),
     }
-    const sql = typeof target === 'string' ? postgres(target, options as never) : postgres(options as never)
+    const sql = url === undefined ? postgres(options as never) : postgres(url, options as never)
     return {
       sql,
       cancel: (statement) => {
         const { state } = statement as unknown as { state: SessionKey | null }
-        if (typeof state?.pid === 'number') sendCancelRequest(open, state).catch(() => {})
+        const address = opener.address()
+        const openSame: Open = address ? () => Promise.resolve({ socket: connectTo(address) }) : open
+        if (typeof state?.pid === 'number') sendCancelRequest(openSame, state).catch(() => {})
       },
+      ...(finder ? { suspect: () => void leaveReplaced(finder, live, opener.address()) } : {}),
       end: () => sql.end(),
       destroy: () => {
-        destroySocket()
+        live.delete(entry)
+        opener.destroySocket()
         sql.end({ timeout: 0 }).catch(() => {})
       },
     }
   }
+}
+
+/** Closes the connections to a server that does not answer any more, when another has taken its place. */
+const leaveReplaced = async (
+  finder: ServerFinder,
+  live: ReadonlySet<{ address: () => Address | undefined; lose: () => void }>,
+  address: Address | undefined,
+): Promise<void> => {
+  if (!address || !(await finder.isReplaced(address))) return
+  for (const entry of live) if (entry.address() === address) entry.lose()
 }
 
 /** Returns the options of postgres.js that all connections have. */
@@ -139,18 +224,19 @@ const toStartupParameters = (settings: SessionSettings): Record<string, string> 
   )
 
 /** Opens one socket; a second attempt, or one after `destroySocket`, closes the connection. */
-const createSocketOpener = (open: () => Promise<Socket>, onClose: () => void) => {
-  let socket: Socket | undefined
+const createSocketOpener = (open: Open, onClose: () => void) => {
+  let opened: { socket: Socket; address?: Address } | undefined
   let isOpened = false
   let isDestroyed = false
   return {
+    address: (): Address | undefined => opened?.address,
     openOnce: async (): Promise<Socket> => {
       try {
         if (isOpened) throw connectionClosedError()
         isOpened = true
-        socket = await open()
-        if (!isDestroyed) return socket
-        socket.destroy()
+        opened = await open()
+        if (!isDestroyed) return opened.socket
+        opened.socket.destroy()
         throw connectionClosedError()
       } catch (error) {
         // postgres.js does not report this one.
@@ -160,7 +246,7 @@ const createSocketOpener = (open: () => Promise<Socket>, onClose: () => void) =>
     },
     destroySocket: (): void => {
       isDestroyed = true
-      socket?.destroy()
+      opened?.socket.destroy()
     },
   }
 }

@@ -1,13 +1,14 @@
 import { Kysely } from 'kysely'
 import { PostgresJSDialect } from 'kysely-postgres-js'
 import postgres from 'postgres'
+import { parseServers, toRoleOption, withoutRole } from './addresses.ts'
 import { createClientFactory, type SessionSettings, toClientOptions } from './client.ts'
 import type { Database, Db } from './database.ts'
 import { detectAccess, type ServerAccess } from './detect-pooler.ts'
 import { createPipelinedDialect, type ConnectionPools } from './driver.ts'
 import { attachEmbedded, type EmbeddedDatabase, openEmbedded, type RestartReason } from './embedded/open.ts'
 import { HEAVY_APPLICATION_NAME } from './embedded/session-queue.ts'
-import { createPool, type Pool, type PoolLimits, type PoolStats } from './pool.ts'
+import { createPool, type Pool, type PoolLimits, type PoolStats, READ_ONLY_TRANSACTION } from './pool.ts'
 import { createSignalChannel, type SignalChannel } from './signals.ts'
 import { waitAtMost } from './wait-at-most.ts'
 
@@ -63,7 +64,6 @@ const CLOSE_TIMEOUT_MS = 5_000
 
 /** Codes of PostgreSQL's errors. */
 const QUERY_CANCELED = '57014'
-const READ_ONLY_TRANSACTION = '25006'
 const DISK_FULL = '53100'
 
 type Settings = SessionSettings & { statement_timeout: number }
@@ -185,7 +185,11 @@ const openAdministration = (
   { connections = 2 }: OpenOptions,
   prepare: boolean,
 ): Storage => {
-  const sql = postgres(url, { ...toClientOptions(settings, prepare), max: connections } as never)
+  const sql = postgres(withoutRole(url), {
+    ...toClientOptions(settings, prepare),
+    ...toRoleOption(parseServers(url).role),
+    max: connections,
+  } as never)
   const db = new Kysely<Database>({ dialect: new PostgresJSDialect({ postgres: sql }) })
   return {
     db,

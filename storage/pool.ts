@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ParameterOrJSON, RowList, Row } from 'postgres'
-import { type Client, connectionClosedError, type PendingStatement } from './client.ts'
+import { type Client, connectionClosedError, type OnClose, type PendingStatement } from './client.ts'
 import { waitAtMost } from './wait-at-most.ts'
 
 /** Milliseconds; 0 means no limit. */
@@ -15,7 +15,7 @@ type PoolOptions = {
   /** The greatest number of connections. */
   max: number
   limits: PoolLimits
-  openClient: (onClose: () => void) => Client
+  openClient: (onClose: OnClose) => Client
   /** Statements that set, within a transaction, what a pooler does not let a session keep. */
   setup?: string | undefined
   /** Returns what an error of the server means. */
@@ -45,6 +45,8 @@ export type Connection = {
   /** Why it can no longer be used. */
   lost?: Error
   watch?: NodeJS.Timeout | undefined
+  /** How long it was silent before `watch` was set, although a statement waited. */
+  silentMs: number
 }
 
 /** Waits for a connection. `grant` uses it at once, so that no other takes it in between. */
@@ -83,7 +85,12 @@ export type PoolStats = {
   waitedSeconds: number
 }
 
+/** PostgreSQL's code for a change on a standby. */
+export const READ_ONLY_TRANSACTION = '25006'
+
 const MAX_PENDING = 100
+/** How long a connection is silent until it is asked whether another server has taken the place of its own. */
+const SUSPECT_AFTER_MS = 2_000
 const CLOSE_GRACE_MS = 4_000
 const END_TIMEOUT_MS = 1_000
 
@@ -158,11 +165,12 @@ const send = async (
     return result
   } catch (error) {
     const severity = getSeverity(error)
-    if (severity === 'ERROR') throw pool.explainError?.(error as Error) ?? error
+    if (severity === 'ERROR') throw toStatementError(pool, connection, error as Error)
     discard(pool, connection, error as Error)
     throw severity ? error : connection.lost!
   } finally {
     pending.delete(query)
+    connection.silentMs = 0
     connection.watch?.refresh()
     serveWaiters(pool)
   }
@@ -191,18 +199,42 @@ const runAlone = async (
 const watch = (pool: PoolState, connection: Connection): void => {
   const { responseMs } = pool.limits
   if (responseMs === 0) return
-  if (!connection.watch)
-    connection.watch = setTimeout(() => checkSilence(pool, connection), responseMs).unref()
+  if (connection.pending.size === 1) connection.silentMs = 0
+  if (!connection.watch) setWatch(pool, connection)
   else if (connection.pending.size === 1) connection.watch.refresh()
 }
 
+const setWatch = (pool: PoolState, connection: Connection): void => {
+  const left = pool.limits.responseMs - connection.silentMs
+  const ms = connection.client.suspect ? Math.min(SUSPECT_AFTER_MS, left) : left
+  connection.watch = setTimeout(() => checkSilence(pool, connection, ms), ms).unref()
+}
+
 /** Every response restarts the time: the connection was silent throughout it. */
-const checkSilence = (pool: PoolState, connection: Connection): void => {
+const checkSilence = (pool: PoolState, connection: Connection, ms: number): void => {
   connection.watch = undefined
   const [oldest] = connection.pending
   if (!oldest) return
+  connection.silentMs += ms
+  if (connection.silentMs < pool.limits.responseMs) {
+    setWatch(pool, connection)
+    connection.client.suspect!()
+    return
+  }
   connection.client.cancel(oldest)
   discard(pool, connection, createPoolError('RESPONSE_TIMEOUT', 'the database does not respond'))
+}
+
+/**
+ * Returns the error to throw for one that the server reports. One that takes no changes has become a standby:
+ * it is left, with all connections that nobody uses, so that the next ones lead to the server in its place.
+ */
+const toStatementError = (pool: PoolState, connection: Connection, error: Error): Error => {
+  const explained = pool.explainError?.(error) ?? error
+  if ((explained as { code?: string }).code !== READ_ONLY_TRANSACTION) return explained
+  const isLeft = (one: Connection) => one === connection || (!one.held && one.pending.size === 0)
+  for (const one of [...pool.connections].filter(isLeft)) discard(pool, one, explained)
+  return explained
 }
 
 const discard = (pool: PoolState, connection: Connection, reason: Error): void => {
@@ -215,8 +247,8 @@ const discard = (pool: PoolState, connection: Connection, reason: Error): void =
 }
 
 const openConnection = (pool: PoolState): Connection => {
-  const client = pool.openClient(() => discard(pool, connection, connectionClosedError()))
-  const connection: Connection = { client, pending: new Set(), held: false }
+  const client = pool.openClient((reason = connectionClosedError()) => discard(pool, connection, reason))
+  const connection: Connection = { client, pending: new Set(), held: false, silentMs: 0 }
   pool.connections.add(connection)
   return connection
 }

@@ -14,6 +14,7 @@ import { isOutcomeLost } from './steps/deadline.ts'
 import { stillRunningProblem, toRunningKey } from './steps/idempotency.ts'
 import {
   commitWith,
+  endReplay,
   type ExecutionResult,
   getHandler,
   getSuccessStatus,
@@ -92,7 +93,7 @@ const executeLocal = (app: App, call: WriteCall, handler: LocalHandler<unknown>)
       async (tx) => {
         const { replay } = call.fresh ? {} : await reserve(app, tx, call)
         if (replay) {
-          await tx.rollback().execute()
+          await endReplay(tx)
           return replay
         }
         await checkPlan(app, tx, call, attempt)
@@ -116,7 +117,7 @@ const executeLocal = (app: App, call: WriteCall, handler: LocalHandler<unknown>)
 const findOutcome = (app: App, call: WriteCall): Promise<ExecutionResult | undefined> =>
   withTransaction(app, async (tx) => {
     const { replay } = await reserve(app, tx, call)
-    await tx.rollback().execute()
+    await (replay ? endReplay(tx) : tx.rollback().execute())
     return replay && { ...replay, replayed: false }
   }).catch(() => undefined)
 
@@ -148,7 +149,7 @@ const storeFailure = async (app: App, call: WriteCall, problem: Problem): Promis
     withTransaction(app, async (tx) => {
       const { replay } = call.fresh ? {} : await reserve(app, tx, call)
       if (replay) {
-        await tx.rollback().execute()
+        await endReplay(tx)
         return replay
       }
       const outcome = problem.isAudited ? undefined : toFailure(problem)

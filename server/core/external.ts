@@ -30,6 +30,7 @@ import { requireProviderFor } from './require-provider.ts'
 import { withRetries } from './retry.ts'
 import {
   commitWith,
+  endReplay,
   type ExecutionResult,
   getSuccessStatus,
   reserve,
@@ -101,7 +102,7 @@ const startCall = (app: App, call: WriteCall, handler: Handler, attempt: number)
     async (tx) => {
       const { replay, unfinished } = await reserve(app, tx, call)
       if (replay) {
-        await tx.rollback().execute()
+        await endReplay(tx)
         return { replay }
       }
       const now = Date.parse(businessTime(app, call.actor.workspace.id))
@@ -282,7 +283,7 @@ const finishOnce = (
   withTransaction(app, async (tx) => {
     const record = await lockRecord(tx, toRecordKey(call))
     if (record?.state === 'done') {
-      await tx.rollback().execute()
+      await endReplay(tx)
       return toReplay(app, call, record)
     }
     return await work(tx, record !== undefined)

@@ -8,6 +8,7 @@ import {
   type IdempotencyRecord,
   reserveKey,
 } from '../../storage/idempotency.ts'
+import { commitReplicated } from '../../storage/replication.ts'
 import { type CallOutcome, type CallTrace, toAuditEntry } from '../audit/entry.ts'
 import type { App } from './app.ts'
 import { showStoredAnswer } from '../visibility/phones.ts'
@@ -158,6 +159,9 @@ export const commitWith = async <T>(tx: Transaction, last: Promise<T>): Promise<
   await tx.commit().execute()
   return result
 }
+
+/** Ends a transaction that found the result of an earlier call, which may be sent once it cannot be lost any more. */
+export const endReplay = (tx: Transaction): Promise<void> => commitWith(tx, commitReplicated(tx))
 
 /**
  * Begins the transaction of a call. One with a plan is one snapshot: what is rehearsed in it and what then runs see the

@@ -62,6 +62,8 @@ const CONNECTION_LOST = new Set([
   'CONNECTION_CLOSED',
   'CONNECTION_DESTROYED',
   'RESPONSE_TIMEOUT',
+  // Done at a server that may be gone: a repeat must not be told so.
+  'COMMIT_NOT_REPLICATED',
   '57P01',
   '57P02',
 ])
@@ -69,7 +71,11 @@ const CONNECTION_LOST = new Set([
 /** SQLSTATEs and errors of this side that mean that the database cannot be reached or used. */
 const UNREACHABLE = new Set([
   ...CONNECTION_LOST,
+  'NO_SERVER',
   'ECONNREFUSED',
+  'ECONNABORTED',
+  'EHOSTDOWN',
+  'ENETDOWN',
   'EHOSTUNREACH',
   'ENETUNREACH',
   'ENOTFOUND',
@@ -83,8 +89,11 @@ const UNREACHABLE = new Set([
   '25P03',
 ])
 
-/** Classes of SQLSTATEs: connection exceptions (poolers report all theirs so), insufficient resources. */
-const UNREACHABLE_CLASSES = /^(?:08|53)...$/
+/**
+ * Classes of SQLSTATEs: connection exceptions (poolers report all theirs so), insufficient resources, errors of the
+ * server's disks and files.
+ */
+const UNREACHABLE_CLASSES = /^(?:08|53|58)...$/
 
 const isUnreachable = (code: string): boolean => UNREACHABLE.has(code) || UNREACHABLE_CLASSES.test(code)
 
