@@ -10,10 +10,10 @@ import { nodeHandler } from '../server/http/node.ts'
 import { createLogger } from '../server/logger.ts'
 import { mediaLocationsOf } from '../server/media/location.ts'
 import { openServerStore } from '../server/media/open-store.ts'
-import { createMetrics } from '../server/metrics.ts'
 import { chooseProvider, SANDBOX_PATH } from '../server/provider/settings.ts'
 import { createSecretRing, loadSecrets, requireKnownSecret } from '../server/secret.ts'
 import { findSiblings, type Siblings } from '../server/siblings.ts'
+import { openTelemetry } from '../server/telemetry/open.ts'
 import { openMigrated, startBackgroundJobs } from '../server/start.ts'
 import { createDemo } from '../server/demo/demo.ts'
 import { storeCredentials, type StoreResult } from './credentials.ts'
@@ -105,14 +105,13 @@ const requireSharedDatabase = ({ processes, databaseUrl }: Config): void => {
 type ServeOptions = { json: boolean; siblings: Siblings | undefined }
 
 const serve = async (config: Config, { json, siblings }: ServeOptions, io: Io): Promise<number> => {
-  const log = createLogger(config.logLevel)
+  const { log, metrics, stop: stopTelemetry } = await openTelemetry(io.env, config.logLevel)
   for (const name of listIgnoredVariables(io.env))
     log.warn({ name }, 'A variable that is not a setting is ignored')
   const storage = await openMigrated(config, (message) => log.warn(message), siblings?.count)
   try {
     const secrets = createSecretRing(loadSecrets(config))
     await requireKnownSecret(storage, secrets)
-    const metrics = createMetrics()
     const media = await openServerStore(mediaLocationsOf(config), { log, metrics })
     // The port is known only after listening, and all URLs contain it: so the routes are created afterwards.
     const { server, url } = await listenOn(config, siblings)
@@ -171,6 +170,7 @@ const serve = async (config: Config, { json, siblings }: ServeOptions, io: Io): 
     return 0
   } finally {
     await storage.close()
+    await stopTelemetry()
     log.flush()
   }
 }

@@ -1,10 +1,9 @@
 import { Command } from 'commander'
 import { createApp } from '../server/create-app.ts'
 import { type Config, listIgnoredVariables, readConfig } from '../server/config.ts'
-import { createLogger } from '../server/logger.ts'
-import { createMetrics } from '../server/metrics.ts'
 import { secretRotationJob } from '../server/jobs/reseal.ts'
 import { createSecretRing, loadSecrets, requireKnownSecret } from '../server/secret.ts'
+import { openTelemetry } from '../server/telemetry/open.ts'
 import { openMigrated, waitUntilStopped } from '../server/start.ts'
 import { webhookDeliveriesJob, webhookDeliveryRetentionJob } from '../server/webhooks/delivery-job.ts'
 import type { Io } from './io.ts'
@@ -47,7 +46,7 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
 }
 
 const runWorker = async (config: Config, json: boolean, io: Io): Promise<number> => {
-  const log = createLogger(config.logLevel)
+  const { log, metrics, stop: stopTelemetry } = await openTelemetry(io.env, config.logLevel)
   for (const name of listIgnoredVariables(io.env))
     log.warn({ name }, 'A variable that is not a setting is ignored')
   const storage = await openMigrated(config, (message) => log.warn(message))
@@ -58,28 +57,31 @@ const runWorker = async (config: Config, json: boolean, io: Io): Promise<number>
       storage,
       secrets,
       log,
-      metrics: createMetrics(),
+      metrics,
       config: { ...config, publicUrl: config.publicUrl ?? '' },
     })
     app.jobs.add(webhookDeliveriesJob(app))
     app.jobs.add(webhookDeliveryRetentionJob(app))
     app.jobs.add(secretRotationJob(app))
-    const metrics = await serveMetricsPort(config, app)
+    const metricsPort = await serveMetricsPort(config, app)
     app.jobs.start()
     // Nothing listens, and the timers of jobs keep no process alive.
     const keepAlive = setInterval(() => {}, 60_000)
     const signal = waitForStopSignal()
     io.stdout.write(
-      json ? `${JSON.stringify({ ready: true, metrics_url: metrics?.url })}\n` : 'wcrm worker is ready.\n',
+      json
+        ? `${JSON.stringify({ ready: true, metrics_url: metricsPort?.url })}\n`
+        : 'wcrm worker is ready.\n',
     )
     log.info({ signal: await signal }, 'stopping')
     app.isStopping = true
     clearInterval(keepAlive)
     await waitUntilStopped(app, app.jobs.stop())
-    await metrics?.listener.drain()
+    await metricsPort?.listener.drain()
     return 0
   } finally {
     await storage.close()
+    await stopTelemetry()
     log.flush()
   }
 }

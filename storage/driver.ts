@@ -13,6 +13,7 @@ import {
 } from 'kysely'
 import type { Db } from './database.ts'
 import type { Connection, Pool, Statement, StatementResult } from './pool.ts'
+import { statementChannel } from './statement-channel.ts'
 
 /** The connections to one database, by their use. */
 export type ConnectionPools = {
@@ -106,7 +107,10 @@ const createDriver = (pools: ConnectionPools): Driver => ({
       isClean: true,
       executeQuery: async <R>(query: CompiledQuery) =>
         toQueryResult<R>(
-          lazy.held ? await runInTransaction(pools.main, lazy, query) : await runAlone(pools, query),
+          await statementChannel.tracePromise(
+            () => (lazy.held ? runInTransaction(pools.main, lazy, query) : runAlone(pools, query)),
+            { text: query.sql },
+          ),
         ),
       streamQuery: () => {
         throw new Error('Declare a cursor instead (storage/backup/cursor.ts).')
@@ -122,7 +126,8 @@ const createDriver = (pools: ConnectionPools): Driver => ({
   commitTransaction: async (connection) => {
     const lazy = connection as LazyConnection
     if (lazy.ended) await lazy.ended
-    else if (lazy.began) await endTransaction(pools.main, lazy, COMMIT)
+    else if (lazy.began)
+      await statementChannel.tracePromise(() => endTransaction(pools.main, lazy, COMMIT), COMMIT)
   },
   rollbackTransaction: async (connection) => {
     const lazy = connection as LazyConnection

@@ -28,6 +28,7 @@ import { peekLimits, takeToken } from './steps/rate-limit.ts'
 import { validate } from './steps/validate.ts'
 import { inTurnOf } from './turns.ts'
 import { type ExecutionResult, getHandler, getSuccessStatus } from './write-call.ts'
+import { callChannel } from '../telemetry/channels.ts'
 import { recordContactRead } from '../audit/contact-reads.ts'
 import { hasContactBudget, takeContacts } from '../visibility/contact-budget.ts'
 import { listContactSubjects } from '../visibility/contact-subjects.ts'
@@ -91,7 +92,10 @@ const WRITE_DEADLINE_MS = 30_000 - AUDIT_DEADLINE_MS
 const MAX_WAIT_MS = 30_000
 
 /** Runs a call through every step, in this order (contract 2). Never throws. */
-export const perform = async (app: App, request: CallRequest): Promise<CallResponse> => {
+export const perform = (app: App, call: CallRequest): Promise<CallResponse> =>
+  callChannel.tracePromise(() => performCall(app, call), { call })
+
+const performCall = async (app: App, request: CallRequest): Promise<CallResponse> => {
   const call = { ...request }
   const startedAt = performance.now()
   const headers: Record<string, string> = {

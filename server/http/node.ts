@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import { Problem } from '../core/problem.ts'
 import { toProblemResult } from '../core/respond.ts'
 import { createRequestId } from '../ids.ts'
+import { requestChannel } from '../telemetry/channels.ts'
 import { MAX_BODY_BYTES } from './body.ts'
 import { acceptsGzip, compress, isCompressible, isLongEnough } from './compress.ts'
 
@@ -44,7 +45,8 @@ export const nodeHandler =
       const refusal = findRefusal(req)
       if (refusal) return await refuse(refusal)
       const request = new NodeRequest({ req, res, maxRequestBodySize: MAX_BODY_BYTES })
-      await send(req, res, await fetch(request as unknown as Request))
+      const answer = async (): Promise<Response> => await fetch(request as unknown as Request)
+      await send(req, res, await requestChannel.tracePromise(answer, { request: req }))
     } catch (error) {
       log.error({ stack: (error as Error).stack }, 'Cannot answer a request')
       if (res.headersSent || res.destroyed) res.destroy()

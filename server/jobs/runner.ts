@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { Signals } from '../signals.ts'
+import { jobChannel } from '../telemetry/channels.ts'
 import { errorLogDetails } from './log-details.ts'
 
 /** The background jobs of a server, declared in `server/jobs/background.ts`. */
@@ -199,7 +200,8 @@ const toObserved = (definition: JobDefinition, onRun: OnRun): JobDefinition => (
     const startedAt = performance.now()
     let outcome: Parameters<OnRun>[1] = 'failed'
     try {
-      const result = await definition.run(signal)
+      const run = () => definition.run(signal)
+      const result = await jobChannel.tracePromise(run, { job: definition.name })
       outcome = 'ok'
       return result
     } finally {

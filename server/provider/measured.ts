@@ -1,5 +1,6 @@
 import { Problem } from '../core/problem.ts'
 import type { Metrics } from '../metrics.ts'
+import { providerChannel } from '../telemetry/channels.ts'
 import { isProviderConfigured, type Provider } from './port.ts'
 
 type Call = (...given: unknown[]) => Promise<unknown>
@@ -12,7 +13,7 @@ export const measureProvider = (provider: Provider, metrics: Metrics): Provider 
     async (...given) => {
       const end = metrics.providerCalls.startTimer({ call: name })
       try {
-        const answer = await call(...given)
+        const answer = await providerChannel.tracePromise(() => call(...given), { call: name })
         end({ outcome: 'ok' })
         return answer
       } catch (error) {

@@ -2,6 +2,7 @@ import { currentVersion } from '../../catalog/index.ts'
 import type { ClaimedDelivery } from '../../storage/webhook-deliveries.ts'
 import type { DeliveryResult } from '../../storage/webhook-results.ts'
 import type { App } from '../core/app.ts'
+import { deliveryChannel, traceHeaders } from '../telemetry/channels.ts'
 import { guardedFetch, type WebhookResponse } from './guard.ts'
 import { computeRetryDelay, parseRetryAfter } from './schedule.ts'
 import { unsealHeaders, unsealSecrets } from './secrets.ts'
@@ -39,7 +40,14 @@ const buildBody = ({
 }
 
 /** Makes one attempt. Never rejects: an error is a failed attempt. */
-export const attemptDelivery = async (app: App, delivery: ClaimedDelivery): Promise<DeliveryAttempt> => {
+export const attemptDelivery = (app: App, delivery: ClaimedDelivery): Promise<DeliveryAttempt> =>
+  deliveryChannel.tracePromise(() => attempt(app, delivery), {
+    id: delivery.id,
+    eventId: delivery.event_id,
+    eventType: delivery.event_type,
+  })
+
+const attempt = async (app: App, delivery: ClaimedDelivery): Promise<DeliveryAttempt> => {
   // Real time, as the retries are; the event's own time is business time.
   const startedAt = app.now()
   const startedMs = performance.now()
@@ -84,6 +92,7 @@ export const attemptDelivery = async (app: App, delivery: ClaimedDelivery): Prom
           ...custom,
           'content-type': 'application/json',
           'user-agent': USER_AGENT,
+          ...traceHeaders(),
           'wc-event-type': delivery.event_type,
           'wc-delivery-id': delivery.id,
           'wc-attempt': String(delivery.attempts + 1),

@@ -4,15 +4,14 @@ import { createLogger } from '../../server/logger.ts'
 import { everyDoor } from '../doors.ts'
 
 const lines: string[] = []
-const log = createLogger(
-  'info',
-  new Writable({
+const log = createLogger('info', {
+  destination: new Writable({
     write: (chunk: Buffer, _encoding, done) => {
       lines.push(...chunk.toString().trim().split('\n'))
       done()
     },
   }),
-)
+})
 
 const NAME = 'Wilhelmina Stroganoff'
 const PHONE = '+15559110042'

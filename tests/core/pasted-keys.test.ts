@@ -30,15 +30,14 @@ const replaceAt = (input: object, path: readonly (string | number)[], value: unk
 }
 
 const logged: string[] = []
-const log = createLogger(
-  'debug',
-  new Writable({
+const log = createLogger('debug', {
+  destination: new Writable({
     write: (chunk: Buffer, _encoding, done) => {
       logged.push(chunk.toString())
       done()
     },
   }),
-)
+})
 
 /** Returns the tables of the whole database in which a text stands, other than as a hash. */
 const findTablesWith = async ({ db }: TestServer, text: string): Promise<string[]> => {

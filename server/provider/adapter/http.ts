@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { Problem } from '../../core/problem.ts'
 import { refusalProblem, timeoutProblem, transportProblem, unreadableResponse } from './problems.ts'
+import { traceHeaders } from '../../telemetry/channels.ts'
 
 export type ProviderHttpOptions = {
   /** Without the API version. */
@@ -112,6 +113,7 @@ export const createProviderHttp = (options: ProviderHttpOptions): ProviderHttp =
         headers: {
           Authorization: `Bearer ${token}`,
           Accept: 'application/json',
+          ...traceHeaders(),
           ...(json === undefined ? {} : { 'Content-Type': 'application/json' }),
           ...headers,
         },
