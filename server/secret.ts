@@ -10,6 +10,7 @@ import {
   removeAllServers,
   removeServer,
 } from '../storage/secrets.ts'
+import { version } from './version.ts'
 
 /*
  * The secret and its rotation (docs/decisions/0018). A server is given a secret and the previous ones. It
@@ -136,7 +137,8 @@ export const requireKnownSecret = async (
 export const followSecret = async (db: Db, ring: SecretRing): Promise<boolean> => {
   const fingerprints = listFingerprints(ring)
   // Before the setting is read: a secret is named only when all recorded servers have it.
-  await recordServer(db, ring.serverId, fingerprints)
+  const clock = new Date().toISOString()
+  await recordServer(db, { id: ring.serverId, secrets: fingerprints, version, clock })
   let named = await ensureSecretFingerprint(db, fingerprints[0]!)
   ring.isOutdated = !fingerprints.includes(named)
   if (ring.isOutdated) return false

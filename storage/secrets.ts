@@ -12,15 +12,21 @@ const FINGERPRINT = 'secret_fingerprint'
 const MOVED_AT = 'secret_moved_at'
 const RESEALED = 'secret_resealed'
 
-/** Records that this server runs and can open what these secrets sealed; forgets servers that died. */
-export const recordServer = async (db: Db, id: string, secrets: readonly string[]): Promise<void> => {
+/** What a running server tells of itself. `clock`: its time, ISO 8601 UTC. */
+export type RunningServer = { id: string; secrets: readonly string[]; version: string; clock: string }
+
+/** Records that this server runs and can open what its secrets sealed; forgets servers that died. */
+export const recordServer = async (db: Db, { id, secrets, version, clock }: RunningServer): Promise<void> => {
   await sql`
     with dead as (
       delete from servers
       where id <> ${id} and seen_at < clock_timestamp() - ${LIVE_SECONDS}::float8 * interval '1 second'
     )
-    insert into servers (id, secrets, seen_at) values (${id}, ${secrets}::text[], clock_timestamp())
-    on conflict (id) do update set secrets = excluded.secrets, seen_at = excluded.seen_at`.execute(db)
+    insert into servers (id, secrets, seen_at, version, clock_ahead_ms)
+    values (${id}, ${secrets}::text[], clock_timestamp(), ${version},
+      extract(epoch from ${clock}::timestamptz - clock_timestamp())::float8 * 1000)
+    on conflict (id) do update set secrets = excluded.secrets, seen_at = excluded.seen_at,
+      version = excluded.version, clock_ahead_ms = excluded.clock_ahead_ms`.execute(db)
 }
 
 export const removeServer = async (db: Db, id: string): Promise<void> => {
@@ -38,6 +44,17 @@ export const listServerSecrets = async (db: Db): Promise<string[][]> => {
     select secrets from servers
     where seen_at >= clock_timestamp() - ${LIVE_SECONDS}::float8 * interval '1 second'`.execute(db)
   return rows.map((row) => row.secrets)
+}
+
+/** A running server, by its version and how far its clock is ahead of the database's; null: it is too old to say. */
+export type ServerClock = { version: string | null; clockAheadMs: number | null }
+
+export const listServers = async (db: Db): Promise<ServerClock[]> => {
+  const { rows } = await sql<{ version: string | null; ahead: number | null }>`
+    select version, clock_ahead_ms as ahead from servers
+    where seen_at >= clock_timestamp() - ${LIVE_SECONDS}::float8 * interval '1 second'
+    order by id`.execute(db)
+  return rows.map(({ version, ahead }) => ({ version, clockAheadMs: ahead }))
 }
 
 /** Returns the fingerprint of the secret that seals; writes the given one when there is none yet. */
@@ -86,6 +103,14 @@ export const isSecretSettled = async (db: Db): Promise<boolean> =>
 export const findSecretMovedAt = async (db: Db): Promise<string | undefined> => {
   const seconds = await findSetting(db, MOVED_AT)
   return seconds === undefined ? undefined : new Date(Number(seconds) * 1000).toISOString()
+}
+
+/** Since when the secret seals, at the latest; undefined where nothing was set up yet. */
+export const findSecretSince = async (db: Db): Promise<string | undefined> => {
+  const movedAt = await findSecretMovedAt(db)
+  if (movedAt !== undefined) return movedAt
+  const { rows } = await sql<{ at: string | null }>`select min(created_at) as at from workspaces`.execute(db)
+  return rows[0]?.at ?? undefined
 }
 
 /** The fingerprint of the last secret with which all stored values were sealed again. */

@@ -3,12 +3,10 @@ import { listWorkspaces } from '../../storage/admin.ts'
 import { listContactsWithoutLine, listUserIdDoubles } from '../../storage/contact-doubles.ts'
 import { findCustomers } from '../../storage/inbound.ts'
 import type { Db } from '../../storage/database.ts'
-import type { Config } from '../../server/config.ts'
-import { describeMediaLocation, mediaLocationsOf } from '../../server/media/location.ts'
-import { openMediaStore } from '../../server/media/open-store.ts'
 import { usageError } from '../error.ts'
 import { limitFlag, parseId, stringFlag } from './flags.ts'
-import type { AdminFlags, AdminVerb } from './verb.ts'
+import { checkInstallation } from './installation-checks.ts'
+import type { AdminFlags, AdminSession, AdminVerb } from './verb.ts'
 
 /** What is wrong with one record. `id`: of the record, by which a check is continued. */
 type Problem = { id: string; about: string; of: string | null; detail: string; fix: string }
@@ -99,7 +97,7 @@ const listProblems = async (
   from: Position | undefined,
   limit: number,
 ) => {
-  const found: (Problem & { workspace_id: string; check: string })[] = []
+  const found: (Problem & { workspace_id: string; check: string; status: 'problem' })[] = []
   for (const workspaceId of workspaceIds) {
     if (from && BigInt(workspaceId) < BigInt(from.workspaceId)) continue
     const resumed = from?.workspaceId === workspaceId ? from : undefined
@@ -107,37 +105,42 @@ const listProblems = async (
       if (resumed && index < resumed.check) continue
       const after = resumed?.check === index ? resumed.after : '0'
       const problems = await check.list(db, workspaceId, after, limit + 1 - found.length)
-      found.push(...problems.map((problem) => ({ workspace_id: workspaceId, check: check.name, ...problem })))
+      const at = { workspace_id: workspaceId, check: check.name, status: 'problem' as const }
+      found.push(...problems.map((problem) => ({ ...at, ...problem })))
       if (found.length > limit) return found
     }
   }
   return found
 }
 
-/** Of the server as a whole: they are on the first page. */
-const listMediaProblems = async (config: Config) => {
-  const { location, previous } = mediaLocationsOf(config)
-  const checks = [location, ...(previous ? [previous] : [])].map(async (place) => ({
-    about: describeMediaLocation(place),
-    checked: await (await openMediaStore(place)).check(),
-  }))
-  return (await Promise.all(checks)).flatMap(({ about, checked }) => {
-    if (checked.ok) return []
-    const { detail, fix } = checked
-    return [{ workspace_id: null, check: 'media_store', id: null, about, of: null, detail, fix }]
-  })
-}
+/** Of the installation as a whole: they are on the first page. */
+const listFindings = async (session: AdminSession) =>
+  (await checkInstallation({ db: await session.db(), config: session.config })).map(
+    ({ check, status, about, detail, fix }) => ({
+      workspace_id: null,
+      check,
+      status,
+      id: null,
+      about,
+      of: null,
+      detail,
+      fix,
+    }),
+  )
 
 export const doctorVerb: AdminVerb = {
   name: 'doctor',
-  summary: 'Look for records that need attention, such as two contacts of one customer',
+  summary: 'Check the installation, and look for records that need attention',
   about:
-    'Changes nothing. Exits with 1 when there are problems. Tries first whether received files can be written, ' +
-    'read and removed where WCRM_MEDIA says. Lists problems of records by workspace, check and id; --after continues ' +
-    'with the next page.',
+    'Changes nothing. Exits with 1 when there are problems, with 0 when there are only warnings. Checks first the ' +
+    'installation: whether received files can be written, read and removed where WCRM_MEDIA says, free space, settings, ' +
+    'transactions and tables of PostgreSQL, its replication and archive, queues, the clocks and versions of servers, ' +
+    'a sandbox in production, and the age of secrets; each check takes 5 seconds at most. It sees the environment that it ' +
+    "runs in: give it the servers'. Lists then problems of records, such as two contacts of one customer, by workspace, " +
+    'check and id; --after continues with the next page.',
   scoped: false,
   access: 'read',
-  columns: ['workspace_id', 'check', 'about', 'of', 'detail', 'fix'],
+  columns: ['workspace_id', 'status', 'check', 'about', 'of', 'detail', 'fix'],
   options: [
     ['--workspace <id>', 'only this workspace (default: all)'],
     ['--limit <n>', `problems of a page, 1 to ${MAX_LIMIT} (default ${DEFAULT_LIMIT})`],
@@ -152,17 +155,26 @@ export const doctorVerb: AdminVerb = {
     const ids = workspaces.map(({ id }) => id).toSorted((a, b) => Number(BigInt(a) - BigInt(b)))
     const found = await listProblems(db, ids, from, limit)
     const page = found.slice(0, limit)
-    const about = from || flags['workspace'] !== undefined ? [] : await listMediaProblems(session.config)
+    const about = from || flags['workspace'] !== undefined ? [] : await listFindings(session)
     const last = page.at(-1)
     const next = found.length > limit ? `${last!.workspace_id}:${last!.check}:${last!.id}` : null
     const data = [...about, ...page]
-    if (flags['json'] !== true) session.io.stderr.write(describePage(data.length, next))
-    return { ok: data.length === 0, data, next_after: next }
+    const problems = data.filter(({ status }) => status === 'problem').length
+    const counts = { problems, warnings: data.length - problems }
+    if (flags['json'] !== true) session.io.stderr.write(describePage(counts, next))
+    return { ok: problems === 0, data, next_after: next }
   },
   exitCode: ({ ok }) => (ok === true ? 0 : 1),
 }
 
-const describePage = (count: number, next: string | null): string =>
-  count === 0
-    ? 'No problems.\n'
-    : `${count} ${count === 1 ? 'problem' : 'problems'}${next === null ? '' : `, and more: --after ${next}`}.\n`
+const count = (number: number, name: string): string => `${number} ${name}${number === 1 ? '' : 's'}`
+
+const describePage = (
+  { problems, warnings }: { problems: number; warnings: number },
+  next: string | null,
+): string =>
+  [
+    problems === 0 ? 'No problems' : count(problems, 'problem'),
+    ...(warnings === 0 ? [] : [count(warnings, 'warning')]),
+    ...(next === null ? [] : [`and more: --after ${next}`]),
+  ].join(', ') + '.\n'

@@ -28,6 +28,7 @@ import * as conversationFilters from './0028-conversation-filters.ts'
 import * as unreadConversations from './0029-unread-conversations.ts'
 import * as approvalPlans from './0030-approval-plans.ts'
 import * as autovacuum from './0031-autovacuum.ts'
+import * as serverVersions from './0032-server-versions.ts'
 
 /**
  * The migrations, oldest first, each with what it locks (CONTRIBUTING.md, "Writing a migration"). Migrations that a
@@ -121,4 +122,5 @@ export const migrations = {
   },
   '0030-approval-plans': { ...approvalPlans, cost: { closes: ['approvals'] } },
   '0031-autovacuum': { ...autovacuum, cost: {}, oldest: '0030-approval-plans' },
+  '0032-server-versions': { ...serverVersions, cost: { closes: ['servers'] }, oldest: '0030-approval-plans' },
 } satisfies MigrationList

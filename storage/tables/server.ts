@@ -26,6 +26,8 @@ export const serverTables = {
     id: text(),
     secrets: textArray(),
     seen_at: timestamp(),
+    version: nullable(text()),
+    clock_ahead_ms: nullable(double()),
   },
   rate_buckets: {
     bucket: text(),
