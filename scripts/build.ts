@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -208,6 +208,12 @@ const buildServer = (): void => {
   compile('tsconfig.build.json', dist)
   for (const name of ['manifest.json', 'completions.json'])
     copyFileSync(join(ROOT, 'cli', name), join(dist, 'cli', name))
+  cpSync(join(ROOT, 'server/http/docs/assets'), join(dist, 'server/http/docs/assets'), { recursive: true })
+  // The guides at /docs.
+  cpSync(join(ROOT, 'docs'), join(dist, 'docs'), {
+    filter: (path) => !path.includes('decisions'),
+    recursive: true,
+  })
   copyFileSync(
     join(ROOT, 'storage/embedded/empty-database.zst'),
     join(dist, 'storage/embedded/empty-database.zst'),

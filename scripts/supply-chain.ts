@@ -18,13 +18,6 @@ const ALLOWED = [
   'Unlicense',
 ]
 
-/** Runtime packages with an install script. `npm ci --ignore-scripts` skips them, and everything works. */
-const NEEDLESS_SCRIPTS: Readonly<Record<string, string>> = {
-  '@scarf/scarf':
-    'reports the installation of swagger-ui-dist to its makers; the product never loads it, and checkouts switch it ' +
-    'off (scarfSettings in package.json)',
-}
-
 type LockEntry = {
   version?: string
   license?: string
@@ -85,7 +78,7 @@ export const findPartProblems = (parts: readonly Part[]): string[] =>
     ...(license !== undefined && !isAllowed(license)
       ? [`${name}@${version} is under ${license}: allow it in scripts/supply-chain.ts, or replace it`]
       : []),
-    ...(script && NEEDLESS_SCRIPTS[name] === undefined
+    ...(script
       ? [`${name}@${version} runs a script when it is installed: the product must run without it`]
       : []),
   ])

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { findOperation } from '../../catalog/index.ts'
 import type { getApproval } from '../../catalog/approvals.ts'
 import { listHidden, showHidden } from '../../catalog/text.ts'
-import { escapeHtml } from '../http/pages.ts'
+import { escapeHtml } from '../http/html.ts'
 import { isolate, renderErrorBox, renderPage } from '../oauth/pages.ts'
 
 /** The page on which a person decides on a call of an AI agent. It needs no script. */

@@ -22,12 +22,13 @@ import {
   toResponse,
   withProblems,
 } from './door.ts'
+import { createSite } from './docs/site.ts'
 import { serveEventStream, acceptsEventStream } from './events.ts'
 import { serveHealth, serveReadiness } from './health.ts'
 import { serveMetrics } from './metrics.ts'
 import { createOpenapi } from './openapi.ts'
 import { serveOps } from './ops.ts'
-import { createAssets, renderPage } from './pages.ts'
+import { renderPage } from './pages.ts'
 import { createErrorLocator, parseRestInput, type RestRoute, createRestRoutes } from './rest.ts'
 import { createStaticDocument } from './static-document.ts'
 
@@ -55,7 +56,7 @@ export const createHttpApp = (
       ),
     )
   const [openapi, facadeOpenapi] = [describeApi(false), describeApi(true)]
-  const serveAsset = createAssets()
+  const serveSite = createSite(app)
   const direct = routeOperations(app, http)
   for (const [path, serve] of Object.entries(mounts)) http.all(path, (event) => serve(event.req as Request))
 
@@ -94,7 +95,7 @@ export const createHttpApp = (
         new Problem('method_not_allowed', 'Pages are served to GET only.', {}, { Allow: 'GET, HEAD' }),
       )
     return (
-      (await serveAsset(path, event.req as Request)) ??
+      (await serveSite(path, event.req as Request)) ??
       renderPage(path, app) ??
       problemResponse(app, new Problem('not_found', `There is no page ${path.slice(0, 200)}.`))
     )

@@ -6,7 +6,8 @@ const MIN_BYTES = 1024
 /** Most of what compression can save, at a third of the default level's time. */
 const LEVEL = constants.Z_BEST_SPEED + 1
 
-const compressibleTypes = /^(?:application\/(?:problem\+)?json|text\/(?:html|css|javascript|plain))\b/
+const compressibleTypes =
+  /^(?:application\/(?:problem\+)?json|text\/(?:html|css|javascript|markdown|plain))\b/
 
 /** Whether bodies of this type are compressed for clients that accept it. Streams of events never are. */
 export const isCompressible = (type: string | undefined): boolean =>

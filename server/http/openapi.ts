@@ -110,6 +110,10 @@ const OPS_TAG = { name: 'ops', description: 'Every operation by name, with all f
 const listTags = (described: readonly Described[]): Part[] =>
   [...new Set(described.map(({ tag }) => tag))].map((name) => ({ name, description: tagDescriptions[name] }))
 
+/** The group of an operation: that of its command. */
+export const getGroupOf = (op: Operation): string =>
+  op.cli.includes(' ') ? op.cli.split(' ')[0]! : 'workspace'
+
 const describeOperation = (draft: Draft, op: Operation): Described => {
   const input = toJsonSchema(getInputSchema(op))
   const output = toJsonSchema(getPlannedSchema(op))
@@ -119,7 +123,7 @@ const describeOperation = (draft: Draft, op: Operation): Described => {
     op,
     input: toComponents(input.schema),
     output: toComponents(output.schema),
-    tag: op.cli.includes(' ') ? op.cli.split(' ')[0]! : 'workspace',
+    tag: getGroupOf(op),
   }
 }
 

@@ -1,22 +1,17 @@
-import { readFile } from 'node:fs/promises'
-import { fileURLToPath } from 'node:url'
 import { type ErrorCode, errors } from '../../catalog/errors.ts'
 import { reasons } from '../../catalog/reasons.ts'
+import { escapeHtml, renderProse } from './html.ts'
 import { problemExample } from './problem-example.ts'
-import { createStaticDocument, type StaticDocument } from './static-document.ts'
 
 type PageSource = { config: { publicUrl: string } }
 
 /**
- * Returns an HTML page: `/`, `/docs`, `/errors` or `/errors/<code>`; undefined for any other path. Everything is
- * served from here, so that the pages work without the internet.
+ * Returns an HTML page: `/`, `/errors` or `/errors/<code>`; undefined for any other path. Everything is served from
+ * here, so that the pages work without the internet.
  */
 export const renderPage = (path: string, app: PageSource): Response | undefined => {
   const { publicUrl } = app.config
   if (path === '/') return createHtmlResponse(renderLandingPage(publicUrl))
-  if (path === '/docs') return createHtmlResponse(docsPage, getDocsPolicy(publicUrl))
-  // The page names its files relative to /docs, so that it also works behind a proxy that adds a path.
-  if (path === '/docs/') return new Response(null, { status: 308, headers: { Location: '../docs' } })
   if (path === '/errors') return createHtmlResponse(renderErrorIndex(publicUrl))
   const code = /^\/errors\/(\w+)$/.exec(path)?.[1]
   return code !== undefined && Object.hasOwn(errors, code)
@@ -32,7 +27,8 @@ const renderLandingPage = (publicUrl: string): string =>
 <p>Workspace messaging and CRM: contacts with tags, groups and custom fields. Every operation is a
 REST route, a <code>POST /v1/ops/&lt;name&gt;</code>, an MCP tool and a command.</p>
 <ul>
-<li><a href="${escapeHtml(publicUrl)}/docs">API reference</a>, with requests to try</li>
+<li><a href="${escapeHtml(publicUrl)}/docs">Documentation</a>: guides, and the
+<a href="${escapeHtml(publicUrl)}/docs/reference">API reference</a> with requests to try</li>
 <li><a href="${escapeHtml(publicUrl)}/openapi.json">OpenAPI 3.1 description</a> of the REST routes and webhooks,
 <a href="${escapeHtml(publicUrl)}/openapi-ops.json">and of <code>POST /v1/ops/&lt;name&gt;</code></a></li>
 <li><a href="${escapeHtml(publicUrl)}/errors">Error codes</a> and how to fix them</li>
@@ -112,44 +108,6 @@ th, td { text-align: left; vertical-align: top; padding: .4rem .8rem .4rem 0; bo
 </body></html>
 `
 
-const docsPage = `<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>API reference · wcrm</title>
-<link rel="stylesheet" href="docs/assets/swagger-ui.css">
-<link rel="icon" href="docs/assets/favicon-32x32.png">
-</head><body><div id="swagger-ui"></div>
-<noscript>This page requires JavaScript. API description: <a href="openapi.json">openapi.json</a>.</noscript>
-<script src="docs/assets/swagger-ui-bundle.js"></script><script src="docs/assets/init.js"></script>
-</body></html>
-`
-
-// A separate file, because the content security policy allows no inline script. Every call gets a key of its
-// own, or a second press of the button would only return the first response.
-const initScript = `const createKey = () =>
-  Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
-const addKey = (request) => {
-  if (!/^(GET|HEAD)$/i.test(request.method || 'GET') && !request.headers['Idempotency-Key'])
-    request.headers['Idempotency-Key'] = createKey()
-  return request
-}
-const base = location.href.replace(/\\/docs\\/?([?#].*)?$/, '')
-SwaggerUIBundle({ url: base + '/openapi.json', dom_id: '#swagger-ui', deepLinking: true, docExpansion: 'none',
-  filter: true, requestInterceptor: addKey,
-  defaultModelsExpandDepth: 0, tryItOutEnabled: true, persistAuthorization: false, validatorUrl: null })
-`
-
-/**
- * Content security policy of `/docs`: Swagger UI writes style elements and `data:` images; scripts come only
- * from here, and requests go only to this server.
- */
-const getDocsPolicy = (publicUrl: string): string =>
-  [
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:",
-    `connect-src 'self' ${new URL(publicUrl).origin}`,
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-  ].join('; ')
-
 const plainPolicy =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -164,45 +122,3 @@ export const createHtmlResponse = (body: string, policy = plainPolicy, status = 
       'Cache-Control': 'no-cache',
     },
   })
-
-/** Reads the files that `/docs` loads. Of Swagger UI's, only these are served. */
-const assetFiles: Record<string, { type: string; read: () => Promise<string | Buffer> }> = {
-  'init.js': { type: 'text/javascript; charset=utf-8', read: async () => initScript },
-  'swagger-ui.css': { type: 'text/css; charset=utf-8', read: () => readSwaggerFile('swagger-ui.css') },
-  'swagger-ui-bundle.js': {
-    type: 'text/javascript; charset=utf-8',
-    read: () => readSwaggerFile('swagger-ui-bundle.js'),
-  },
-  'favicon-32x32.png': { type: 'image/png', read: () => readSwaggerFile('favicon-32x32.png') },
-}
-
-const readSwaggerFile = (name: string): Promise<Buffer> =>
-  readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`)))
-
-const ASSETS_PATH = '/docs/assets/'
-
-/** Serves the files below `/docs/assets/`; undefined for any other path. Each is read once, when asked for. */
-export const createAssets = (): ((path: string, request: Request) => Promise<Response | undefined>) => {
-  const documents = new Map<string, Promise<StaticDocument>>()
-  return async (path, request) => {
-    if (!path.startsWith(ASSETS_PATH)) return undefined
-    const name = path.slice(ASSETS_PATH.length)
-    const file = Object.hasOwn(assetFiles, name) ? assetFiles[name]! : undefined
-    if (!file) return undefined
-    const document =
-      documents.get(name) ??
-      file
-        .read()
-        .then((body) =>
-          createStaticDocument(body, { 'Content-Type': file.type, 'Cache-Control': 'public, max-age=3600' }),
-        )
-    documents.set(name, document)
-    return await (await document).serve(request)
-  }
-}
-
-export const escapeHtml = (text: string): string =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
-
-/** Renders text of the catalog, in which backticks mark code. */
-const renderProse = (text: string): string => escapeHtml(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>')

@@ -11,15 +11,17 @@ const matches = (header: string | null, etag: string): boolean =>
 
 /**
  * Serves a document with an entity tag (RFC 9110, section 8.8.3): 304 to a client that has it. The body is
- * compressed at the first request, and not for each: a client that asks many times would keep a core busy.
+ * compressed at the first request, and not for each: a client that asks many times would keep a core busy. `stored` is
+ * the body as it was compressed before.
  */
 export const createStaticDocument = (
   body: string | Uint8Array,
   headers: Record<string, string> & { 'Content-Type': string },
+  stored?: Buffer,
 ): StaticDocument => {
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
   const isCompressed = isCompressible(headers['Content-Type']) && isLongEnough(body)
-  let compressed: Promise<Buffer> | undefined
+  let compressed: Promise<Buffer> | undefined = stored && Promise.resolve(stored)
   const common = { ...headers, ETag: etag }
   const varied = isCompressed ? { ...common, Vary: 'Accept-Encoding' } : common
   return {

@@ -1,6 +1,6 @@
 import type { Scope } from '../../catalog/operation.ts'
 import { showHidden } from '../../catalog/text.ts'
-import { escapeHtml } from '../http/pages.ts'
+import { escapeHtml } from '../http/html.ts'
 
 const MAX_NAME_CHARACTERS = 255
 

@@ -1,6 +1,7 @@
 import { findLinkByCode } from '../../storage/short-links.ts'
 import type { App } from '../core/app.ts'
-import { escapeHtml, createHtmlResponse } from '../http/pages.ts'
+import { escapeHtml } from '../http/html.ts'
+import { createHtmlResponse } from '../http/pages.ts'
 import { toDigits } from './number.ts'
 
 type FollowedLink = NonNullable<Awaited<ReturnType<typeof findLinkByCode>>>

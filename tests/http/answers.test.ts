@@ -66,12 +66,12 @@ everyDatabase(
         assert.match(headers['cache-control'] ?? '', /^no-store\b/, shown)
         assert.equal(headers['x-content-type-options'], 'nosniff', shown)
       }
-      for (const path of ['/docs', '/docs/assets/swagger-ui.css', '/errors'])
+      for (const path of ['/docs', '/docs/assets/docs.css', '/errors'])
         assert.match((await client.raw(path)).headers['cache-control']!, /no-cache|max-age/)
     })
 
     it('long answers are compressed for those who accept it', async () => {
-      for (const path of ['/openapi.json', '/docs/assets/swagger-ui-bundle.js', '/errors']) {
+      for (const path of ['/openapi.json', '/docs/assets/scalar.js', '/errors']) {
         const plain = await read(path, {})
         assert.ok(plain.bytes.length > 1024, path)
         assert.equal(plain.headers['content-encoding'], undefined)
@@ -91,7 +91,7 @@ everyDatabase(
     })
 
     it('a client that has a document is told so', async () => {
-      for (const path of ['/openapi.json', '/docs/assets/swagger-ui-bundle.js']) {
+      for (const path of ['/openapi.json', '/docs/assets/scalar.js']) {
         const { etag } = (await read(path, {})).headers
         const again = await read(path, { 'If-None-Match': `"other", W/${etag}`, 'Accept-Encoding': 'gzip' })
         assert.deepEqual([again.status, again.bytes.length, again.headers.etag], [304, 0, etag])
