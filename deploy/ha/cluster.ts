@@ -40,6 +40,8 @@ export type Cluster = {
   startPatroni: (machine: Machine) => void
   /** Returns the machine that has the leader's lock and takes changes. */
   findLeader: (among?: readonly Machine[]) => Promise<Machine | undefined>
+  /** Returns the standby for which commits wait. */
+  findSynchronous: () => Promise<Machine | undefined>
   /** Waits until one machine leads, two follow, and one of them is synchronous. */
   waitUntilComplete: () => Promise<Machine>
   stop: () => Promise<void>
@@ -136,9 +138,10 @@ const end = async (child: ChildProcess | undefined, signal: NodeJS.Signals): Pro
   await ended
 }
 
-const isPrimary = async ({ address }: Machine): Promise<boolean> => {
+/** Asks Patroni of a machine whether it is in this role. */
+const isIn = async (role: 'primary' | 'sync', { address }: Machine): Promise<boolean> => {
   try {
-    const { status } = await fetch(`http://${address}:8008/primary`, {
+    const { status } = await fetch(`http://${address}:8008/${role}`, {
       signal: AbortSignal.timeout(ANSWER_MS),
     })
     return status === 200
@@ -158,15 +161,15 @@ const listMembers = async ({ address }: Machine): Promise<Member[]> => {
   }
 }
 
-const findLeader = async (among: readonly Machine[]): Promise<Machine | undefined> => {
-  const answers = await Promise.all(among.map(isPrimary))
+const findIn = async (role: 'primary' | 'sync', among: readonly Machine[]): Promise<Machine | undefined> => {
+  const answers = await Promise.all(among.map((machine) => isIn(role, machine)))
   return among.find((_, i) => answers[i])
 }
 
 const waitUntilComplete = async (machines: readonly Machine[]): Promise<Machine> => {
   const deadline = performance.now() + COMPLETE_WITHIN_MS
   for (; performance.now() < deadline; await pause(250)) {
-    const leader = await findLeader(machines)
+    const leader = await findIn('primary', machines)
     const members = leader ? await listMembers(leader) : []
     // Patroni 3.0 calls a standby that follows running, later ones streaming.
     const follow = members.filter(({ state, lag }) => /^(running|streaming)$/.test(state) && lag === 0)
@@ -239,7 +242,7 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
   const stop = async (): Promise<void> => {
     await end(haproxy, 'SIGTERM')
     // The leader last, so that no other takes over.
-    const leader = await findLeader(machines)
+    const leader = await findIn('primary', machines)
     const others = machines.filter((machine) => machine !== leader)
     await Promise.all(others.map(({ patroni }) => end(patroni, 'SIGTERM')))
     await end(leader?.patroni, 'SIGTERM')
@@ -258,7 +261,8 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
     readUrl: toUrl(`127.0.0.1:${readPort}`),
     directUrl: `${toUrl(addresses.map((address) => `${address}:5432`).join(','))}?target_session_attrs=read-write`,
     startPatroni,
-    findLeader: (among = machines) => findLeader(among),
+    findLeader: (among = machines) => findIn('primary', among),
+    findSynchronous: () => findIn('sync', machines),
     waitUntilComplete: () => waitUntilComplete(machines),
     stop,
   }

@@ -1,0 +1,99 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { startClients } from './failover/clients.ts'
+import { FAULTS, runFault } from './failover/faults.ts'
+import { type Figures, measure } from './failover/figures.ts'
+import { enterNamespaces } from './failover/network.ts'
+import { type ReadinessProbe, startReadinessProbe } from './failover/readiness.ts'
+import { type Scene, startScene } from './failover/scene.ts'
+import { type Verdict, verify } from './failover/verify.ts'
+
+/**
+ * Runs two servers and two workers on the cluster of deploy/ha while clients write, breaks its machines one after
+ * another, and counts what was lost or doubled: `npm run test:failover [-- FAULT…]`, as root, in about ten minutes. FAULT:
+ * numbers of the faults to run, from 1. Exits with 1 when something was lost or doubled, or an answer was late.
+ */
+const QUIET_MS = 12_000
+/** Enough for a busy machine; without a fault a change takes some ten milliseconds. */
+const P99_MS = 1_000
+const READY_WITHIN_MS = 2_000
+
+const seconds = (value: number | undefined): string => (value === undefined ? '-' : value.toFixed(1))
+const milliseconds = (value: number): string => (Number.isNaN(value) ? '-' : String(Math.round(value)))
+
+const print = (name: string, figures: Figures, { routes }: Scene): void => {
+  const unanswered = figures.unanswered
+    .map((value, i) => `${seconds(value)} s (${routes[i]!.name})`)
+    .join(', ')
+  console.log(`${name}
+  new leader after         ${seconds(figures.newLeader)} s
+  without an answer        ${unanswered}
+  p99                      ${milliseconds(figures.p99Before)} ms before, ${milliseconds(figures.p99First)} ms in the \
+first 5 s of the new leader, ${milliseconds(figures.p99Later)} ms afterwards
+  slowest answer           ${seconds(figures.slowest)} s
+  answered otherwise       ${figures.refused || '-'}; ${figures.refusedLater} after the first 5 s`)
+}
+
+const isLate = ({ newLeader, p99Later, refusedLater }: Figures): boolean =>
+  newLeader !== undefined && (refusedLater > 0 || p99Later > P99_MS)
+
+const conclude = (verdict: Verdict, probe: ReadinessProbe, open: readonly string[]): boolean => {
+  for (const [name, { acknowledged, lost, doubled }] of Object.entries({
+    contacts: verdict.contacts,
+    tags: verdict.tags,
+    replies: verdict.replies,
+  }))
+    console.log(`${name.padEnd(10)} ${acknowledged} acknowledged, ${lost} lost, ${doubled} doubled`)
+  const { events, lost, unknown, repeated } = verdict.webhooks
+  console.log(
+    `webhooks   ${events} events, ${lost} lost, ${unknown} of lost changes, ${repeated} repeated by their id`,
+  )
+  console.log(`/readyz    slowest answer ${milliseconds(probe.slowestMs)} ms; ${probe.statuses()}`)
+  console.log(
+    `open       ${open.length} changes without a final answer${open.map((line) => `\n  ${line}`).join('')}`,
+  )
+  const { contacts, tags, replies } = verdict
+  const broken = [contacts, tags, replies].reduce((sum, one) => sum + one.lost + one.doubled, 0)
+  return broken + lost + unknown + open.length === 0 && probe.slowestMs < READY_WITHIN_MS
+}
+
+const run = async (folder: string): Promise<boolean> => {
+  const scene = await startScene(folder)
+  const chosen = process.argv.slice(2).map(Number)
+  const faults = chosen.length > 0 ? chosen.map((number) => FAULTS[number - 1]!) : FAULTS
+  try {
+    const urls = scene.servers.map(({ url }) => url)
+    const probe = startReadinessProbe(urls)
+    const clients = startClients({ urls, apiKey: scene.apiKey, conversations: scene.conversations })
+    let isInTime = true
+    for (const fault of faults) {
+      await pause(QUIET_MS)
+      const course = await runFault(scene, fault)
+      const figures = measure(clients.attempts, urls.length, course)
+      print(fault.name, figures, scene)
+      if (isLate(figures)) isInTime = false
+    }
+    await pause(QUIET_MS)
+    await clients.stop()
+    await probe.stop()
+    const isWhole = conclude(await verify(scene, clients.acknowledged), probe, clients.open)
+    return isInTime && isWhole
+  } finally {
+    await scene.stop()
+  }
+}
+
+const status = enterNamespaces()
+if (status === undefined) {
+  const folder = mkdtempSync(join(tmpdir(), 'wcrm-failover-'))
+  chmodSync(folder, 0o755)
+  try {
+    process.exitCode = (await run(folder)) ? 0 : 1
+  } finally {
+    if (!process.env['WCRM_FAILOVER_KEEP']) rmSync(folder, { recursive: true, force: true })
+  }
+  // Sockets of machines that were cut off may still be open.
+  process.exit()
+} else process.exitCode = status
