@@ -38,8 +38,8 @@ export type StatementResult = RowList<(Row & Iterable<Row>)[]>
 
 export type Connection = {
   client: Client
-  /** Statements without a response, oldest first. */
-  pending: Set<PendingStatement>
+  /** Statements without a response, oldest first, with what tells them that there will be none. */
+  pending: Map<PendingStatement, (reason: Error) => void>
   /** A transaction has it. */
   held: boolean
   /** Why it can no longer be used. */
@@ -156,10 +156,8 @@ const send = async (
   const options = { prepare: prepare && !simple, simple }
   const query = connection.client.sql.unsafe(text, parameters as ParameterOrJSON<never>[], options)
   const { pending } = connection
-  pending.add(query)
-  watch(pool, connection)
   try {
-    const result = await query
+    const result = await waitForResponse(pool, connection, query)
     if (connection.lost) throw connection.lost
     if (!isOwnResult(query, result, pending.size)) throw connectionClosedError()
     return result
@@ -175,6 +173,21 @@ const send = async (
     serveWaiters(pool)
   }
 }
+
+/**
+ * postgres.js leaves statements that queue behind the first one of a connection without an answer when that cannot be
+ * opened. So the loss of the connection ends the wait too.
+ */
+const waitForResponse = (
+  pool: PoolState,
+  connection: Connection,
+  query: PendingStatement,
+): Promise<StatementResult> =>
+  new Promise((resolve, reject) => {
+    connection.pending.set(query, reject)
+    watch(pool, connection)
+    query.then(resolve, reject)
+  })
 
 /**
  * Runs a statement outside of a transaction. Behind a pooler it is made one, in the same round trip, so that
@@ -213,7 +226,7 @@ const setWatch = (pool: PoolState, connection: Connection): void => {
 /** Every response restarts the time: the connection was silent throughout it. */
 const checkSilence = (pool: PoolState, connection: Connection, ms: number): void => {
   connection.watch = undefined
-  const [oldest] = connection.pending
+  const [oldest] = connection.pending.keys()
   if (!oldest) return
   connection.silentMs += ms
   if (connection.silentMs < pool.limits.responseMs) {
@@ -243,12 +256,13 @@ const discard = (pool: PoolState, connection: Connection, reason: Error): void =
   clearTimeout(connection.watch)
   pool.connections.delete(connection)
   connection.client.destroy()
+  for (const reject of connection.pending.values()) reject(connection.lost)
   serveWaiters(pool)
 }
 
 const openConnection = (pool: PoolState): Connection => {
   const client = pool.openClient((reason = connectionClosedError()) => discard(pool, connection, reason))
-  const connection: Connection = { client, pending: new Set(), held: false, silentMs: 0 }
+  const connection: Connection = { client, pending: new Map(), held: false, silentMs: 0 }
   pool.connections.add(connection)
   return connection
 }

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
+import { QUICK } from '../../storage/driver.ts'
 import { openStorage, type Storage } from '../../storage/open.ts'
+import { waitAtMost } from '../../storage/wait-at-most.ts'
 import { createDatabase, databases } from '../databases.ts'
 import { doorsOf } from '../doors.ts'
 import { makeWorkspace, serveStorage, type TestServer, type TestWorkspace } from '../servers.ts'
@@ -142,6 +144,19 @@ describe('A database that does not respond', { skip }, () => {
     for (const error of refused) assert.equal((error as Error & { code: string }).code, 'ACQUIRE_TIMEOUT')
     for (const tx of held) if (!(tx instanceof Error)) await tx.rollback().execute()
     assert.equal((await doors()[0]!.call('crm_list_groups')).status, 200)
+  })
+
+  it('ends every statement that queues behind one that cannot connect', async () => {
+    const { storage: other, proxy: between, close: closeOther } = await startBehindProxy()
+    await between.close()
+    // More than there are connections for them.
+    const statements = Array.from({ length: 40 }, (_, n) =>
+      sql`${sql.raw(QUICK)} select ${n}::integer`.execute(other.db),
+    )
+    const outcomes = Promise.allSettled(statements)
+    assert.ok(await waitAtMost(3000, outcomes), 'a statement never ends')
+    assert.deepEqual(new Set((await outcomes).map(({ status }) => status)), new Set(['rejected']))
+    await closeOther()
   })
 
   it('lets the storage close within seconds', async () => {
