@@ -24,7 +24,7 @@ check() {
   fi
 }
 
-for script in *.sh; do check "$script: syntax" sh sh -n "$script"; done
+for script in *.sh ha/*.sh; do check "$script: syntax" sh sh -n "$script"; done
 
 # 3.0 of 10: exposure is an integer of tenths here.
 for unit in systemd/*.service; do
@@ -50,9 +50,8 @@ else
   echo 'skipped  proxy/nginx.conf: openssl is not installed'
 fi
 
-for config in */haproxy*.cfg; do
-  [ -e "$config" ] && check "$config" haproxy haproxy -c -q -f "$config"
-done
+check 'ha/*.in: filled in' sh ha/render.sh 1 "$temporary/ha" ha/cluster.env.example
+check ha/haproxy.cfg.in haproxy haproxy -c -q -f "$temporary/ha/haproxy.cfg"
 
 for value in WCRM_SITE WCRM_SECRET POSTGRES_PASSWORD WCRM_METRICS_TOKEN NODE_SHA256; do
   echo "$value=x" >> "$temporary/compose.env"

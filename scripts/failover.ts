@@ -1,11 +1,8 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { startClients } from './failover/clients.ts'
 import { FAULTS, runFault } from './failover/faults.ts'
 import { type Figures, measure } from './failover/figures.ts'
-import { enterNamespaces } from './failover/network.ts'
+import { runInNamespaces } from './failover/network.ts'
 import { type ReadinessProbe, startReadinessProbe } from './failover/readiness.ts'
 import { type Scene, startScene } from './failover/scene.ts'
 import { type Verdict, verify } from './failover/verify.ts'
@@ -59,7 +56,7 @@ const conclude = (verdict: Verdict, probe: ReadinessProbe, open: readonly string
   return broken + lost + unknown + open.length === 0 && probe.slowestMs < READY_WITHIN_MS
 }
 
-const run = async (folder: string): Promise<boolean> => {
+const run = async (folder: string): Promise<number> => {
   const scene = await startScene(folder)
   const chosen = process.argv.slice(2).map(Number)
   const faults = chosen.length > 0 ? chosen.map((number) => FAULTS[number - 1]!) : FAULTS
@@ -79,21 +76,10 @@ const run = async (folder: string): Promise<boolean> => {
     await clients.stop()
     await probe.stop()
     const isWhole = conclude(await verify(scene, clients.acknowledged), probe, clients.open)
-    return isInTime && isWhole
+    return isInTime && isWhole ? 0 : 1
   } finally {
     await scene.stop()
   }
 }
 
-const status = enterNamespaces()
-if (status === undefined) {
-  const folder = mkdtempSync(join(tmpdir(), 'wcrm-failover-'))
-  chmodSync(folder, 0o755)
-  try {
-    process.exitCode = (await run(folder)) ? 0 : 1
-  } finally {
-    if (!process.env['WCRM_FAILOVER_KEEP']) rmSync(folder, { recursive: true, force: true })
-  }
-  // Sockets of machines that were cut off may still be open.
-  process.exit()
-} else process.exitCode = status
+await runInNamespaces(run)

@@ -66,6 +66,7 @@ export const measure = (attempts: readonly Attempt[], servers: number, course: C
     p99Before: percentile99(begunIn(from - BEFORE_MS, from - 500)),
     p99First: percentile99(begunIn(wellAt, wellAt + FIRST_MS)),
     p99Later: percentile99(later),
-    refusedLater: refused(later).length,
+    // A repeat of a send that was under way waits until its lease is over.
+    refusedLater: refused(later).filter(({ reason }) => reason !== 'still_running').length,
   }
 }

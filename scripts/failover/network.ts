@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdirSync, statfsSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
-import { userInfo } from 'node:os'
 
 /** A machine of its own in the network: a namespace, whose link goes to a bridge on which this process is, too. */
 export type Host = { name: string; address: string }
@@ -12,12 +12,16 @@ export const NETWORK = '10.77.0.0/24'
 const ip = (...args: string[]): void =>
   void execFileSync('ip', args, { stdio: ['ignore', 'ignore', 'inherit'] })
 
+const FOLDER = 'WCRM_FAILOVER_FOLDER'
+
 /**
- * Runs this program again in namespaces of its own (network, mounts, processes), and returns its exit code; undefined
- * when it runs there already. Whatever it starts ends with it, and no address, mount or process of it is seen outside.
+ * Runs this program again in namespaces of its own (network, mounts, processes), and there calls `work` with an empty
+ * folder; sets the exit code. Whatever it starts ends with it, and no address, mount or process of it is seen outside.
  */
-export const enterNamespaces = (): number | undefined => {
-  if (process.env['WCRM_FAILOVER_INSIDE']) return undefined
+export const runInNamespaces = async (work: (folder: string) => Promise<number>): Promise<void> => {
+  const inside = process.env[FOLDER]
+  // Sockets to machines that were cut off may still be open, so that it would not end by itself.
+  if (inside) process.exit(await work(inside))
   if (userInfo().uid !== 0) throw new Error('run it as root: it gives each machine a network of its own')
   const script = 'mount -t tmpfs tmpfs /run/netns 2> /dev/null; "$@"; exit $?'
   const words = [
@@ -33,11 +37,15 @@ export const enterNamespaces = (): number | undefined => {
     'sh',
   ]
   mkdirSync('/run/netns', { recursive: true })
+  const folder = mkdtempSync(join(tmpdir(), 'wcrm-failover-'))
+  // The database runs as another user.
+  chmodSync(folder, 0o755)
   const { status } = spawnSync('unshare', [...words, process.execPath, ...process.argv.slice(1)], {
     stdio: 'inherit',
-    env: { ...process.env, WCRM_FAILOVER_INSIDE: '1' },
+    env: { ...process.env, [FOLDER]: folder },
   })
-  return status ?? 1
+  if (!process.env['WCRM_FAILOVER_KEEP']) rmSync(folder, { recursive: true, force: true })
+  process.exitCode = status ?? 1
 }
 
 /** Creates a network with so many hosts. */
