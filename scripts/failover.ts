@@ -9,8 +9,8 @@ import { type Verdict, verify } from './failover/verify.ts'
 
 /**
  * Runs two servers and two workers on the cluster of deploy/ha while clients write, breaks its machines one after
- * another, and counts what was lost or doubled: `npm run test:failover [-- FAULT…]`, as root, in about ten minutes. FAULT:
- * numbers of the faults to run, from 1. Exits with 1 when something was lost or doubled, or an answer was late.
+ * another, and counts what was lost or doubled: `npm run test:failover [-- FAULT…]`, as root, in about ten minutes.
+ * FAULT: numbers of the faults to run, from 1. Exits with 1 when something was lost or doubled, or an answer was late.
  */
 const QUIET_MS = 12_000
 /** Enough for a busy machine; without a fault a change takes some ten milliseconds. */

@@ -98,8 +98,8 @@ const createChange = (
 }
 
 /**
- * Sends changes to the servers in turn until it is stopped. Each is repeated under its key, at the other server, until it is
- * acknowledged.
+ * Sends changes to the servers in turn until it is stopped. Each is repeated under its key, at the other server,
+ * until it is acknowledged.
  */
 export const startClients = (options: Options): Clients => {
   const acknowledged: Acknowledged = { contacts: new Map(), tagged: new Set(), replies: new Map() }

@@ -14,10 +14,10 @@ import {
 import { createNetwork, type Host, mountDisk, NETWORK, onHost } from './network.ts'
 
 /** Accepts every webhook, and counts how often each event came. */
-export type Receiver = { url: string; received: Map<string, number>; close: () => void }
+type Receiver = { url: string; received: Map<string, number>; close: () => void }
 
 /** How a server or worker reaches the database, with its URL for it. */
-export type Route = { name: string; databaseUrl: string }
+type Route = { name: string; databaseUrl: string }
 
 export type Scene = {
   cluster: Cluster
