@@ -201,8 +201,8 @@ const createDatabase = (machine: Machine, password: string): void => {
 }
 
 /**
- * Starts three machines with etcd, Patroni and PostgreSQL, and HAProxy, from the templates of this folder. Throws when a
- * program is missing, or when no leader was elected in two minutes.
+ * Starts three machines with etcd, Patroni and PostgreSQL, and HAProxy, from the templates of this folder. Throws
+ * when a program is missing, or when no leader was elected in two minutes.
  */
 export const startCluster = async (options: ClusterOptions): Promise<Cluster> => {
   requirePrograms()
