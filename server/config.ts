@@ -43,6 +43,13 @@ export const Config = z.object({
     .optional()
     .describe('URL of PostgreSQL 15 or newer; the embedded database when absent.')
     .meta({ env: 'WCRM_DATABASE_URL', flag: 'database-url' }),
+  databaseReadUrl: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, 'must begin with postgres://')
+    .regex(/^[^,?]*(\?|$)/, 'must name one server')
+    .optional()
+    .describe('URL of one standby for lists, searches and reports, used when it shows what was acknowledged.')
+    .meta({ env: 'WCRM_DATABASE_READ_URL' }),
   databaseConnections: z.coerce
     .number()
     .int()

@@ -135,6 +135,7 @@ export const createApp = ({
     db: storage.db,
     heavy: storage.heavy,
     heavyReads: storage.heavyReads,
+    replica: storage.replica,
     embedded: storage.embedded,
     isDatabaseDiskFull: storage.isDiskFull,
     config: toAppConfig(config, storage.embedded, siblings?.count ?? 1),

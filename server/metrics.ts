@@ -13,6 +13,7 @@ export type Metrics = {
   providerCalls: Histogram<'call' | 'outcome'>
   mediaStore: Histogram<'call' | 'outcome'>
   jobRuns: Histogram<'job' | 'outcome'>
+  replicaReads: Counter<'outcome'>
   deliveries: Counter<'outcome'>
   deliveryDuration: Histogram
   deliveryWait: Histogram
@@ -64,6 +65,12 @@ export const createMetrics = (): Metrics => {
       labelNames: ['job', 'outcome'],
       registers: [registry],
       buckets: [0.01, 0.1, 1, 10, 60],
+    }),
+    replicaReads: new Counter({
+      name: 'wcrm_replica_reads_total',
+      help: 'Reads that may go to the replica: those that it was used for, and why others were not.',
+      labelNames: ['outcome'],
+      registers: [registry],
     }),
     deliveries: new Counter({
       name: 'wcrm_webhook_attempts_total',

@@ -42,6 +42,7 @@ export const openMigrated = async (
     warn,
     connections: config.databaseConnections ?? defaultConnections(processes),
     prepare: config.databasePrepare,
+    readUrl: config.databaseReadUrl,
   })
   if (config.databasePrepare === 'auto' && !storage.access.prepare) warn(NO_PREPARED_STATEMENTS)
   try {

@@ -8,6 +8,7 @@ import { detectAccess, type ServerAccess } from './detect-pooler.ts'
 import { createPipelinedDialect, type ConnectionPools } from './driver.ts'
 import { attachEmbedded, type EmbeddedDatabase, openEmbedded, type RestartReason } from './embedded/open.ts'
 import { HEAVY_APPLICATION_NAME } from './embedded/session-queue.ts'
+import { createReplica, type Replica } from './replicas.ts'
 import { createPool, type Pool, type PoolLimits, type PoolStats, READ_ONLY_TRANSACTION } from './pool.ts'
 import { createSignalChannel, type SignalChannel } from './signals.ts'
 import { waitAtMost } from './wait-at-most.ts'
@@ -23,9 +24,11 @@ export type Storage = {
   /** True for the embedded database, which has one session: transactions run one after another. */
   embedded: boolean
   access: ServerAccess
+  /** A standby for reads, where there is one. */
+  replica?: Replica
   /** To the other processes that use the database; undefined where there are none, and behind a pooler. */
   signals?: SignalChannel
-  /** The connections of this process by what they are for: `general`, and `expensive` reads. */
+  /** The connections of this process by what they are for: `general`, `expensive` reads, and those of the replica. */
   poolStats: () => Readonly<Record<string, PoolStats>>
   /** True while the embedded database refuses changes for want of disk space. */
   isDiskFull: () => boolean
@@ -51,6 +54,8 @@ export type OpenOptions = {
   responseTimeout?: number
   /** Gets what the administrator of an embedded database should know, such as that its disk is full. */
   warn?: (message: string) => void
+  /** The URL of a standby for reads; behind a pooler only if the database is. */
+  readUrl?: string | undefined
   /** Prepared statements; `auto`, when absent, is off behind a pooler that does not know them. */
   prepare?: 'auto' | 'on' | 'off'
 }
@@ -219,18 +224,73 @@ const openPostgres = async (url: string, options: OpenOptions): Promise<Storage>
   )
   const prepared = prepare === 'auto' ? access.prepare : prepare === 'on'
   if (options.noTimeout && !access.pooled) return openAdministration(url, settings, options, prepared)
+  const heavyReads = countHeavyConnections(connections)
+  const listens = !access.pooled && connections > MIN_DIVIDED
+  const sessions = { ...options, settings, connections, heavyReads, listens, pooled: access.pooled, prepared }
+  const primary = openSessions(url, sessions)
+  const { db, heavy } = primary
+  const standby =
+    options.readUrl === undefined
+      ? undefined
+      : openSessions(options.readUrl, {
+          ...sessions,
+          listens: false,
+          settings: { ...settings, default_transaction_read_only: 'on' },
+        })
+  const openClient = createClientFactory(url, prepared)
+  const signals = listens
+    ? createSignalChannel(db, (onText, onClose) => openClient(settings, onClose, onText))
+    : undefined
+  return {
+    db,
+    heavy,
+    heavyReads,
+    embedded: false,
+    poolStats: () => ({
+      ...primary.poolStats(),
+      ...(standby
+        ? Object.fromEntries(
+            Object.entries(standby.poolStats()).map(([name, stats]) => [`replica_${name}`, stats]),
+          )
+        : {}),
+    }),
+    isDiskFull: () => false,
+    access: { ...access, prepare: prepared },
+    ...(signals ? { signals } : {}),
+    ...(standby ? { replica: createReplica(db, standby) } : {}),
+    close: async () => {
+      signals?.close()
+      await Promise.all([primary.close(), standby?.close()])
+    },
+  }
+}
+
+type SessionOptions = OpenOptions & {
+  settings: Settings
+  connections: number
+  /** How many of the connections are for expensive reads. */
+  heavyReads: number
+  /** Whether one more is to be spared for notifications. */
+  listens: boolean
+  pooled: boolean
+  prepared: boolean
+}
+
+type Sessions = Pick<Storage, 'db' | 'heavy' | 'poolStats' | 'close'>
+
+/** Opens the connections to one server, divided by their use. Each is opened when it is first needed. */
+const openSessions = (url: string, options: SessionOptions): Sessions => {
+  const { settings, connections, heavyReads, listens, pooled, prepared } = options
   const openClient = createClientFactory(url, prepared)
   const openPool = (max: number, more: SessionSettings = {}): Pool => {
     const all = { ...settings, ...more }
     return createPool({
       max,
       limits: toLimits(options, all),
-      openClient: (onClose) => openClient(access.pooled ? {} : all, onClose),
-      setup: access.pooled ? toSetup(all) : undefined,
+      openClient: (onClose) => openClient(pooled ? {} : all, onClose),
+      setup: pooled ? toSetup(all) : undefined,
     })
   }
-  const heavyReads = countHeavyConnections(connections)
-  const listens = !access.pooled && connections > MIN_DIVIDED
   // A single connection is for administration, which reads nothing beside its own work.
   const own = connections > 1 ? connections - heavyReads - (listens ? 1 : 0) : connections
   const general = createPools(openPool, own, prepared)
@@ -243,25 +303,16 @@ const openPostgres = async (url: string, options: OpenOptions): Promise<Storage>
             plan_cache_mode: 'force_custom_plan',
             // Several reads run at a time anyway, and starting workers takes milliseconds.
             max_parallel_workers_per_gather: 0,
-            statement_timeout: limitTimeout(statementTimeout, HEAVY_STATEMENT_TIMEOUT_MS),
+            statement_timeout: limitTimeout(settings.statement_timeout, HEAVY_STATEMENT_TIMEOUT_MS),
           }),
           prepared,
         )
   const heavy = expensive === general ? db : createDb(expensive)
-  const signals = listens
-    ? createSignalChannel(db, (onText, onClose) => openClient(settings, onClose, onText))
-    : undefined
   return {
     db,
     heavy,
-    heavyReads,
-    embedded: false,
     poolStats: createPoolStats(general, expensive),
-    isDiskFull: () => false,
-    access: { ...access, prepare: prepared },
-    ...(signals ? { signals } : {}),
     close: async () => {
-      signals?.close()
       await Promise.all([db.destroy(), heavy.destroy()])
     },
   }

@@ -2,6 +2,7 @@ import type { BlockList } from 'node:net'
 import type { Logger } from 'pino'
 import type { Operation } from '../../catalog/index.ts'
 import type { Db } from '../../storage/database.ts'
+import type { Replica } from '../../storage/replicas.ts'
 import type { ClockOffsets } from '../clock.ts'
 import type { JobRunner } from '../jobs/runner.ts'
 import type { MediaStore } from '../media/store.ts'
@@ -52,6 +53,8 @@ export type App = AppState & {
   /** The connections for expensive reads, and how many of those may run at a time. */
   readonly heavy: Db
   readonly heavyReads: number
+  /** The standby that reads may go to. */
+  readonly replica: Replica | undefined
   readonly embedded: boolean
   /** True while the embedded database refuses changes, so that a full disk cannot stop it. */
   readonly isDatabaseDiskFull: () => boolean

@@ -24,6 +24,7 @@ import { checkApprover } from '../approvals/check-approver.ts'
 import { isHeavy, runHeavyRead, runInHeavyTurn } from './steps/heavy-reads.ts'
 import { parseIdempotencyKey, toRunningKey } from './steps/idempotency.ts'
 import { wouldAsk } from './steps/policy.ts'
+import { readFromCurrent } from './steps/replica-reads.ts'
 import { peekLimits, takeToken } from './steps/rate-limit.ts'
 import { validate } from './steps/validate.ts'
 import { inTurnOf } from './turns.ts'
@@ -292,7 +293,9 @@ const executeRead = async (
 ): Promise<ExecutionResult> => {
   const handler = app.handlers[op.name] as unknown as LocalHandler<unknown>
   const run = (db: Db) => handler(createContext(app, { tx: db, actor, op, input }), input)
-  const output = isHeavy(op, input) ? await runHeavyRead(app, actor, run) : await run(app.db)
+  const output = await readFromCurrent(app, op, ({ db, heavy }) =>
+    isHeavy(op, input) ? runHeavyRead(app, actor, run, heavy) : run(db),
+  )
   // Whose key was paused or has ended while it waited learns nothing more.
   if (op.waits) requireApiAccess(await authenticate(app, call.authorization, call.address), call.address)
   const body = (call.present ?? JSON.stringify)(output)

@@ -154,8 +154,8 @@ const refuseAfter = (deadline: number): KyselyPlugin => ({
 })
 
 /** Returns the connections for the expensive reads of one call, which end with its deadline. */
-export const openHeavyDb = (app: App): Db =>
-  app.heavy.withPlugin(refuseAfter(performance.now() + HEAVY_READ_DEADLINE_MS))
+export const openHeavyDb = ({ heavy }: Pick<App, 'heavy'>): Db =>
+  heavy.withPlugin(refuseAfter(performance.now() + HEAVY_READ_DEADLINE_MS))
 
 /** Runs a change in a turn of its own when it checks or counts what is expensive to read. */
 export const runInHeavyTurn = async <T>(
@@ -170,10 +170,15 @@ export const runInHeavyTurn = async <T>(
 }
 
 /** Runs an expensive read in its turn. The turn ends with the work, even when the deadline comes first. */
-export const runHeavyRead = async <T>(app: App, actor: Actor, work: (db: Db) => Promise<T>): Promise<T> => {
+export const runHeavyRead = async <T>(
+  app: App,
+  actor: Actor,
+  work: (db: Db) => Promise<T>,
+  heavy: Db = app.heavy,
+): Promise<T> => {
   const endTurn = await takeHeavyTurn(app, actor)
   try {
-    return await withDeadline(HEAVY_READ_DEADLINE_MS, work(openHeavyDb(app)).finally(endTurn))
+    return await withDeadline(HEAVY_READ_DEADLINE_MS, work(openHeavyDb({ heavy })).finally(endTurn))
   } catch (error) {
     const { code } = error as { code?: string }
     if (code !== STATEMENT_TIMEOUT && code !== 'timeout') throw error
