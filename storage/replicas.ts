@@ -8,7 +8,7 @@ import { waitAtMost } from './wait-at-most.ts'
 const TIMELINE = 'timeline'
 
 /** How far the log of the primary goes, such as `0/301F828` on timeline `00000002`. */
-export type LogPosition = { lsn: string; timeline: string }
+type LogPosition = { lsn: string; timeline: string }
 
 /**
  * Returns the position below which is every commit that was acknowledged before the question. A replica gets no more
@@ -70,7 +70,7 @@ const ANSWER_MS = 250
 const PAUSE_MS = { behind: [20, 1000], lost: [1000, 15_000] } as const
 
 /** What became of the question whether a read may go to the replica. */
-export type ReplicaState = 'current' | 'behind' | 'lost' | 'paused'
+type ReplicaState = 'current' | 'behind' | 'lost' | 'paused'
 
 /** A standby that answers reads: it shows what was acknowledged before a read began, or is not used for it. */
 export type Replica = {

@@ -134,8 +134,8 @@ export const doctorVerb: AdminVerb = {
   about:
     'Changes nothing. Exits with 1 when there are problems, with 0 when there are only warnings. Checks first the ' +
     'installation: whether received files can be written, read and removed where WCRM_MEDIA says, free space, ' +
-    'settings, transactions and tables of PostgreSQL, its replication and archive, queues, the clocks and versions of ' +
-    'servers, a sandbox in production, and the age of secrets; each check takes 5 seconds at most. It sees the ' +
+    'settings, transactions and tables of PostgreSQL, its replication and archive, queues, the clocks and versions ' +
+    'of servers, a sandbox in production, and the age of secrets; each check takes 5 seconds at most. It sees the ' +
     "environment that it runs in: give it the servers'. Lists then problems of records, such as two contacts of one " +
     'customer, by workspace, check and id; --after continues with the next page.',
   scoped: false,

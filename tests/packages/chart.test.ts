@@ -76,6 +76,7 @@ for (const media of ['', 's3://bucket/prefix'])
       ...render('templates/server.yaml', { media }),
       ...render('templates/worker.yaml', { media }),
     ]
+    const job = render('templates/migrate.yaml')[0]!.spec.template
     assert.deepEqual(
       manifests.map(({ kind }) => kind),
       ['Deployment', 'Service', 'PodDisruptionBudget', 'Deployment'],
@@ -86,7 +87,7 @@ for (const media of ['', 's3://bucket/prefix'])
       const found = pods.filter((pod) => includes(pod.metadata.labels, selector as Record<string, string>))
       assert.equal(found.length, 1, `${kind} ${metadata.name}`)
     }
-    for (const { spec } of pods) {
+    for (const { spec } of [...pods, job]) {
       assert.ok(spec.securityContext.runAsNonRoot && spec.terminationGracePeriodSeconds > 35)
       for (const container of spec.containers) {
         assert.deepEqual(
@@ -100,7 +101,10 @@ for (const media of ['', 's3://bucket/prefix'])
         for (const probe of [container.startupProbe, container.readinessProbe, container.livenessProbe])
           if (probe)
             assert.ok(ports.includes(probe.httpGet.port) && /^\/(?:healthz|readyz)$/.test(probe.httpGet.path))
-        assert.ok(container.livenessProbe)
+        const isJob = container.args[0] === 'admin'
+        assert.ok(isJob || container.livenessProbe)
+        // A job migrates, before the pods start.
+        assert.deepEqual(container.args.includes(isJob ? 'migrate' : '--no-migrate'), true)
         const volumes = spec.volumes.map(({ name }) => name)
         for (const { name } of container.volumeMounts) assert.ok(volumes.includes(name), name)
         const env = Object.fromEntries((container.env ?? []).map(({ name, value }) => [name, value]))
