@@ -155,9 +155,9 @@ const detail: z.input<typeof ApprovalDetail> = {
     'Dry run: no errors',
     'Reason of the agent: The customer asks where the order is.',
   ],
-  input: { conversation_id: '77', text: 'It is, it arrives today.' },
+  input: { conversation_id: '381', text: 'It is, it arrives today.' },
   edited_text: null,
-  preview: { conversation_id: '77' },
+  preview: { conversation_id: '381' },
 }
 
 const ApprovalId = Id.describe('Approval id.')

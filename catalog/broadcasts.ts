@@ -63,7 +63,7 @@ const Recipient = z.object({
 })
 
 const row = {
-  id: '41',
+  id: '1',
   name: 'Autumn blend',
   status: 'completed' as const,
   template_name: 'autumn_blend',
@@ -122,7 +122,7 @@ export const getBroadcast = defineOperation({
   input: z.object({ broadcast_id: BroadcastId }),
   output: Broadcast,
   errors: ['not_found'],
-  examples: [{ title: 'One broadcast', input: { broadcast_id: '41' }, output: row }],
+  examples: [{ title: 'One broadcast', input: { broadcast_id: '1' }, output: row }],
 })
 
 export const listBroadcastRecipients = defineOperation({
@@ -172,7 +172,7 @@ export const listBroadcastRecipients = defineOperation({
   examples: [
     {
       title: 'Recipients who did not answer',
-      input: { broadcast_id: '41', message_status: 'not_responded', limit: 1 },
+      input: { broadcast_id: '1', message_status: 'not_responded', limit: 1 },
       output: {
         data: [
           {

@@ -160,8 +160,8 @@ export const createCustomField = defineOperation({
   examples: [
     {
       title: 'A field with choices',
-      input: { key: 'plan', label: 'Plan', type: 'select', options: field.options },
-      output: { ...field, in_use: false },
+      input: { key: 'service', label: 'Service', type: 'select', options: field.options },
+      output: { ...field, id: '12', key: 'service', label: 'Service', in_use: false },
     },
   ],
 })

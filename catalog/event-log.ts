@@ -66,8 +66,8 @@ export const listEvents = defineOperation({
   errors: ['not_found'],
   examples: [
     {
-      title: 'Events after a known one',
-      input: { after: 'evt_01JABCDEFGHJKMNPQRSTVWXYZ1', limit: 1 },
+      title: 'The oldest of one type',
+      input: { types: ['group.deleted/1'], limit: 1 },
       output: {
         data: [
           {

@@ -72,7 +72,7 @@ const EventConversation = z
 const Conversation = z.object({ conversation: EventConversation })
 const conversation = {
   conversation: {
-    id: '77',
+    id: '381',
     state: 'open',
     contact_id: '42',
     channel_id: '1',
@@ -100,8 +100,8 @@ const EventMessage = z
   .describe('The message.')
 const Message = z.object({ message: EventMessage })
 const received = {
-  id: '901',
-  conversation_id: '77',
+  id: '1657',
+  conversation_id: '381',
   contact_id: '42',
   channel_id: '1',
   type: 'TEXT',
@@ -113,7 +113,7 @@ const received = {
   error: null,
   created_at: '2026-10-01T09:30:00.000Z',
 }
-const outbound = { ...received, id: '902', direction: 'outbound', text: 'It is, it arrives today.' }
+const outbound = { ...received, id: '1660', direction: 'outbound', text: 'It is, it arrives today.' }
 
 const EventTemplate = z.object({
   template: z
@@ -229,7 +229,7 @@ export const eventTypes = {
         'Since when the customer waits: their first message without a reply.',
       ),
     }),
-    { ...conversation, message_id: '902', waiting_since: '2026-10-01T09:30:00.000Z' },
+    { ...conversation, message_id: '1660', waiting_since: '2026-10-01T09:30:00.000Z' },
   ),
   'message.received/1': defineEventType('A customer sent a message.', Message, { message: received }),
   'message.sent/1': defineEventType('The provider accepted a message.', Message, {

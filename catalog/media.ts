@@ -29,7 +29,7 @@ export const getMedia = defineOperation({
   examples: [
     {
       title: 'A photo',
-      input: { message_id: '901' },
+      input: { message_id: '1657' },
       output: {
         content_type: 'image/jpeg',
         file_name: null,

@@ -95,8 +95,8 @@ const ConversationId = Id.describe('Conversation id.')
 const MessageId = Id.describe('Message id.')
 
 const sent = {
-  id: '902',
-  conversation_id: '77',
+  id: '1660',
+  conversation_id: '381',
   type: 'TEXT' as const,
   direction: 'outbound' as const,
   status: 'sent' as const,
@@ -164,7 +164,7 @@ export const listMessages = defineOperation({
   examples: [
     {
       title: 'The newest',
-      input: { conversation_id: '77', limit: 1 },
+      input: { conversation_id: '381', limit: 1 },
       output: { data: [sent], next_cursor: null },
     },
   ],
@@ -181,7 +181,7 @@ export const getMessage = defineOperation({
   input: z.object({ message_id: MessageId }),
   output: Message,
   errors: ['not_found'],
-  examples: [{ title: 'A reply', input: { message_id: '902' }, output: sent }],
+  examples: [{ title: 'A reply', input: { message_id: '1660' }, output: sent }],
 })
 
 export const addNote = defineOperation({
@@ -206,7 +206,7 @@ export const addNote = defineOperation({
   examples: [
     {
       title: 'A hint for colleagues',
-      input: { conversation_id: '77', text: 'Asked the courier.' },
+      input: { conversation_id: '381', text: 'Asked the courier.' },
       output: {
         message: {
           ...sent,
@@ -290,8 +290,8 @@ export const sendReply = defineOperation({
   examples: [
     {
       title: 'A text',
-      input: { conversation_id: '77', text: 'It is, it arrives today.' },
-      output: { message: sent, conversation_id: '77' },
+      input: { conversation_id: '381', text: 'It is, it arrives today.' },
+      output: { message: sent, conversation_id: '381' },
     },
   ],
 })
@@ -384,7 +384,7 @@ export const sendTemplate = defineOperation({
           text: 'Hello Ada, your order is on its way.',
           template: { name: 'order_update', language: 'en_US' },
         },
-        conversation_id: '77',
+        conversation_id: '381',
         preview: 'Hello Ada, your order is on its way.',
       },
     },

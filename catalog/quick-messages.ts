@@ -71,7 +71,7 @@ const fields = {
     ),
 }
 const row = {
-  id: '21',
+  id: '2',
   code: 'hours',
   title: 'Opening hours',
   type: 'TEXT',
@@ -164,32 +164,38 @@ export const createQuickMessage = defineOperation({
     {
       title: 'A greeting',
       input: {
-        code: 'hours',
-        title: 'Opening hours',
-        text: 'Hello {{contact.name}}, we are open from 9 to 18.',
+        code: 'weekend',
+        title: 'At the weekend',
+        text: 'Hello {{contact.name}}, we are open again on Monday.',
         visibility: 'company',
       },
-      output: row,
+      output: {
+        ...row,
+        id: '21',
+        code: 'weekend',
+        title: 'At the weekend',
+        text: 'Hello {{contact.name}}, we are open again on Monday.',
+      },
     },
     {
       title: 'For one team',
       input: {
-        code: 'menu',
+        code: 'catering',
         type: 'DOCUMENT',
-        text: 'Our menu',
-        media_url: 'https://files.example.com/menu.pdf',
-        file_name: 'menu.pdf',
+        text: 'Our catering menu',
+        media_url: 'https://files.example.com/catering.pdf',
+        file_name: 'catering.pdf',
         visibility: 'team',
         team_id: '3',
       },
       output: {
         ...row,
         id: '22',
-        code: 'menu',
+        code: 'catering',
         title: null,
         type: 'DOCUMENT',
-        text: 'Our menu',
-        media_url: 'https://files.example.com/menu.pdf',
+        text: 'Our catering menu',
+        media_url: 'https://files.example.com/catering.pdf',
         visibility: 'team',
         team_id: '3',
       },
@@ -229,12 +235,12 @@ export const updateQuickMessage = defineOperation({
   examples: [
     {
       title: 'Change the wording',
-      input: { quick_message_id: '21', text: 'We are open from 9 to 18.' },
+      input: { quick_message_id: '2', text: 'We are open from 9 to 18.' },
       output: { ...row, text: 'We are open from 9 to 18.' },
     },
     {
       title: 'For one team',
-      input: { quick_message_id: '21', visibility: 'team', team_id: '3' },
+      input: { quick_message_id: '2', visibility: 'team', team_id: '3' },
       output: { ...row, visibility: 'team', team_id: '3' },
     },
   ],
@@ -259,8 +265,8 @@ export const deleteQuickMessage = defineOperation({
   examples: [
     {
       title: 'Delete a quick message',
-      input: { quick_message_id: '21' },
-      output: { id: '21', deleted: true },
+      input: { quick_message_id: '2' },
+      output: { id: '2', deleted: true },
     },
   ],
 })

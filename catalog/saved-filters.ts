@@ -23,7 +23,7 @@ const SavedFilter = z
   .meta({ id: 'SavedFilter' })
 
 const saved = {
-  id: '5',
+  id: '1',
   kind: 'contact' as const,
   name: 'New leads',
   description: null,
@@ -98,7 +98,7 @@ export const getSavedFilter = defineOperation({
   input: z.object({ saved_filter_id: SavedFilterId }),
   output: z.object(SavedFilter.shape),
   errors: ['not_found'],
-  examples: [{ title: 'Read a saved filter', input: { saved_filter_id: '5' }, output: saved }],
+  examples: [{ title: 'Read a saved filter', input: { saved_filter_id: '1' }, output: saved }],
 })
 
 export const createSavedFilter = defineOperation({
@@ -172,7 +172,7 @@ export const updateSavedFilter = defineOperation({
   examples: [
     {
       title: 'Rename a filter',
-      input: { saved_filter_id: '5', name: 'Fresh leads' },
+      input: { saved_filter_id: '1', name: 'Fresh leads' },
       output: {
         saved_filter: { ...saved, name: 'Fresh leads' },
         changes: ['name'],
@@ -203,6 +203,6 @@ export const deleteSavedFilter = defineOperation({
   output: z.object(deleted),
   errors: ['not_found', 'forbidden', 'conflict', 'confirm_required'],
   examples: [
-    { title: 'Delete a saved filter', input: { saved_filter_id: '5' }, output: { id: '5', deleted: true } },
+    { title: 'Delete a saved filter', input: { saved_filter_id: '1' }, output: { id: '1', deleted: true } },
   ],
 })

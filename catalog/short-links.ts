@@ -84,7 +84,7 @@ const Message = z
   })
 
 const row = {
-  id: '31',
+  id: '1',
   code: 'ANED2T5QRU7HG1',
   url: 'https://wcrm.example.com/message/ANED2T5QRU7HG1',
   message: 'Hello, I would like to order.',
@@ -172,8 +172,8 @@ export const createShortLink = defineOperation({
   examples: [
     {
       title: 'A link for the shop window',
-      input: { message: 'Hello, I would like to order.', channel_id: '1' },
-      output: row,
+      input: { message: 'Hello, I saw your shop window.', channel_id: '1' },
+      output: { ...row, id: '31', message: 'Hello, I saw your shop window.' },
     },
   ],
 })
@@ -189,7 +189,7 @@ export const getShortLink = defineOperation({
   input: z.object({ short_link_id: Id.describe('Short link id.') }),
   output: ShortLink,
   errors: ['not_found'],
-  examples: [{ title: 'One link', input: { short_link_id: '31' }, output: row }],
+  examples: [{ title: 'One link', input: { short_link_id: '1' }, output: row }],
 })
 
 export const deleteShortLink = defineOperation({
@@ -209,5 +209,5 @@ export const deleteShortLink = defineOperation({
   input: z.object({ short_link_id: Id.describe('Short link id.') }),
   output: z.object(deleted),
   errors: ['not_found', 'conflict', 'confirm_required', 'upstream_error', 'service_unconfigured'],
-  examples: [{ title: 'Delete a link', input: { short_link_id: '31' }, output: { id: '31', deleted: true } }],
+  examples: [{ title: 'Delete a link', input: { short_link_id: '1' }, output: { id: '1', deleted: true } }],
 })

@@ -36,8 +36,8 @@ export const assignConversation = defineOperation({
   examples: [
     {
       title: 'Claim an unassigned conversation',
-      input: { conversation_id: '77', staff_id: '5', only_if_unassigned: true },
-      output: { conversation: conversationRefExample, assigned_to: 'Grace' },
+      input: { conversation_id: '373', staff_id: '5', only_if_unassigned: true },
+      output: { conversation: { ...conversationRefExample, id: '373' }, assigned_to: 'Grace' },
     },
   ],
 })
@@ -63,7 +63,7 @@ export const unassignConversation = defineOperation({
   examples: [
     {
       title: 'Return a conversation to the queue',
-      input: { conversation_id: '77' },
+      input: { conversation_id: '381' },
       output: { conversation: { ...conversationRefExample, assignee_staff_id: null }, changed: true },
     },
   ],

@@ -29,7 +29,7 @@ export const closeConversation = defineOperation({
   examples: [
     {
       title: 'Close with a reason',
-      input: { conversation_id: '77', reason: 'Delivered' },
+      input: { conversation_id: '381', reason: 'Delivered' },
       output: { conversation: { ...conversationRefExample, state: 'closed' }, changed: true },
     },
   ],
@@ -59,7 +59,7 @@ export const reopenConversation = defineOperation({
   examples: [
     {
       title: 'A second question',
-      input: { conversation_id: '77', title: 'Return' },
+      input: { conversation_id: '381', title: 'Return' },
       output: { conversation: conversationRefExample, changed: true },
     },
   ],
@@ -102,7 +102,7 @@ export const tagConversation = defineOperation({
   examples: [
     {
       title: 'Add one tag and remove another',
-      input: { conversation_id: '77', add: ['VIP'], remove: ['lead'] },
+      input: { conversation_id: '381', add: ['VIP'], remove: ['lead'] },
       output: { conversation: conversationRefExample, changed: true },
     },
   ],
@@ -137,7 +137,7 @@ export const setReminder = defineOperation({
   examples: [
     {
       title: 'Remind tomorrow morning',
-      input: { conversation_id: '77', at: '2099-10-02T09:00:00Z' },
+      input: { conversation_id: '381', at: '2099-10-02T09:00:00Z' },
       output: {
         conversation: { ...conversationRefExample, reminder_at: '2099-10-02T09:00:00.000Z' },
         changed: true,
@@ -169,7 +169,7 @@ export const markRead = defineOperation({
   examples: [
     {
       title: 'Mark as read',
-      input: { conversation_id: '77' },
+      input: { conversation_id: '381' },
       output: { conversation: { ...conversationRefExample, unread_count: 0 }, changed: true },
     },
   ],

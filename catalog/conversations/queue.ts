@@ -128,7 +128,7 @@ export const inboxQueue = defineOperation({
       output: {
         data: [
           {
-            id: '77',
+            id: '381',
             contact: { id: '42', name: 'Ada Lovelace' },
             channel_id: '1',
             waiting_since: '2026-10-01T09:30:00.000Z',

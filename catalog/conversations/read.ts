@@ -107,7 +107,7 @@ export const Conversation = z
   .meta({ id: 'Conversation' })
 
 const row = {
-  id: '77',
+  id: '381',
   state: 'open' as const,
   contact: { id: '42', name: 'Ada Lovelace', phone: '15550100042', dnd_enabled: false, groups: ['VIP'] },
   channel: { id: '1', name: 'Shop', type: 'chatapp' },
@@ -137,8 +137,8 @@ const row = {
   },
   bot_active: false,
   last_message: {
-    id: '901',
-    conversation_id: '77',
+    id: '1657',
+    conversation_id: '381',
     type: 'TEXT' as const,
     direction: 'inbound' as const,
     status: 'received' as const,
@@ -291,5 +291,5 @@ export const getConversation = defineOperation({
   input: z.object({ conversation_id: ConversationId }),
   output: Conversation,
   errors: ['not_found'],
-  examples: [{ title: 'A waiting customer', input: { conversation_id: '77' }, output: row }],
+  examples: [{ title: 'A waiting customer', input: { conversation_id: '381' }, output: row }],
 })

@@ -16,7 +16,7 @@ export const ConversationRef = z.object({
 export const ConversationId = Id.describe('Conversation id.')
 
 export const conversationRefExample = {
-  id: '77',
+  id: '381',
   state: 'open',
   assignee_staff_id: '5',
   team_id: null,

@@ -12,7 +12,7 @@ const created = { ...draft, name: 'order_delayed' }
 
 const submitted = {
   submitted: true,
-  id: '11',
+  id: '1',
   name: 'order_update',
   language: 'en_US',
   category: 'UTILITY',
@@ -103,7 +103,7 @@ export const updateTemplate = defineOperation({
   output: z.object(submission),
   errors: ['not_found', 'conflict', 'confirm_required', 'upstream_error', 'service_unconfigured'],
   examples: [
-    { title: 'Change the wording', input: { template_id: '11', template: draft }, output: submitted },
+    { title: 'Change the wording', input: { template_id: '1', template: draft }, output: submitted },
   ],
 })
 
@@ -143,10 +143,10 @@ export const archiveTemplates = defineOperation({
   examples: [
     {
       title: 'One of two fails',
-      input: { ids: ['11', '12'] },
+      input: { ids: ['1', '999'] },
       output: {
-        archived: ['11'],
-        failed: [{ id: '12', code: 'not_found', reason: 'There is no such template in this workspace.' }],
+        archived: ['1'],
+        failed: [{ id: '999', code: 'not_found', reason: 'There is no such template in this workspace.' }],
       },
     },
   ],

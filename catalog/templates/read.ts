@@ -128,7 +128,7 @@ const TemplateDetails = z
   .meta({ id: 'TemplateDetails' })
 
 const template = {
-  id: '11',
+  id: '1',
   name: 'order_update',
   language: 'en_US',
   category: 'UTILITY',
@@ -281,7 +281,7 @@ export const getTemplate = defineOperation({
   input: z.object({ template_id: Id.describe('Template id.') }),
   output: TemplateDetails,
   errors: ['not_found'],
-  examples: [{ title: 'One template', input: { template_id: '11' }, output: templateDetails }],
+  examples: [{ title: 'One template', input: { template_id: '1' }, output: templateDetails }],
 })
 
 export const lintTemplate = defineOperation({

@@ -146,8 +146,14 @@ export const createDemo = (db: Db, now: string, publicUrl?: string): Promise<Dem
     const { id: workspaceId } = await createWorkspace(tx, { name: 'Demo', timezone: 'Europe/Berlin' }, now)
     const { staffIds, teamIds, channelIds } = await createStaffTeamsChannels(tx, workspaceId, now)
     const [owner, , manager] = staffIds as [string, string, string]
-    for (const filter of savedFilters(now))
-      await insertSavedFilter(tx, workspaceId, { ...filter, owner_staff_id: manager }, now)
+    // Only who saved a filter may change it: the owner, whose the keys are, has the first.
+    for (const [index, filter] of savedFilters(now).entries())
+      await insertSavedFilter(
+        tx,
+        workspaceId,
+        { ...filter, owner_staff_id: index === 0 ? owner : manager },
+        now,
+      )
     await insertDemoTemplates(tx, workspaceId, demoTemplates, {
       account,
       submittedBy: owner,

@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { catalog, listRoutes } from '../../catalog/index.ts'
+import { runCli } from '../doors.ts'
+import { type ServerProcess, startCommand } from '../process.ts'
+
+type Sample = { name: string; source: string }
+type Run = { failed: string; stdout: string; stderr: string }
+
+/** The guides whose commands are run as a reader would, each with what it prints. */
+const guides = ['first-contact', 'dry-run', 'idempotency', 'errors', 'rate-limits', 'events']
+
+/** Runs a program; `failed` says how it ended where it did not succeed. */
+const run = (program: string, args: string[], env: Record<string, string>, cwd: string): Promise<Run> =>
+  new Promise((done) =>
+    execFile(program, args, { env, cwd, maxBuffer: 1e8 }, (error, stdout, stderr) =>
+      done({ failed: error ? `${error.code}: ${stderr}${stdout}` : '', stdout, stderr }),
+    ),
+  )
+
+/** Returns what fits the output, in which `…` stands for anything. */
+const toPattern = (output: string): RegExp =>
+  new RegExp(
+    `^${output
+      .split('…')
+      .map((text) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
+      .join('[^]*')}$`,
+  )
+
+describe('The samples of the documentation, in the demo workspace', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'docs-samples-'))
+  let server: ServerProcess & { said: { api_key: string } }
+  let env: Record<string, string>
+  let replace: (source: string) => string
+  let paths: Record<string, Record<string, { 'x-operation': string; 'x-codeSamples': any[] }>>
+
+  /** All samples of a language but those of approvals: an AI agent must have asked for one first. */
+  const listSamples = (lang: string): Sample[] =>
+    Object.values(paths).flatMap((operations) =>
+      Object.values(operations)
+        .filter((op) => !/^approvals_(?!list)/.test(op['x-operation']))
+        .flatMap((op) =>
+          op['x-codeSamples']
+            .filter((sample) => sample.lang === lang)
+            .map(({ source }) => ({ name: op['x-operation'], source: replace(source) })),
+        ),
+    )
+
+  before(async () => {
+    const settings = { XDG_CONFIG_HOME: join(folder, 'config'), WCRM_KEYCHAIN: 'off' }
+    server = await startCommand(['serve', '--port', '0', '--json', '--data', join(folder, 'data')], settings)
+    env = { PATH: process.env.PATH!, HOME: folder, WCRM_URL: server.url, WCRM_API_KEY: server.said.api_key }
+    const call = async (name: string, input: object) => {
+      const response = await fetch(`${server.url}/v1/ops/${name}`, {
+        method: 'POST',
+        headers: { Authorization: `Bearer ${server.said.api_key}`, 'Content-Type': 'application/json' },
+        body: JSON.stringify({ ...input, idempotency_key: `docs-samples-${name}` }),
+      })
+      return (await response.json()) as any
+    }
+    // The demo has no endpoint, so that it sends nothing. An address, because names may not resolve here.
+    const url = 'https://93.184.215.14/hooks'
+    const { endpoint } = await call('webhooks_create_endpoint', {
+      url,
+      event_types: ['contact.created/1'],
+    })
+    await call('webhooks_send_test', { endpoint_id: endpoint.id, event_type_id: 'contact.created/1' })
+    const deliveries = await fetch(`${server.url}/v1/webhooks/endpoints/${endpoint.id}/deliveries`, {
+      headers: { Authorization: `Bearer ${server.said.api_key}` },
+    })
+    const delivery = ((await deliveries.json()) as any).data[0].id as string
+    replace = (source) =>
+      source
+        .replaceAll(/ep_01JABC\w+/g, endpoint.id)
+        .replaceAll(/dlv_01JABC\w+/g, delivery)
+        .replaceAll('https://example.com/', 'https://93.184.215.14/')
+    ;({ paths } = (await (await fetch(`${server.url}/docs/openapi.json`)).json()) as any)
+  })
+  after(async () => {
+    await server.stop()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  it('curl', async () => {
+    const samples = listSamples('curl')
+    assert.equal(samples.length, catalog.flatMap(listRoutes).length - 4)
+    const script = samples.map(
+      ({ name, source }) =>
+        `out=$(${source.replace(/^curl/, 'curl -sS --fail-with-body')}) || echo "${name}: $out"`,
+    )
+    const { stdout, failed } = await run('bash', ['--norc', '-c', script.join('\n')], env, folder)
+    assert.equal(stdout + failed, '')
+  })
+
+  it('TypeScript', async () => {
+    const samples = listSamples('typescript')
+    mkdirSync(join(folder, 'ts'))
+    for (const [index, { source }] of samples.entries())
+      writeFileSync(
+        join(folder, `ts/${index}.ts`),
+        source
+          .replace("'@wcrm/client'", JSON.stringify(resolve('client/index.ts')))
+          .replace('console.log', 'void '),
+      )
+    const names = JSON.stringify(samples.map(({ name }) => name))
+    writeFileSync(
+      join(folder, 'ts/all.mjs'),
+      `for (const [i, name] of ${names}.entries())
+        await import('./' + i + '.ts').catch((error) => console.log(name, error.message))`,
+    )
+    const { stdout, failed } = await run(process.execPath, ['ts/all.mjs'], env, folder)
+    assert.equal(stdout + failed, '')
+  })
+
+  it('Python', async (t) => {
+    if ((await run('python3', ['--version'], env, folder)).failed) return t.skip('there is no Python')
+    writeFileSync(join(folder, 'samples.json'), JSON.stringify(listSamples('python')))
+    const all = `
+import contextlib, io, json
+for sample in json.load(open("samples.json")):
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(sample["source"], {})
+    except Exception as error:
+        print(sample["name"], error, getattr(error, "read", str)())
+`
+    const { stdout, failed } = await run('python3', ['-c', all], env, folder)
+    assert.equal(stdout + failed, '')
+  })
+
+  it('command line', async () => {
+    const samples = listSamples('cli')
+    // A shell splits them into words.
+    const script = `wcrm() { printf '%s\\0' "$@"; printf '\\1'; }\n${samples.map(({ source }) => source).join('\n')}`
+    const { stdout, failed } = await run('bash', ['--norc', '-euc', script], env, folder)
+    assert.equal(failed, '')
+    const lines = stdout.split('\x01').slice(0, -1)
+    assert.equal(lines.length, samples.length)
+    for (const [index, line] of lines.entries()) {
+      const { exit, stderr } = await runCli([...line.split('\0').slice(0, -1), '--json'], {
+        WCRM_URL: env.WCRM_URL!,
+        WCRM_API_KEY: env.WCRM_API_KEY!,
+        XDG_CONFIG_HOME: '/nonexistent',
+      })
+      // 9: some of many failed, as the title of the example says.
+      assert.ok(exit === 0 || exit === 9, `${samples[index]!.source}: ${stderr}`)
+    }
+  })
+
+  for (const guide of guides)
+    it(`the guide ${guide}`, async () => {
+      const text = readFileSync(`docs/${guide}.md`, 'utf8')
+      const blocks = [...text.matchAll(/^```bash\n([^]*?)```(?:\n\n```text\n([^]*?)```)?/gm)]
+      assert.ok(blocks.length > 0)
+      for (const [, script = '', output] of blocks) {
+        const { stdout, failed } = await run(
+          'bash',
+          ['--norc', '-euo', 'pipefail', '-c', script],
+          env,
+          folder,
+        )
+        assert.equal(failed, '', script)
+        // The server of the test has other limits.
+        if (output !== undefined) assert.match(stdout, toPattern(output.replace('q=300', 'q=…')), script)
+      }
+    })
+})
