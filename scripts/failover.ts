@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { startClients } from './failover/clients.ts'
-import { FAULTS, runFault } from './failover/faults.ts'
+import { type Fault, FAULTS, runFault } from './failover/faults.ts'
 import { type Figures, measure } from './failover/figures.ts'
 import { runInNamespaces } from './failover/network.ts'
 import { type ReadinessProbe, startReadinessProbe } from './failover/readiness.ts'
@@ -20,7 +20,9 @@ const READY_WITHIN_MS = 2_000
 const seconds = (value: number | undefined): string => (value === undefined ? '-' : value.toFixed(1))
 const milliseconds = (value: number): string => (Number.isNaN(value) ? '-' : String(Math.round(value)))
 
-const print = (name: string, figures: Figures, { routes }: Scene): void => {
+const SINCE = { leader: 'the new leader', repair: 'the repair', itself: 'the fault' }
+
+const print = ({ name, endsWith }: Fault, figures: Figures, { routes }: Scene): void => {
   const unanswered = figures.unanswered
     .map((value, i) => `${seconds(value)} s (${routes[i]!.name})`)
     .join(', ')
@@ -28,13 +30,12 @@ const print = (name: string, figures: Figures, { routes }: Scene): void => {
   new leader after         ${seconds(figures.newLeader)} s
   without an answer        ${unanswered}
   p99                      ${milliseconds(figures.p99Before)} ms before, ${milliseconds(figures.p99First)} ms in the \
-first 5 s of the new leader, ${milliseconds(figures.p99Later)} ms afterwards
+5 s after ${SINCE[endsWith]}, ${milliseconds(figures.p99Later)} ms in the next ${seconds(figures.laterSeconds)} s
   slowest answer           ${seconds(figures.slowest)} s
-  answered otherwise       ${figures.refused || '-'}; ${figures.refusedLater} after the first 5 s`)
+  answered otherwise       ${figures.refused || '-'}; ${figures.refusedLater} after these 5 s`)
 }
 
-const isLate = ({ newLeader, p99Later, refusedLater }: Figures): boolean =>
-  newLeader !== undefined && (refusedLater > 0 || p99Later > P99_MS)
+const isLate = ({ p99Later, refusedLater }: Figures): boolean => refusedLater > 0 || p99Later > P99_MS
 
 const conclude = (verdict: Verdict, probe: ReadinessProbe, open: readonly string[]): boolean => {
   for (const [name, { acknowledged, lost, doubled }] of Object.entries({
@@ -69,7 +70,7 @@ const run = async (folder: string): Promise<number> => {
       await pause(QUIET_MS)
       const course = await runFault(scene, fault)
       const figures = measure(clients.attempts, urls.length, course)
-      print(fault.name, figures, scene)
+      print(fault, figures, scene)
       if (isLate(figures)) isInTime = false
     }
     await pause(QUIET_MS)

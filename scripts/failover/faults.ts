@@ -8,8 +8,8 @@ import type { Scene } from './scene.ts'
 /** Something that goes wrong. */
 export type Fault = {
   name: string
-  /** Whether another machine takes over. */
-  movesLeader: boolean
+  /** When clients are to be well again: when another machine leads, when the fault is repaired, or at once. */
+  endsWith: 'leader' | 'repair' | 'itself'
   /** Makes it, and returns how it is repaired. `leader`: the machine that leads now. */
   cause: (scene: Scene, leader: Machine) => Promise<() => Promise<void> | void>
   /** How long it lasts at least, in seconds. */
@@ -31,13 +31,13 @@ const kill = (scene: Scene, machine: Machine): (() => void) => {
 
 const killLeader: Fault = {
   name: 'kill -9 of the leader',
-  movesLeader: true,
+  endsWith: 'leader',
   cause: (scene, leader) => Promise.resolve(kill(scene, leader)),
 }
 
 const cutOffLeader: Fault = {
   name: 'the leader cut off for 30 s',
-  movesLeader: true,
+  endsWith: 'leader',
   seconds: 30,
   cause: (scene, leader) => {
     cutOff(hostOf(scene, leader))
@@ -47,7 +47,7 @@ const cutOffLeader: Fault = {
 
 const killStandby: Fault = {
   name: 'kill -9 of the synchronous standby',
-  movesLeader: false,
+  endsWith: 'itself',
   seconds: 20,
   cause: async (scene, leader) => {
     const standby = await scene.cluster.findSynchronous()
@@ -56,10 +56,13 @@ const killStandby: Fault = {
   },
 }
 
-/** PostgreSQL goes on until its log needs the disk, and then ends itself; Patroni lets another machine lead. */
+/**
+ * PostgreSQL refuses changes that need the disk, and goes on; Patroni sees nothing wrong. Where its log needs the disk, it
+ * ends itself, and another machine may lead.
+ */
 const fillLeader: Fault = {
-  name: "the leader's disk full",
-  movesLeader: true,
+  name: "the leader's disk full for 20 s",
+  endsWith: 'repair',
   seconds: 20,
   cause: (_scene, leader) => {
     const filling = fillDisk(join(leader.folder, 'data'))
@@ -75,12 +78,15 @@ export const FAULTS: readonly Fault[] = [
   fillLeader,
 ]
 
-/** When it began, and when another machine led; monotonic clock, in milliseconds. */
-export type Course = { from: number; leaderAt: number | undefined; to: number }
+/**
+ * When it began, when another machine led, when clients are to be well again, and until when they were watched; monotonic
+ * clock, in milliseconds.
+ */
+export type Course = { from: number; leaderAt: number | undefined; wellAt: number; to: number }
 
 const LEADER_WITHIN_MS = 90_000
 const LOOK_EVERY_MS = 200
-/** How long the clients are watched when all is well again. */
+/** How long the clients are watched when they are to be well again. */
 const WATCHED_MS = 16_000
 
 const waitForAnother = async ({ cluster }: Scene, leader: Machine): Promise<number> => {
@@ -93,16 +99,23 @@ const waitForAnother = async ({ cluster }: Scene, leader: Machine): Promise<numb
   throw new Error(`no other machine leads after ${LEADER_WITHIN_MS / 1000} s`)
 }
 
+const pauseUntil = (time: number): Promise<void> => pause(Math.max(0, time - performance.now()))
+
 /** Makes a fault, watches what follows, repairs it, and returns when the cluster is complete again. */
 export const runFault = async (scene: Scene, fault: Fault): Promise<Course> => {
   const leader = await scene.cluster.waitUntilComplete()
   const from = performance.now()
   const repair = await fault.cause(scene, leader)
-  const leaderAt = fault.movesLeader ? await waitForAnother(scene, leader) : undefined
-  const watchedUntil = Math.max((leaderAt ?? from) + WATCHED_MS, from + 1000 * (fault.seconds ?? 0))
-  await pause(watchedUntil - performance.now())
+  const leaderAt = fault.endsWith === 'leader' ? await waitForAnother(scene, leader) : undefined
+  const repairAt = from + 1000 * (fault.seconds ?? 0)
+  if (fault.endsWith === 'repair') {
+    await pauseUntil(repairAt)
+    await repair()
+  }
+  const wellAt = fault.endsWith === 'repair' ? performance.now() : (leaderAt ?? from)
+  await pauseUntil(Math.max(wellAt + WATCHED_MS, repairAt))
   const to = performance.now()
-  await repair()
+  if (fault.endsWith !== 'repair') await repair()
   await scene.cluster.waitUntilComplete()
-  return { from, leaderAt, to }
+  return { from, leaderAt, wellAt, to }
 }

@@ -10,10 +10,11 @@ export type Figures = {
   slowest: number
   /** Answers other than acknowledgements, by status and reason. */
   refused: string
-  /** Percentile 99 in milliseconds: before the fault, and in the seconds after the new leader. */
+  /** Percentile 99 in milliseconds: before the fault, and in the seconds from when clients are to be well again. */
   p99Before: number
   p99First: number
   p99Later: number
+  laterSeconds: number
   /** Refusals from the sixth second on. */
   refusedLater: number
 }
@@ -43,11 +44,10 @@ const countBy = (names: readonly string[]): string =>
     .join(', ')
 
 export const measure = (attempts: readonly Attempt[], servers: number, course: Course): Figures => {
-  const { from, leaderAt, to } = course
+  const { from, leaderAt, wellAt, to } = course
   const begunIn = (start: number, end: number): Attempt[] =>
     attempts.filter(({ at }) => at >= start && at < end)
   const during = begunIn(from, to)
-  const wellAt = leaderAt ?? from
   const later = begunIn(wellAt + FIRST_MS, to)
   const refused = (some: readonly Attempt[]): Attempt[] => some.filter((attempt) => !isAcknowledged(attempt))
   return {
@@ -66,6 +66,7 @@ export const measure = (attempts: readonly Attempt[], servers: number, course: C
     p99Before: percentile99(begunIn(from - BEFORE_MS, from - 500)),
     p99First: percentile99(begunIn(wellAt, wellAt + FIRST_MS)),
     p99Later: percentile99(later),
+    laterSeconds: (to - wellAt - FIRST_MS) / 1000,
     // A repeat of a send that was under way waits until its lease is over.
     refusedLater: refused(later).filter(({ reason }) => reason !== 'still_running').length,
   }

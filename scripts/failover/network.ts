@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import { chmodSync, closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 
@@ -80,10 +80,17 @@ export const mountDisk = (folder: string, megabytes: number): void => {
   execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', folder])
 }
 
-/** Takes all that is left of a disk. */
+/** Takes all that is left of a disk, and returns the file that does. */
 export const fillDisk = (folder: string): string => {
-  const { bavail, bsize } = statfsSync(folder)
-  const file = join(folder, 'filling')
-  execFileSync('fallocate', ['-l', String(bavail * bsize), file])
-  return file
+  const path = join(folder, 'filling')
+  const file = openSync(path, 'w')
+  // What others free meanwhile is taken too, down to the last page.
+  for (const size of [1_048_576, 4096])
+    try {
+      for (const chunk = Buffer.alloc(size); ;) writeSync(file, chunk)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+    }
+  closeSync(file)
+  return path
 }
