@@ -54,14 +54,16 @@ const ANSWER_MS = 1_000
 const COMPLETE_WITHIN_MS = 120_000
 
 /** PostgreSQL refuses to run as root. Every program becomes this process itself, so that signals reach it. */
-const AS_DATABASE_USER =
-  userInfo().uid === 0
-    ? ['setpriv', `--reuid=${DATABASE_USER}`, `--regid=${DATABASE_USER}`, '--init-groups', '--']
-    : []
+const AS_DATABASE_USER = [
+  'setpriv',
+  `--reuid=${DATABASE_USER}`,
+  `--regid=${DATABASE_USER}`,
+  '--init-groups',
+  '--',
+]
 
 const requirePrograms = (): void => {
-  if (userInfo().uid !== 0 && userInfo().username !== DATABASE_USER)
-    throw new Error(`run it as root, or as the user ${DATABASE_USER}`)
+  if (userInfo().uid !== 0) throw new Error('run it as root: its programs run as users of their own')
   const missing = [
     join(BINARIES, 'postgres'),
     '/usr/bin/patroni',
@@ -104,10 +106,6 @@ const writeSettings = ({ folder, addresses, network, writePort, readPort }: Clus
   ]
   writeFileSync(file, `${settings.join('\n')}\n`, { mode: 0o600 })
   return /^WCRM_PASSWORD=(\w+)$/m.exec(kept.join('\n'))![1]!
-}
-
-const giveToDatabaseUser = (...folders: string[]): void => {
-  if (userInfo().uid === 0) execFileSync('chown', ['-R', DATABASE_USER, ...folders])
 }
 
 /** Starts a program whose output goes to a file. */
@@ -231,7 +229,7 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
       join(folder, 'cluster.env'),
     ])
     mkdirSync(join(machine.folder, 'data'), { recursive: true })
-    giveToDatabaseUser(machine.folder)
+    execFileSync('chown', ['-R', DATABASE_USER, machine.folder])
     const environment = readEnvironment(join(machine.folder, 'etcd.env'))
     const words = [...enter(machine), ...AS_DATABASE_USER, '/usr/bin/etcd', '--log-level', 'warn']
     machine.etcd = run(words, join(machine.folder, 'etcd.log'), environment)
