@@ -13,7 +13,7 @@ import { type Verdict, verify } from './failover/verify.ts'
  * FAULT: numbers of the faults to run, from 1. Exits with 1 when something was lost or doubled, or an answer was late.
  */
 const QUIET_MS = 12_000
-/** What a change may take some seconds later: this, or twice of what it took before on a machine that is busy anyway. */
+/** What a change may take some seconds later: this, or, on a busy machine, twice of what it took before. */
 const P99_MS = 1_000
 const READY_WITHIN_MS = 2_000
 

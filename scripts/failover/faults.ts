@@ -57,8 +57,8 @@ const killStandby: Fault = {
 }
 
 /**
- * PostgreSQL refuses changes that need the disk, and goes on; Patroni sees nothing wrong. Where its log needs the disk, it
- * ends itself, and another machine may lead.
+ * PostgreSQL refuses changes that need the disk, and goes on; Patroni sees nothing wrong. Where its log needs the
+ * disk, it ends itself, and another machine may lead.
  */
 const fillLeader: Fault = {
   name: "the leader's disk full for 20 s",
@@ -79,8 +79,8 @@ export const FAULTS: readonly Fault[] = [
 ]
 
 /**
- * When it began, when another machine led, when clients are to be well again, and until when they were watched; monotonic
- * clock, in milliseconds.
+ * When it began, when another machine led, when clients are to be well again, and until when they were watched;
+ * monotonic clock, in milliseconds.
  */
 export type Course = { from: number; leaderAt: number | undefined; wellAt: number; to: number }
 
