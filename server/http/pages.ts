@@ -1,5 +1,6 @@
 import { type ErrorCode, errors } from '../../catalog/errors.ts'
 import { reasons } from '../../catalog/reasons.ts'
+import { renderPage as renderSitePage, SITE_POLICY } from './docs/layout.ts'
 import { escapeHtml, renderProse } from './html.ts'
 import { problemExample } from './problem-example.ts'
 
@@ -12,10 +13,10 @@ type PageSource = { config: { publicUrl: string } }
 export const renderPage = (path: string, app: PageSource): Response | undefined => {
   const { publicUrl } = app.config
   if (path === '/') return createHtmlResponse(renderLandingPage(publicUrl))
-  if (path === '/errors') return createHtmlResponse(renderErrorIndex(publicUrl))
+  if (path === '/errors') return createHtmlResponse(renderErrorIndex(), SITE_POLICY)
   const code = /^\/errors\/(\w+)$/.exec(path)?.[1]
   return code !== undefined && Object.hasOwn(errors, code)
-    ? createHtmlResponse(renderErrorPage(code as ErrorCode, publicUrl))
+    ? createHtmlResponse(renderErrorPage(code as ErrorCode, publicUrl), SITE_POLICY)
     : undefined
 }
 
@@ -43,19 +44,18 @@ REST route, a <code>POST /v1/ops/&lt;name&gt;</code>, an MCP tool and a command.
 /** The page that explains one error code. */
 const renderErrorPage = (code: ErrorCode, publicUrl: string): string => {
   const { status, title, description, fix } = errors[code]
-  return renderLayout(
+  return renderFramed(
     title,
-    publicUrl,
-    `
-<p class="code">${status} <code>${code}</code></p>
+    '../',
+    `<p>${status} <code>${code}</code></p>
 <h2>When</h2><p>${renderProse(description)}</p>
 <h2>What to do</h2><p>${renderProse(fix)}</p>
 ${renderReasons(code)}<h2>Example</h2>
-<pre>HTTP status ${status}
+<pre><code>HTTP status ${status}
 Content-Type: application/problem+json
 
-${escapeHtml(JSON.stringify(problemExample(code, publicUrl), null, 2))}</pre>
-<p><a href="${escapeHtml(publicUrl)}/errors">All error codes</a></p>`,
+${escapeHtml(JSON.stringify(problemExample(code, publicUrl), null, 2))}</code></pre>
+<p><a href="../errors">All error codes</a>, <a href="../docs/errors">how errors work</a></p>`,
   )
 }
 
@@ -66,29 +66,39 @@ const renderReasons = (code: ErrorCode): string => {
     .map(([reason, { when }]) => `<tr><td><code>${reason}</code></td><td>${renderProse(when)}</td></tr>`)
   return rows.length === 0
     ? ''
-    : `<h2>Reasons</h2><table><thead><tr><th><code>reason</code></th><th>When</th></tr></thead><tbody>
+    : `<h2>Reasons</h2>
+<div class="table"><table><thead><tr><th><code>reason</code></th><th>When</th></tr></thead><tbody>
 ${rows.join('\n')}
-</tbody></table>
+</tbody></table></div>
 `
 }
 
-const renderErrorIndex = (publicUrl: string): string =>
-  renderLayout(
+const renderErrorIndex = (): string =>
+  renderFramed(
     'Error codes',
-    publicUrl,
-    `
-<p>Every error is <code>application/problem+json</code> (RFC 9457) with a stable <code>code</code>.</p>
-<table><thead><tr><th>Status</th><th>Code</th><th>When</th></tr></thead><tbody>
+    '',
+    `<p>Every error is <code>application/problem+json</code> (RFC 9457) with a stable <code>code</code>
+(<a href="docs/errors">how errors work</a>).</p>
+<div class="table"><table><thead><tr><th>Code, status</th><th>When</th></tr></thead><tbody>
 ${Object.entries(errors)
   .map(
     ([code, { status, description }]) =>
-      `<tr><td>${status}</td>` +
-      `<td><a href="${escapeHtml(publicUrl)}/errors/${code}"><code>${code}</code></a></td>` +
+      `<tr><td><a href="errors/${code}"><code>${code}</code></a><br>${status}</td>` +
       `<td>${renderProse(description)}</td></tr>`,
   )
   .join('\n')}
-</tbody></table>`,
+</tbody></table></div>`,
   )
+
+/** A page in the frame of the documentation. */
+const renderFramed = (title: string, root: '' | '../', body: string): string =>
+  renderSitePage({
+    title,
+    root,
+    part: 'errors',
+    body: `<main class="guide"><h1>${escapeHtml(title)}</h1>
+${body}</main>`,
+  })
 
 const renderLayout = (title: string, publicUrl: string, body: string): string => `<!doctype html>
 <html lang="en"><head><meta charset="utf-8">

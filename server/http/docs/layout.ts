@@ -6,10 +6,19 @@ type Page = {
   /** The way to the server's root: `../` for a page below `/docs/`, nothing for `/docs`. */
   root: '' | '../'
   /** Which entry of the bar is the page's. */
-  part: 'guides' | 'reference'
+  part: 'guides' | 'reference' | 'errors'
   body: string
   head?: string
 }
+
+/**
+ * Content security policy of these pages: everything comes from this server, and requests go only to it. The renderer
+ * of the reference writes style elements and `data:` images.
+ */
+export const SITE_POLICY = [
+  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'",
+  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+].join('; ')
 
 const renderBar = ({ root, part }: Page): string => {
   const link = (to: string, name: string, isCurrent: boolean) =>
@@ -17,7 +26,7 @@ const renderBar = ({ root, part }: Page): string => {
   return `<header class="bar"><a class="brand" href="${root}docs">wcrm<span class="wide"> docs</span></a>
 ${link('docs', 'Guides', part === 'guides')}
 ${link('docs/reference', 'API', part === 'reference')}
-${link('errors', '<span class="wide">Error codes</span>', false)}
+${link('errors', '<span class="wide">Error codes</span>', part === 'errors')}
 <button id="open-search" type="button" aria-label="Search"><span>Search</span><kbd>Ctrl K</kbd></button>
 <button id="toggle-colors" type="button" aria-label="Light or dark" title="Light or dark">◐</button></header>`
 }

@@ -71,7 +71,10 @@ const listHeaderEntries = (): SearchEntry[] => {
 export const listSearchEntries = (
   guides: readonly Guide[],
   operations: readonly Operation[],
-): SearchEntry[] => [
+): SearchEntry[] =>
+  listEntries(guides, operations).map((entry) => ({ ...entry, text: entry.text.replaceAll('`', '') }))
+
+const listEntries = (guides: readonly Guide[], operations: readonly Operation[]): SearchEntry[] => [
   ...listGuideEntries(guides),
   ...operations.map(toEntry),
   ...listHeaderEntries(),

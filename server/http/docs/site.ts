@@ -3,6 +3,7 @@ import { getGroupOf } from '../openapi.ts'
 import { createStaticDocument, type StaticDocument } from '../static-document.ts'
 import { createAssets } from './assets.ts'
 import { createGuides } from './guides.ts'
+import { SITE_POLICY } from './layout.ts'
 import { renderLlmsFullText, renderLlmsText } from './llms.ts'
 import { createReferenceDocument, renderGroup } from './operations.ts'
 import { renderGuide, renderHome, renderReference } from './pages.ts'
@@ -11,22 +12,13 @@ import { listSearchEntries } from './search.ts'
 
 type SiteSource = { operations: readonly Operation[]; config: { publicUrl: string } }
 
-/**
- * Content security policy of `/docs`: everything comes from this server, and requests go only to it. The renderer of
- * the reference writes style elements and `data:` images.
- */
-const POLICY = [
-  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'",
-  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-].join('; ')
-
 const common = { 'Cache-Control': 'no-cache', 'X-Content-Type-Options': 'nosniff' }
 
 const html = (body: string): StaticDocument =>
   createStaticDocument(body, {
     ...common,
     'Content-Type': 'text/html; charset=utf-8',
-    'Content-Security-Policy': POLICY,
+    'Content-Security-Policy': SITE_POLICY,
     'Referrer-Policy': 'no-referrer',
   })
 
