@@ -28,7 +28,9 @@ const composition = /^cli\/(serve|listeners|processes|worker|admin|mcp|sandbox)(
 
 const MAX_COLUMNS = 120
 
-const sources = globSync('{catalog,client,storage,server,mcp,cli,scripts,bench,tests,deploy}/**/*.ts').sort()
+const sources = globSync(
+  '{catalog,client,examples,storage,server,mcp,cli,scripts,bench,tests,deploy}/**/*.ts',
+).sort()
 
 const importsOf = (text: string): string[] =>
   [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map((match) => match[1]!)
