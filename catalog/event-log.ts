@@ -54,6 +54,13 @@ export const listEvents = defineOperation({
           '`next_cursor` is then the newest event, to continue after it.',
       ),
     cursor: EventId.optional().describe('`next_cursor` of the previous page; the same as `after`.'),
+    from: z.iso
+      .datetime({ offset: true })
+      .optional()
+      .describe(
+        'Begin with the first event, in the order of the log, that happened at this time or later; a few that ' +
+          'happened shortly before may follow it. Continue with `next_cursor` alone.',
+      ),
     types: z
       .array(z.string().min(1).max(200))
       .min(1)

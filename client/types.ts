@@ -8904,7 +8904,7 @@ export interface WebhooksSendTestInput {
    */
   endpoint_id: string
   /**
-   * Event type, such as `contact.created/1`; the first that the endpoint subscribed to when absent.
+   * Event type, such as `contact.created/1`, or `contact.created` for its newest version; the first that the endpoint subscribed to when absent.
    */
   event_type_id?: string
   /**
@@ -9066,7 +9066,7 @@ export interface WebhooksListDeliveriesInput {
    */
   status?: 'pending' | 'delivered' | 'failed' | 'dead' | 'skipped'
   /**
-   * Only of this type.
+   * Only of this type; without a version, of all its versions.
    */
   event_type_id?: string
   /**
@@ -11159,6 +11159,10 @@ export interface EventsListInput {
    * `next_cursor` of the previous page; the same as `after`.
    */
   cursor?: string
+  /**
+   * Begin with the first event, in the order of the log, that happened at this time or later; a few that happened shortly before may follow it. Continue with `next_cursor` alone.
+   */
+  from?: string
   /**
    * Only these types; a type without a version means all its versions.
    *

@@ -160,6 +160,30 @@ export const findLatestPosition = async (db: Db, workspaceId: string): Promise<E
   return rows[0]
 }
 
+/**
+ * The position before the first event, in the order of the log, that happened at a time or later: before all events
+ * of its transaction. While there is none, that of the newest event. Events that a scan would not return yet do not
+ * count: one of a transaction that still runs may come before them.
+ */
+export const findPositionSince = async (
+  db: Db,
+  workspaceId: string,
+  since: string,
+): Promise<EventPosition | undefined> => {
+  const end = toScanEnd(await findEndedXid(db, workspaceId))
+  const { rows } = await sql<EventPosition>`
+    select xid::text as xid, id from (
+      (select xid, '' as id, 1 as place from events
+        where workspace_id = ${workspaceId} and xid < ${end}
+          and occurred_at >= ${toStorableTime(since)}::timestamptz
+        order by events.xid, events.id limit 1)
+      union all
+      (select xid, id, 2 from events
+        where workspace_id = ${workspaceId} and xid < ${end} order by events.xid desc, events.id desc limit 1)
+    ) as found order by place limit 1`.execute(db)
+  return rows[0]
+}
+
 /** `end`: the transaction id before which events are scanned. */
 type ScanRequest = {
   after: EventPosition | undefined

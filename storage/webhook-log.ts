@@ -42,7 +42,7 @@ export const findEndpointStatus = async (
 
 export type DeliveryFilter = {
   status?: DeliveryStatus | undefined
-  type?: string | undefined
+  types?: readonly string[] | undefined
   from?: string | undefined
   to?: string | undefined
 }
@@ -52,13 +52,13 @@ export const listDeliveryPage = async (
   tx: Db,
   workspaceId: string,
   endpointId: string,
-  { status, type, from, to }: DeliveryFilter,
+  { status, types, from, to }: DeliveryFilter,
   after: { createdAt: string; id: string } | null,
   limit: number,
 ): Promise<DeliveryRow[]> => {
   let query = selectDeliveries(tx, workspaceId).where('endpoint_id', '=', endpointId)
   if (status !== undefined) query = query.where('status', '=', status)
-  if (type !== undefined) query = query.where('event_type', '=', type)
+  if (types !== undefined) query = query.where('event_type', 'in', types)
   if (from !== undefined) query = query.where('created_at', '>=', toStorableTime(from))
   if (to !== undefined) query = query.where('created_at', '<', toStorableTime(to))
   if (after !== null)

@@ -78,7 +78,9 @@ export const listDeliveries = defineOperation({
       .enum(['pending', 'delivered', 'failed', 'dead', 'skipped'])
       .optional()
       .describe('Only in this status.'),
-    event_type_id: EventTypeIdInput.optional().describe('Only of this type.'),
+    event_type_id: EventTypeIdInput.optional().describe(
+      'Only of this type; without a version, of all its versions.',
+    ),
     from: z.iso.datetime({ offset: true }).optional().describe('Created at this time or later.'),
     to: z.iso.datetime({ offset: true }).optional().describe('Created before this time.'),
     ...page,

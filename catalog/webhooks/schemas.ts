@@ -10,11 +10,14 @@ export const prefixed = (prefix: string) =>
 
 export const EndpointId = prefixed('ep').describe('Endpoint id.')
 
-/** `<type>/<version>` (spec, POST test). */
+/** `<type>/<version>` (spec, POST test), or a type without its version. */
 export const EventTypeIdInput = z
   .string()
   .max(200)
-  .regex(/^[a-z0-9._-]+\/[A-Za-z0-9._-]+$/, 'must be <type>/<version>, such as contact.created/1')
+  .regex(
+    /^[a-z0-9._-]+(?:\/[A-Za-z0-9._-]+)?$/,
+    'must be a type with or without its version, such as contact.created/1 or contact.created',
+  )
 
 export const Endpoint = z
   .object({

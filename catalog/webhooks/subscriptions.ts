@@ -30,7 +30,8 @@ export const sendTestEvent = defineOperation({
   input: z.object({
     endpoint_id: EndpointId,
     event_type_id: EventTypeIdInput.optional().describe(
-      'Event type, such as `contact.created/1`; the first that the endpoint subscribed to when absent.',
+      'Event type, such as `contact.created/1`, or `contact.created` for its newest version; the first that the ' +
+        'endpoint subscribed to when absent.',
     ),
     payload: z
       .record(z.string(), z.unknown())

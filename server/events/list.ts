@@ -6,6 +6,7 @@ import {
   type EventPosition,
   findEventPosition,
   findLatestPosition,
+  findPositionSince,
   scanEvents,
   type EventFilter,
 } from '../../storage/events.ts'
@@ -14,7 +15,7 @@ import type { Handler } from '../core/handler.ts'
 import { invalidField, notFound, type Problem } from '../core/problem.ts'
 import { toReader } from '../approvals/view.ts'
 import { listVisibleChannels } from '../visibility/policy.ts'
-import { unknownEventTypeProblem } from '../webhooks/event-types.ts'
+import { matchEventTypes, unknownEventTypeProblem } from '../webhooks/event-types.ts'
 import { showEvents } from './view.ts'
 
 const ids = Object.keys(eventTypes)
@@ -23,7 +24,7 @@ const types = [...new Set(ids.map((id) => id.slice(0, id.indexOf('/'))))]
 /** Returns the ids of event types given with or without version. Throws 400 for one that does not exist. */
 const resolveEventTypes = (given: readonly string[] | undefined): string[] | undefined =>
   given?.flatMap((name, i) => {
-    const matching = ids.filter((id) => id === name || id.startsWith(`${name}/`))
+    const matching = matchEventTypes(name)
     if (matching.length > 0) return matching
     throw unknownEventTypeProblem('types', name, [i], name.includes('/') ? ids : types)
   })
@@ -67,24 +68,29 @@ const invalidCursorProblem = (): Problem =>
   })
 
 /**
- * Returns the position to begin after: of an event, or of the newest one for `now`; undefined for the beginning of the
- * log. Null when there is no such event.
+ * Returns the position to begin after: of an event, of the newest one for `now`, or before those that happened since a
+ * time; undefined for the beginning of the log. Null when there is no such event.
  */
 export const findStart = async (
   db: Db,
   workspaceId: string,
   start: string | undefined,
+  from: string | undefined,
 ): Promise<EventPosition | undefined | null> => {
-  if (start === undefined) return undefined
   if (start === NOW) return await findLatestPosition(db, workspaceId)
-  return (await findEventPosition(db, workspaceId, start)) ?? null
+  if (start !== undefined) return (await findEventPosition(db, workspaceId, start)) ?? null
+  return from === undefined ? undefined : await findPositionSince(db, workspaceId, from)
 }
 
 export const listEvents: Handler<'events_list'> = async ({ tx, actor }, input) => {
   const filter = toEventFilter(actor, input.types)
   const workspaceId = actor.workspace.id
   const start = getStart(input)
-  let after = await findStart(tx, workspaceId, start)
+  if (start !== undefined && input.from !== undefined)
+    throw invalidField('from', 'contradiction', 'cannot stand beside after or cursor', {
+      fix: 'Send from with the first request, and next_cursor alone with the others.',
+    })
+  let after = await findStart(tx, workspaceId, start, input.from)
   if (after === null) throw input.cursor === undefined ? notFound('event', start!) : invalidCursorProblem()
   if (start === NOW) return { data: [], next_cursor: after?.id ?? null }
   const found: LoggedEvent[] = []

@@ -109,7 +109,7 @@ const authorizeReader = async (app: App, { authorization, address }: StreamClien
   return actor
 }
 
-type StreamInput = { after?: string; cursor?: string; types?: string[] }
+type StreamInput = { after?: string; cursor?: string; from?: string; types?: string[] }
 
 /** What a stream reads, and how far it has come. */
 type EventReader = {
@@ -167,12 +167,13 @@ const encoder = new TextEncoder()
 export const openStream = async (
   app: App,
   client: StreamClient,
-  { after, cursor, types }: StreamInput,
+  { after, cursor, from, types }: StreamInput,
 ): Promise<ReadableStream<Uint8Array>> => {
   const { streams } = app
   const { key, workspace } = await authorizeReader(app, client)
   const start = cursor ?? after
-  const position = await findStart(app.db, workspace.id, start)
+  // A client that reconnects sends its last id beside the URL that it began with.
+  const position = await findStart(app.db, workspace.id, start, from)
   if (position === null) throw notFound('event', start!)
   const uncount = countStream(streams, key.id)
   const reader: EventReader = {

@@ -9,7 +9,7 @@ export const acceptsEventStream = (accept: string | undefined): boolean =>
 
 /**
  * Serves the event log as server-sent events. The call runs as any other first, so that all checks apply.
- * `Last-Event-ID`, which a client sends when it reconnects, overrides `after`. Throws 429 when the key has
+ * `Last-Event-ID`, which a client sends when it reconnects, overrides `after` and `from`. Throws 429 when the key has
  * too many open streams.
  */
 export const serveEventStream = async (
@@ -24,7 +24,7 @@ export const serveEventStream = async (
       input: (input = {
         limit: 1,
         ...requested,
-        ...(lastEventId ? { after: lastEventId, cursor: undefined } : {}),
+        ...(lastEventId ? { after: lastEventId, cursor: undefined, from: undefined } : {}),
       }),
     }
   }

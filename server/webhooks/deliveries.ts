@@ -12,6 +12,7 @@ import { notFound } from '../core/problem.ts'
 import { showQuotingText } from '../visibility/phones.ts'
 import { canSeeManagerFields, hasHiddenPhones } from '../visibility/policy.ts'
 import { requireDeliveryLog } from './access.ts'
+import { matchEventTypes } from './event-types.ts'
 
 export const showDelivery = (row: DeliveryRow): OutputOf<'webhooks_list_deliveries'>['data'][number] => ({
   id: row.id,
@@ -46,6 +47,12 @@ export const showAttempt = (
   }
 }
 
+/** A type that this version does not know may have deliveries of an earlier one. */
+const listFilterTypes = (name: string): string[] => {
+  const matching = matchEventTypes(name)
+  return matching.length > 0 ? matching : [name]
+}
+
 export const listDeliveries: Handler<'webhooks_list_deliveries'> = async (ctx, input) => {
   requireDeliveryLog(ctx)
   const { endpoint_id: id, status, event_type_id: type, from, to, limit } = input
@@ -56,7 +63,7 @@ export const listDeliveries: Handler<'webhooks_list_deliveries'> = async (ctx, i
     ctx.tx,
     ctx.actor.workspace.id,
     id,
-    { status, type, from, to },
+    { status, types: type === undefined ? undefined : listFilterTypes(type), from, to },
     after,
     limit + 1,
   )

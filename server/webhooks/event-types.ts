@@ -28,6 +28,12 @@ const describe = (id: EventTypeId): Described => {
 
 export const isEventType = (id: string): id is EventTypeId => Object.hasOwn(eventTypes, id)
 
+/** The ids that a name stands for, oldest version first: its own, or those of all versions of a type. */
+export const matchEventTypes = (name: string): EventTypeId[] =>
+  ids
+    .filter((id) => id === name || id.startsWith(`${name}/`))
+    .toSorted((a, b) => a.localeCompare(b, 'en', { numeric: true }))
+
 /** A 400 problem for an event type that does not exist, with the nearest name. */
 export const unknownEventTypeProblem = (
   field: string,

@@ -7,7 +7,7 @@ import type { Handler, OutputOf } from '../core/handler.ts'
 import { createEventId } from '../ids.ts'
 import { requireUnrestrictedAccess } from './access.ts'
 import { showAttempt } from './deliveries.ts'
-import { isEventType, unknownEventTypeProblem } from './event-types.ts'
+import { isEventType, matchEventTypes, unknownEventTypeProblem } from './event-types.ts'
 import { requireEnabledEndpoint } from './require-enabled.ts'
 
 type Answer = OutputOf<'webhooks_send_test'>
@@ -15,10 +15,13 @@ type Answer = OutputOf<'webhooks_send_test'>
 const DEFAULT_TYPE = 'contact.created/1'
 
 const chooseType = async ({ tx, actor }: Context, endpointId: string, given: string | undefined) => {
-  const type = given ?? (await findFirstSubscription(tx, actor.workspace.id, endpointId))
-  if (type !== undefined && isEventType(type)) return type
-  if (given !== undefined) throw unknownEventTypeProblem('event_type_id', given)
-  return DEFAULT_TYPE
+  if (given !== undefined) {
+    const newest = matchEventTypes(given).at(-1)
+    if (newest === undefined) throw unknownEventTypeProblem('event_type_id', given)
+    return newest
+  }
+  const subscribed = await findFirstSubscription(tx, actor.workspace.id, endpointId)
+  return subscribed !== undefined && isEventType(subscribed) ? subscribed : DEFAULT_TYPE
 }
 
 /**

@@ -7,10 +7,10 @@ import type { TestServer } from '../servers.ts'
 export type ShownEvent = { id: string; type: string; data: Record<string, never> }
 
 /** Returns a row of the type `group.created/1` with a new id. */
-export const groupEvent = (name: string): EventRow => ({
+export const groupEvent = (name: string, occurredAt = '2026-10-01T09:30:00.000Z'): EventRow => ({
   id: createEventId(),
   type: 'group.created/1',
-  occurred_at: '2026-10-01T09:30:00.000Z',
+  occurred_at: occurredAt,
   data: { group: { id: '1', name, emoji: null } },
 })
 
@@ -32,9 +32,13 @@ type EventStream = {
 export const openStream = async (
   server: Pick<TestServer, 'url'>,
   key: string,
-  { after, last, types }: { after?: string; last?: string; types?: string } = {},
+  { after, from, last, types }: { after?: string; from?: string; last?: string; types?: string } = {},
 ): Promise<EventStream> => {
-  const query = new URLSearchParams({ ...(after ? { after } : {}), ...(types ? { types } : {}) })
+  const query = new URLSearchParams({
+    ...(after ? { after } : {}),
+    ...(from ? { from } : {}),
+    ...(types ? { types } : {}),
+  })
   const response = await fetch(`${server.url}/v1/events?${query}`, {
     headers: {
       Authorization: `Bearer ${key}`,

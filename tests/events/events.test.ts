@@ -36,6 +36,36 @@ everyDoor('Event log', (test) => {
     assert.deepEqual([status, body.errors[0].detail], [400, 'must be an event id, or now'])
   })
 
+  test('from a time: everything from the first event that happened then or later, in pages', async ({
+    call,
+    server,
+    workspace,
+  }) => {
+    const names = async (input: Record<string, unknown>): Promise<unknown> => {
+      const { status, body } = await call('events_list', input)
+      return status === 200
+        ? [body.data.map((e: ShownEvent) => e.data['group']!['name']), body.next_cursor !== null]
+        : [status, body.errors[0].pointer ?? body.errors[0].parameter ?? body.errors[0].detail]
+    }
+    assert.deepEqual(await names({ from: '2026-10-01T00:00:00Z' }), [[], false])
+    for (const [name, hour] of [
+      ['A', '08'],
+      ['B', '10'],
+      // The clock of a server that was behind.
+      ['C', '09'],
+      ['D', '11'],
+    ] as const)
+      await insertEvents(server.db, workspace.id, [groupEvent(name, `2026-10-01T${hour}:00:00.000Z`)])
+    assert.deepEqual(await names({ from: '2026-10-01T08:00:00Z' }), [['A', 'B', 'C', 'D'], false])
+    assert.deepEqual(await names({ from: '2026-10-01T11:30:00+02:00' }), [['B', 'C', 'D'], false])
+    assert.deepEqual(await names({ from: '2026-10-01T09:30:00Z', limit: 2 }), [['B', 'C'], true])
+    assert.deepEqual(await names({ from: '2026-10-01T11:00:00Z', types: ['group.created'] }), [['D'], false])
+    assert.deepEqual(await names({ from: '2026-10-01T12:00:00Z' }), [[], false])
+    const both = await call('events_list', { from: '2026-10-01T09:30:00Z', after: 'now' })
+    assert.deepEqual([both.status, both.body.errors[0].code], [400, 'contradiction'])
+    assert.equal((await call('events_list', { from: 'yesterday' })).status, 400)
+  })
+
   test('filters by type, with or without a version', async ({ call }) => {
     const {
       body: {

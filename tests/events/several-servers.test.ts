@@ -42,11 +42,18 @@ describe('Event log of several servers', { skip: databases.length === 1 }, () =>
         assert.deepEqual(await seen(), ['A'])
         assert.equal(typeof (await run('events_list', { after: 'now' })).next_cursor, 'string')
         // An open transaction of this database may write an earlier event, so later ones wait for it.
-        await server.db.transaction().execute(async (own) => {
-          await insertEvents(own, workspace.id, [groupEvent('C')])
+        const opened = await server.db.transaction().execute(async (own) => {
+          await insertEvents(own, workspace.id, [groupEvent('C', new Date().toISOString())])
+          const since = new Date(Date.now() - 1).toISOString()
           await run('crm_create_group', { name: 'B' })
           assert.deepEqual(await seen(), ['A'])
+          assert.deepEqual((await run('events_list', { from: since })).data, [])
+          return await openStream(server, workspace.owner.key, { from: since })
         })
+        // A stream that began with B, which was committed first, would miss C.
+        const streamed = (await opened.take(2)).map(({ data }) => data.data['group']!['name'])
+        assert.deepEqual(streamed, ['C', 'B'])
+        await opened.close()
         assert.deepEqual(await seen(), ['A', 'C', 'B'])
       }),
     )

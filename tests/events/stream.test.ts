@@ -37,6 +37,15 @@ everyDatabase('Event stream', (server) => {
     })
     assert.equal((await again.take(1))[0]!.data.data['group']!['name'], 'C')
     await again.close()
+    // It reconnects to the URL that it began with.
+    const since = { from: '2020-01-01T00:00:00Z', types: 'group.created' }
+    const everything = await openStream(server(), workspace.owner.key, since)
+    const seen = (await everything.take(3)).map(({ data }) => data.data['group']!['name'])
+    assert.deepEqual(seen, ['A', 'B', 'C'])
+    await everything.close()
+    const continued = await openStream(server(), workspace.owner.key, { ...since, last: b!.id })
+    assert.equal((await continued.take(1))[0]!.data.data['group']!['name'], 'C')
+    await continued.close()
     const fromNow = await openStream(server(), workspace.owner.key, { after: 'now' })
     await run('crm_create_group', { name: 'D' })
     assert.equal((await fromNow.take(1))[0]!.data.data['group']!['name'], 'D')
