@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { after, before, describe, it } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { type Client, createClient } from '../../client/index.ts'
@@ -126,5 +127,50 @@ describe('The examples, in the demo workspace', () => {
         assert.equal((await fetch(`${url}/orders`, { method: 'POST', body })).status, 400, body)
       assert.equal((await order('1004', 'Nobody', 'no phone')).status, 422)
     })
+  })
+
+  it('warehouse-sync goes on where it was killed, and forgets contacts that were deleted', async () => {
+    const file = join(folder, 'warehouse.sqlite')
+    const start = () =>
+      startExample('warehouse-sync/sync.ts', { ...env, WAREHOUSE_FILE: file, PAGE_SIZE: '25' })
+    /** Runs it to its end. Returns how many contacts it read in pages. */
+    const sync = async (): Promise<number> => {
+      const run = start()
+      let read = 0
+      for (let line = await run.line(); line; line = await run.line()) read += line.contacts ?? 0
+      return read
+    }
+    const rows = (sql: string) => {
+      const db = new DatabaseSync(file, { readOnly: true })
+      const found = db.prepare(sql).all()
+      db.close()
+      return found
+    }
+    const { id } = await wcrm.contacts.upsert({ phone: '+1 555 010 0950', name: 'Delia Gone' })
+    const killed = start()
+    await killed.line()
+    await killed.kill('SIGKILL')
+    const saved = rows('select id from contacts').length
+    assert.ok(saved >= 25)
+    await wcrm.contacts.update({ contact_id: id!, name: 'Delia Renamed' })
+    const { count } = await wcrm.contacts.count({})
+    assert.equal((await sync()) + saved, count)
+    const names: (string | null)[] = []
+    for await (const { name } of wcrm.contacts.search({ limit: 100 })) names.push(name ?? null)
+    assert.deepEqual(
+      rows('select name from contacts')
+        .map(({ name }) => name)
+        .sort(),
+      names.sort(),
+    )
+    assert.equal(rows(`select 1 from events where contact_id = ${id} and data is not null`).length, 1)
+
+    await wcrm.contacts.delete({ contact_id: id! }, { confirm: 'delete' })
+    assert.equal(await sync(), 0)
+    assert.equal(rows('select id from contacts').length, names.length - 1)
+    assert.deepEqual(rows("select 1 from events where data like '%Delia%'"), [])
+    const events = rows('select id from events').length
+    await sync()
+    assert.equal(rows('select id from events').length, events)
   })
 })
