@@ -92,7 +92,7 @@ export const createReplica = (primary: Db, connections: { db: Db; heavy: Db }): 
     pausedUntil = performance.now() + Math.min(most, least * 2 ** Math.min(failures, 10))
     failures++
   }
-  const catchUp = async (position: LogPosition): Promise<ReplicaState> => {
+  const catchUp = async (position: LogPosition): Promise<Exclude<ReplicaState, 'paused'>> => {
     const end = performance.now() + CATCH_UP_MS
     for (;;) {
       const answer = hasReplayed(db, position)
@@ -110,9 +110,9 @@ export const createReplica = (primary: Db, connections: { db: Db; heavy: Db }): 
       if (performance.now() < pausedUntil) return 'paused'
       const state = await askPosition()
         .then(catchUp)
-        .catch((): ReplicaState => 'lost')
+        .catch(() => 'lost' as const)
       if (state === 'current') failures = 0
-      else if (state !== 'paused') pause(state)
+      else pause(state)
       return state
     },
     noteLoss: () => pause('lost'),

@@ -120,7 +120,7 @@ describe('admin demo: generated contacts', () => {
       [`select max(n) as n from (select count(*) as n from conversations group by contact_id) as c`, 12],
       [
         `select count(*) as n from saved_filters f
-          join staff s on s.id = f.owner_staff_id and s.role = 'manager'`,
+          join staff s on s.id = f.owner_staff_id and s.role in ('owner', 'manager')`,
         3,
       ],
       ...CONTRADICTIONS.map((query) => [query, 0] as const),
