@@ -210,6 +210,17 @@ const getErrorCode = (issue: Issue): string => {
   return issue.code
 }
 
+/** What zod says of times and days is its own jargon. */
+const FORMATS: Readonly<Record<string, { detail: string; fix: string }>> = {
+  datetime: {
+    detail: 'is not a time of ISO 8601 with its zone',
+    fix: 'Send a time such as 2026-10-01T09:30:00Z or 2026-10-01T11:30:00+02:00.',
+  },
+  date: { detail: 'is not a day', fix: 'Send a day such as 2026-10-01.' },
+}
+
+const findFormat = (issue: Issue) => (issue.code === 'invalid_format' ? FORMATS[issue.format] : undefined)
+
 const describeIssue = (issue: Issue, given: unknown): string => {
   switch (issue.code) {
     case 'invalid_type':
@@ -222,7 +233,7 @@ const describeIssue = (issue: Issue, given: unknown): string => {
         ? `must be ${String(issue.values[0])}`
         : `must be one of ${issue.values.join(', ')}`
     default:
-      return issue.message.charAt(0).toLowerCase() + issue.message.slice(1)
+      return findFormat(issue)?.detail ?? issue.message.charAt(0).toLowerCase() + issue.message.slice(1)
   }
 }
 
@@ -256,7 +267,7 @@ const getFix = (issue: Issue): Partial<FieldError> => {
         fix: issue.expected === 'boolean' ? 'Send true or false.' : `Send ${withArticle(issue.expected)}.`,
       }
     default:
-      return { fix: getIssueParam(issue, 'fix') ?? 'Correct the value.' }
+      return { fix: getIssueParam(issue, 'fix') ?? findFormat(issue)?.fix ?? 'Correct the value.' }
   }
 }
 
