@@ -388,6 +388,8 @@ export const buildExampleInputs = (world: World, op: Operation): Record<string, 
     if (filled['attributes'] !== undefined) filled['attributes'] = { shelf: 'one' }
     if (filled['filter'] !== undefined)
       filled['filter'] = { savedFilter: { eq: world.ids['saved_filters']![0] } }
+    // Those of the example may be of this world, whose templates other examples need.
+    if (filled['ids'] !== undefined) filled['ids'] = ['999999998', '999999999']
     // Nothing that the tests do ends what the examples wait for.
     if (filled['wait_seconds'] !== undefined) filled['wait_seconds'] = 0
     return filled
