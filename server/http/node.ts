@@ -45,8 +45,11 @@ export const nodeHandler =
       const refusal = findRefusal(req)
       if (refusal) return await refuse(refusal)
       const request = new NodeRequest({ req, res, maxRequestBodySize: MAX_BODY_BYTES })
-      const answer = async (): Promise<Response> => await fetch(request as unknown as Request)
-      await send(req, res, await requestChannel.tracePromise(answer, { request: req }))
+      const answer = () => fetch(request as unknown as Request)
+      const response = requestChannel.hasSubscribers
+        ? await requestChannel.tracePromise(async () => await answer(), { request: req })
+        : await answer()
+      await send(req, res, response)
     } catch (error) {
       log.error({ stack: (error as Error).stack }, 'Cannot answer a request')
       if (res.headersSent || res.destroyed) res.destroy()
