@@ -123,14 +123,15 @@ export const AskedAnswer = z.object({
   next: z.string().describe('What to do now.'),
 })
 
+/** The demo workspace has this one, which waits, and one before it that was declined. */
 const approval: z.input<typeof Approval> = {
-  id: '12',
+  id: '2',
   status: 'pending',
   operation: 'messaging_send_reply',
-  asked_by: { staff: { id: '5', name: 'Grace' }, key: { id: '9', name: 'assistant' } },
+  asked_by: { staff: { id: '7', name: 'Samuel Okafor' }, key: { id: '3', name: 'assistant' } },
   reason: 'The customer asks where the order is.',
   asked_for: ['verb'],
-  contact: { id: '42', name: 'Ada Lovelace' },
+  contact: { id: '199', name: 'Ada Lovelace' },
   requested_at: '2026-10-01T09:30:00.000Z',
   expires_at: '2026-10-02T09:30:00.000Z',
   decided_by: null,
@@ -140,13 +141,22 @@ const approval: z.input<typeof Approval> = {
   ended_at: null,
 }
 const decided = { decided_by: { id: '1', name: 'Olivia Owner' }, decided_at: '2026-10-01T09:32:00.000Z' }
-const detail: z.input<typeof ApprovalDetail> = {
+const note = 'We do not promise a day.'
+const declined = {
   ...approval,
-  approval_url: 'https://crm.example.com/approvals/12',
+  ...decided,
+  status: 'declined' as const,
+  note,
+  ended_at: decided.decided_at,
+}
+const detail: z.input<typeof ApprovalDetail> = {
+  ...declined,
+  id: '1',
+  approval_url: 'https://crm.example.com/approvals/1',
   summary: [
     'Send a reply in a conversation',
-    'Customer: Ada Lovelace, 15550100042, contact 42',
-    'Channel: Shop, chatapp, conversation 77',
+    'Customer: Ada Lovelace, 15550100042, contact 199',
+    'Channel: Orders, chatapp, conversation 381',
     'Reply window: open until 2026-10-02 10:00 Europe/Berlin',
     'Last message of the customer: Is my order on its way?',
     'Type: TEXT',
@@ -228,7 +238,7 @@ export const getApproval = defineOperation({
   }),
   output: ApprovalDetail,
   errors: ['not_found'],
-  examples: [{ title: 'Wait for it', input: { approval_id: '12', wait_seconds: 30 }, output: detail }],
+  examples: [{ title: 'Wait for it', input: { approval_id: '1', wait_seconds: 30 }, output: detail }],
 })
 
 const change = {
@@ -262,7 +272,7 @@ export const approveApproval = defineOperation({
   examples: [
     {
       title: 'As it is',
-      input: { approval_id: '12' },
+      input: { approval_id: approval.id },
       output: { approval: { ...approval, ...decided, status: 'approved' } },
     },
   ],
@@ -280,10 +290,8 @@ export const declineApproval = defineOperation({
   examples: [
     {
       title: 'With a note',
-      input: { approval_id: '12', note: 'We do not promise a day.' },
-      output: {
-        approval: { ...approval, ...decided, status: 'declined', note: 'We do not promise a day.' },
-      },
+      input: { approval_id: approval.id, note },
+      output: { approval: declined },
     },
   ],
 })
@@ -301,7 +309,7 @@ export const cancelApproval = defineOperation({
   examples: [
     {
       title: 'Withdraw',
-      input: { approval_id: '12' },
+      input: { approval_id: approval.id },
       output: { approval: { ...approval, ...decided, status: 'cancelled' } },
     },
   ],

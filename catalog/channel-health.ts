@@ -13,9 +13,11 @@ export const ChannelHealth = z
       ),
     reason: z.string().nullable().describe('Why, such as `token_revoked` or `throughput`; null when ok.'),
     provider_code: z.int().nullable().describe("The provider's error code, if one told it."),
-    quality: z.string().nullable().describe('Quality rating by the provider.'),
     messaging_limit: z.string().nullable().describe('Customers it may write to in a day, such as `TIER_1K`.'),
     since: Timestamp.nullable().describe('Since when it has this status.'),
     until: Timestamp.nullable().describe('When it passes by itself.'),
   })
   .meta({ id: 'ChannelHealth' })
+
+/** Events name the rating here too. */
+export const HealthQuality = z.string().nullable().describe('Quality rating by the provider.')

@@ -79,6 +79,14 @@ export const errors = {
       'Send an approved template instead (`messaging_send_template`), or wait until the customer ' +
       'writes.',
   },
+  precondition_failed: {
+    status: 412,
+    title: 'Changed since it was read',
+    description:
+      'The record is no longer in the version that `If-Match` or `if_version` names. `current_version` is the one ' +
+      'it has, `changed_fields` names what differs from what was read. Nothing was done.',
+    fix: 'Read the record again, make the change to what it is now, and send that with its new version.',
+  },
   payload_too_large: {
     status: 413,
     title: 'Body too large',

@@ -1,11 +1,19 @@
 import { z } from 'zod'
-import { Limit, list, Timestamp } from './fields.ts'
+import { deleted, Limit, list, listWithTotal, page, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
 import { untrusted } from './text.ts'
 import { EventId } from './webhooks/subscriptions.ts'
 
 /** As `after`: only what happens from now on. */
 export const NOW = 'now'
+
+const ConsumerName = z
+  .string()
+  .regex(
+    /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/,
+    'must be 1 to 100 letters, digits and . _ -, not starting with a sign',
+  )
+  .meta({ examples: ['nightly'] })
 
 const Event = z
   .object({
@@ -20,6 +28,14 @@ const Event = z
   })
   .meta({ id: 'Event' })
 
+/** The event that the examples name; the demo workspace has it. */
+export const loggedEvent = {
+  id: 'evt_01JABCDEFGHJKMNPQRSTVWXYZ2',
+  type: 'group.deleted/1',
+  occurred_at: '2026-10-01T09:30:00.000Z',
+  data: { group: { id: '3', name: 'VIP', emoji: '⭐' } },
+}
+
 export const listEvents = defineOperation({
   name: 'events_list',
   cli: 'events list',
@@ -32,6 +48,8 @@ export const listEvents = defineOperation({
     '`Accept: text/event-stream` the response stays open and streams; it resumes from ' +
     '`Last-Event-ID`. A page can be empty although more events follow, when no event searched ' +
     'has a requested type: continue with `next_cursor` as `cursor`, as in all lists (`after` means the same). ' +
+    'A consumer keeps its place on the server: read with `consumer`, handle the page, acknowledge its last event. ' +
+    'The reason `events_deleted` tells one that was away for longer than events are kept. ' +
     "Events of channels that the key's owner may not see are left out, and so are the names of " +
     'manager-only fields in `changes` for agents.',
   scope: 'mcp:read',
@@ -61,6 +79,11 @@ export const listEvents = defineOperation({
         'Begin with the first event, in the order of the log, that happened at this time or later; a few that ' +
           'happened shortly before may follow it. Continue with `next_cursor` alone.',
       ),
+    consumer: ConsumerName.optional().describe(
+      'Begin after the event that this consumer acknowledged last (`events_ack`). Where there is no such consumer ' +
+        'yet, with `after`, `from` or the oldest event. Send `next_cursor` as `cursor` beside it for ' +
+        'the pages that follow.',
+    ),
     types: z
       .array(z.string().min(1).max(200))
       .min(1)
@@ -70,22 +93,120 @@ export const listEvents = defineOperation({
     limit: Limit,
   }),
   output: z.object(list(Event)),
-  errors: ['not_found'],
+  errors: ['not_found', 'conflict'],
   examples: [
     {
-      title: 'The oldest of one type',
-      input: { types: ['group.deleted/1'], limit: 1 },
+      title: 'The oldest of some types',
+      input: { types: ['group.created/1', 'group.deleted/1'], limit: 1 },
       output: {
-        data: [
-          {
-            id: 'evt_01JABCDEFGHJKMNPQRSTVWXYZ2',
-            type: 'group.deleted/1',
-            occurred_at: '2026-10-01T09:30:00.000Z',
-            data: { group: { id: '3', name: 'VIP', emoji: '⭐' } },
-          },
-        ],
-        next_cursor: 'evt_01JABCDEFGHJKMNPQRSTVWXYZ2',
+        data: [loggedEvent],
+        next_cursor: loggedEvent.id,
       },
     },
+  ],
+})
+
+const Consumer = z
+  .object({
+    name: ConsumerName.describe('Name of the consumer.'),
+    event_id: EventId.describe('The event that it acknowledged last.'),
+    acknowledged_at: Timestamp.describe('When.'),
+    complete: z
+      .boolean()
+      .describe(
+        'False: events after that one were, or will soon be, deleted without being acknowledged. It reads on when it ' +
+          'has acknowledged an event that is in the log.',
+      ),
+    created_at: Timestamp.describe('When it acknowledged its first event.'),
+  })
+  .meta({ id: 'EventConsumer' })
+
+/** The demo workspace has this one. */
+export const consumer = {
+  name: 'nightly',
+  event_id: loggedEvent.id,
+  acknowledged_at: '2026-10-01T09:31:00.000Z',
+  complete: true,
+  created_at: '2026-09-01T09:30:00.000Z',
+}
+
+export const acknowledgeEvents = defineOperation({
+  name: 'events_ack',
+  cli: 'events ack',
+  routes: ['PUT /v1/events/consumers/{consumer}'],
+  since: '2026-11-23',
+  stability: 'stable',
+  summary: 'Acknowledge all events up to one, for a consumer',
+  description:
+    'The first acknowledgement makes the consumer. An event before the one acknowledged last changes nothing, ' +
+    'unless `rewind` is set, so that late and repeated calls do no harm. Acknowledge when a page was handled: after ' +
+    'a crash before that, the page is read again. Several programs may read as one consumer; a workspace has 100 of ' +
+    'them at most.',
+  scope: 'webhooks:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: [],
+  input: z.object({
+    consumer: ConsumerName.describe('Name of the consumer.'),
+    event_id: EventId.describe('The last event that was handled, or `next_cursor` of the page.'),
+    rewind: z.boolean().default(false).describe('Go back to an earlier event too.'),
+  }),
+  output: z.object({
+    consumer: Consumer.describe('The consumer.'),
+    changed: z.boolean().describe('False: it had acknowledged this event, or a later one.'),
+  }),
+  errors: ['not_found', 'conflict'],
+  examples: [
+    {
+      title: 'A page was handled',
+      input: { consumer: 'nightly', event_id: loggedEvent.id },
+      output: { consumer, changed: true },
+    },
+  ],
+})
+
+export const listConsumers = defineOperation({
+  name: 'events_list_consumers',
+  cli: 'events consumers',
+  routes: ['GET /v1/events/consumers'],
+  since: '2026-11-23',
+  stability: 'stable',
+  summary: 'List the consumers of the event log by name',
+  scope: 'mcp:read',
+  view: [
+    { path: 'name' },
+    { path: 'event_id', title: 'event' },
+    { path: 'acknowledged_at', title: 'acknowledged' },
+    { path: 'complete' },
+    { path: 'created_at', title: 'created' },
+  ],
+  input: z.object(page),
+  output: z.object(listWithTotal(Consumer)),
+  errors: [],
+  examples: [
+    { title: 'Every consumer', input: {}, output: { data: [consumer], total: 1, next_cursor: null } },
+  ],
+})
+
+export const deleteConsumer = defineOperation({
+  name: 'events_delete_consumer',
+  cli: 'events delete-consumer',
+  routes: ['DELETE /v1/events/consumers/{consumer}'],
+  since: '2026-11-23',
+  stability: 'stable',
+  summary: 'Delete a consumer of the event log',
+  description: 'Its place is forgotten; events stay.',
+  scope: 'webhooks:write',
+  dryRun: true,
+  idempotency: 'optional',
+  confirm: 'delete',
+  repeatable: true,
+  emits: [],
+  input: z.object({ consumer: ConsumerName.describe('Name of the consumer.') }),
+  output: z.object({ name: ConsumerName.describe('Name of the consumer.'), deleted: deleted.deleted }),
+  errors: ['not_found', 'conflict', 'confirm_required'],
+  examples: [
+    { title: 'Delete it', input: { consumer: 'nightly' }, output: { name: 'nightly', deleted: true } },
   ],
 })

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { approvalSample, decisionSample, EventApproval, EventDecision } from './approval-events.ts'
-import { ChannelHealth } from './channel-health.ts'
+import { ChannelHealth, HealthQuality } from './channel-health.ts'
 import { defineEventType } from './event-type.ts'
 import { Id, Timestamp } from './fields.ts'
+import { labelEvents } from './label-events.ts'
 
 /*
  * Every event type the service writes: what it means, the shape of its `data`, and a sample (contract 6).
@@ -15,6 +16,11 @@ const EventContact = z
     id: Id.describe('Contact id.'),
     name: z.string().nullable().describe('Name.'),
     phone: z.string().nullable().describe('E.164 digits.'),
+    external_id: z
+      .string()
+      .nullable()
+      .optional()
+      .describe('Your id of the contact; absent from events of before it was.'),
     dnd: z.boolean().describe('Do-not-disturb.'),
     starred: z.boolean().describe('Starred.'),
     created_at: Timestamp.describe('When it was created.'),
@@ -25,6 +31,7 @@ const contact = {
   id: '42',
   name: 'Ada Lovelace',
   phone: '15550100042',
+  external_id: 'C-1042',
   dnd: false,
   starred: false,
   created_at: '2026-10-01T09:30:00.000Z',
@@ -46,17 +53,6 @@ const Groups = z.object({
     .describe('The groups.'),
 })
 const groups = { contact_ids: ['42'], groups: [{ id: '3', name: 'VIP' }] }
-
-const EventGroup = z.object({
-  group: z
-    .object({
-      id: Id.describe('Group id.'),
-      name: z.string().describe('Name.'),
-      emoji: z.string().nullable().describe('Emoji.'),
-    })
-    .describe('The group.'),
-})
-const group = { group: { id: '3', name: 'VIP', emoji: '⭐' } }
 
 const EventConversation = z
   .object({
@@ -94,6 +90,11 @@ const EventMessage = z
     text: z.string().nullable().describe('Text or caption.'),
     has_media: z.boolean().describe('True: it has a file.'),
     reply_to_id: Id.nullable().describe('The message it replies to.'),
+    external_id: z
+      .string()
+      .nullable()
+      .optional()
+      .describe('Your id of a message that you sent; absent from events of before it was.'),
     error: z.string().nullable().describe('Why it failed.'),
     created_at: Timestamp.describe('When it was written.'),
   })
@@ -110,6 +111,7 @@ const received = {
   text: 'Is my order on its way?',
   has_media: false,
   reply_to_id: null,
+  external_id: null,
   error: null,
   created_at: '2026-10-01T09:30:00.000Z',
 }
@@ -200,8 +202,7 @@ export const eventTypes = {
   'contact.tags_removed/1': defineEventType('Tags were removed from contacts.', Tags, tags),
   'contact.groups_added/1': defineEventType('Contacts were added to groups.', Groups, groups),
   'contact.groups_removed/1': defineEventType('Contacts were removed from groups.', Groups, groups),
-  'group.created/1': defineEventType('A group was created.', EventGroup, group),
-  'group.deleted/1': defineEventType('A group was deleted.', EventGroup, group),
+  ...labelEvents,
   'conversation.created/1': defineEventType('A conversation was created.', Conversation, conversation),
   'conversation.assigned/1': defineEventType(
     'A conversation was assigned to a staff member or a team.',
@@ -337,7 +338,9 @@ export const eventTypes = {
           status: z.string().describe('Connection state.'),
           previous_status: z.string().describe('State before.'),
           quality_rating: z.string().nullable().describe('Rating by the provider.'),
-          health: ChannelHealth.optional().describe('What is wrong with it at the provider.'),
+          health: ChannelHealth.extend({ quality: HealthQuality })
+            .optional()
+            .describe('What is wrong with it at the provider.'),
         })
         .describe('The channel.'),
     }),

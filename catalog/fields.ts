@@ -48,6 +48,17 @@ export const IdOrName = (max: number) =>
     `must be a name of 1 to ${max} characters, one of them visible, or an id`,
   )
 
+/** The id that another system has for a record of ours. */
+export const ExternalId = z
+  .string()
+  .trim()
+  .min(1)
+  .max(255)
+  .refine((text) => !/\p{Cc}/u.test(text), {
+    error: 'must not have control characters',
+    params: { code: 'invalid_format', fix: 'Remove line breaks, tabs and the like.' },
+  })
+
 /** ISO 8601 in UTC, milliseconds. */
 export const Timestamp = z.string().meta({ format: 'date-time', examples: ['2026-10-01T09:30:00.000Z'] })
 
@@ -115,6 +126,13 @@ export const bulkResult = {
 }
 
 export const Changed = z.boolean().describe('False: nothing changed.')
+
+/** The version of a record, as operations with `versioned` show it. */
+export const Version = z
+  .string()
+  .regex(/^\d+(?:\.[\w~-]*)?$/)
+  .nullable()
+  .describe('Changes with each change of the record: `if_version` of a change. Null in a dry run.')
 
 /** Warns that a dry run does not reveal whether a contact has the phone. */
 export const RehearsalWarnings = z

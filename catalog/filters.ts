@@ -32,8 +32,9 @@ export const Filter = z
       'must hold. ' +
       'Text `name`, `phoneNumber`, `email`, `chatappUserId`, `webVisitorId`: `eq ne in notIn ' +
       'contains notContains startsWith endsWith regex isNull`. ' +
-      '`id`: `eq ne in notIn`. `createdAt`, `updatedAt`, `lastActivityAt`: `eq ne gt gte lt lte ' +
-      'between isNull`; ISO instants, dates, or `now`, `today`, ' +
+      '`externalId`: `eq ne in notIn isNull`. `id`: `eq ne in notIn`. ' +
+      '`createdAt`, `updatedAt`, `lastActivityAt`: ' +
+      '`eq ne gt gte lt lte between isNull`; ISO instants, dates, or `now`, `today`, ' +
       '`yesterday`, `-7d`, `+3d` (`m h d w mo y`), `start_of_month`, `end_of_week`. `dnd`, ' +
       '`starred`: `eq ne isNull`. ' +
       '`tags`, `groups`: `some none every` of `{id, name}`. `attributes`: `some none` of ' +

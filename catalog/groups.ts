@@ -112,6 +112,45 @@ export const createGroup = defineOperation({
   ],
 })
 
+export const updateGroup = defineOperation({
+  name: 'crm_update_group',
+  cli: 'groups update',
+  routes: ['PATCH /v1/groups/{group_id}'],
+  since: '2026-11-23',
+  stability: 'stable',
+  summary: 'Change the name or the emoji of a contact group',
+  description:
+    'Fields that are left out stay. 409 `name_taken` when another group has the name, ignoring case.',
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: ['group.updated/1'],
+  input: z.object({
+    group_id: Id.describe('Group id.'),
+    name: VisibleName(100).optional().describe('Group name, 1 to 100 characters.'),
+    emoji: Emoji.nullable().optional().describe('One emoji; null removes it.'),
+  }),
+  output: z.object({
+    group: z
+      .object({
+        id: Id.describe('Group id.'),
+        name: z.string().describe('Group name.'),
+        emoji: z.string().nullable().describe('One emoji.'),
+      })
+      .describe('The group.'),
+    changes: z.array(z.string()).describe('Fields whose value differs; empty when nothing changes.'),
+  }),
+  errors: ['not_found', 'conflict'],
+  examples: [
+    {
+      title: 'Another name',
+      input: { group_id: '3', name: 'Regulars' },
+      output: { group: { ...group, name: 'Regulars' }, changes: ['name'] },
+    },
+  ],
+})
+
 export const deleteGroup = defineOperation({
   name: 'crm_delete_group',
   cli: 'groups delete',

@@ -16,7 +16,7 @@ import {
 import { inboxQueue } from './conversations/queue.ts'
 import { getConversation, searchConversations } from './conversations/read.ts'
 import { createCustomField, deleteCustomField, listCustomFields, updateCustomField } from './custom-fields.ts'
-import { listEvents } from './event-log.ts'
+import { acknowledgeEvents, deleteConsumer, listConsumers, listEvents } from './event-log.ts'
 import { checkFilter, countContacts } from './filters.ts'
 import {
   addContactsToGroup,
@@ -24,6 +24,7 @@ import {
   deleteGroup,
   listGroups,
   removeContactsFromGroup,
+  updateGroup,
 } from './groups.ts'
 import { getMedia } from './media.ts'
 import { addNote, getMessage, listMessages, sendReply, sendTemplate } from './messages.ts'
@@ -43,7 +44,7 @@ import {
   updateSavedFilter,
 } from './saved-filters.ts'
 import { createShortLink, deleteShortLink, getShortLink, listShortLinks } from './short-links.ts'
-import { listTags } from './tags.ts'
+import { listTags, renameTag } from './tags.ts'
 import { archiveTemplates, createTemplate, updateTemplate, uploadSample } from './templates/change.ts'
 import { getTemplate, lintTemplate, listTemplates } from './templates/read.ts'
 import {
@@ -61,6 +62,7 @@ import { listEventTypes, sendTestEvent, setSubscriptions } from './webhooks/subs
 import { listStaff, listTeams, whoami } from './workspace.ts'
 
 export * from './operation.ts'
+export { type ApiVersionId, apiVersions, currentVersion, versions } from './versions.ts'
 
 /** Every operation of the service, in the order in which documents list them. */
 export const catalog = [
@@ -79,8 +81,10 @@ export const catalog = [
   countContacts,
   checkFilter,
   listTags,
+  renameTag,
   listGroups,
   createGroup,
+  updateGroup,
   deleteGroup,
   addContactsToGroup,
   removeContactsFromGroup,
@@ -143,6 +147,9 @@ export const catalog = [
   replayDelivery,
   recoverEndpoint,
   listEvents,
+  acknowledgeEvents,
+  listConsumers,
+  deleteConsumer,
   workspaceSummary,
   staffReport,
   listAudit,
@@ -155,10 +162,6 @@ export const catalog = [
 
 export type CatalogOperation = (typeof catalog)[number]
 export type OperationName = CatalogOperation['name']
-
-/** The API versions served, newest last; a key is pinned to the newest of the day it was made. */
-export const apiVersions = ['2026-10-01'] as const
-export const currentVersion = apiVersions.at(-1)!
 
 const byName = new Map<string, Operation>(catalog.map((op) => [op.name, op]))
 

@@ -1,96 +1,16 @@
 import { z } from 'zod'
-import { Cursor, Id, Limit, NextCursor, RehearsalWarnings, Timestamp, VisibleName } from './fields.ts'
-import { ActorView } from './actor.ts'
+import { Cursor, ExternalId, Id, Limit, NextCursor, RehearsalWarnings, VisibleName } from './fields.ts'
 import { defineOperation } from './operation.ts'
+import { Message } from './message-schemas.ts'
 import { SendTemplate } from './send-template.ts'
 import { untrusted } from './text.ts'
 
 const since = '2026-10-01'
 
-const messageTypes = [
-  'TEXT',
-  'IMAGE',
-  'VIDEO',
-  'AUDIO',
-  'DOCUMENT',
-  'STICKER',
-  'LOCATION',
-  'TEMPLATE',
-  'INTERACTIVE',
-  'ORDER',
-  'CONTACTS',
-  'SYSTEM',
-] as const
-export type MessageType = (typeof messageTypes)[number]
-const messageStatuses = ['received', 'pending', 'sent', 'delivered', 'read', 'failed', 'system'] as const
-
-export const LastMessage = z
-  .object({
-    id: Id.describe('Message id.'),
-    conversation_id: Id.nullable().describe('Conversation.'),
-    type: z.enum(messageTypes).describe('Type of the message.'),
-    direction: z
-      .enum(['inbound', 'outbound', 'system'])
-      .describe('From the customer, to the customer, or neither (notes, changes).'),
-    status: z.enum(messageStatuses).describe('Delivery status.'),
-    text: untrusted(
-      z.string().nullable().describe('Text or caption; at most 500 characters as a last message.'),
-    ),
-    text_truncated: z.boolean().describe('True: the text was cut.'),
-    has_media: z.boolean().describe('True: it has an image, video, audio file or document.'),
-    from: z
-      .object({
-        staff_id: Id.nullable().describe('Staff member.'),
-        name: z.string().nullable().describe('Name.'),
-      })
-      .nullable()
-      .describe('Sender of an outbound message or note; null for inbound.'),
-    actor: ActorView.nullable().describe(
-      'Who wrote an outbound message or note, with which key: `agent` tells what an AI agent wrote, ' +
-        '`approved_by` who approved it. Null for customers, and when it is not known.',
-    ),
-    reply_to_id: Id.nullable().describe('The message it replies to.'),
-    error: untrusted(z.string().nullable().describe('Why it failed.')),
-    created_at: Timestamp.nullable().describe('When it was written.'),
-    deleted_at: Timestamp.nullable().describe('When the customer deleted it; text and file are gone then.'),
-  })
-  .meta({ id: 'LastMessage' })
-
-/** A customer and the team have one reaction each to a message. */
-const Reaction = z.object({
-  emoji: untrusted(z.string().describe('The emoji.')),
-  from: z.enum(['customer', 'staff']).describe('Who reacted.'),
-  at: Timestamp.describe('When.'),
-})
-
-export const Message = LastMessage.extend({
-  text: untrusted(z.string().nullable().describe('Text or caption in full.')),
-  media: z
-    .object({
-      content_type: untrusted(z.string().nullable().describe('MIME type.')),
-      file_name: untrusted(z.string().nullable().describe('File name.')),
-      size: z.int().nullable().describe('Bytes.'),
-      url: untrusted(
-        z
-          .string()
-          .nullable()
-          .describe('URL to read it with an API key, or the URL it was sent from; null when it was deleted.'),
-      ),
-    })
-    .nullable()
-    .describe('The image, video, audio file or document.'),
-  template: z
-    .object({ name: z.string().describe('Template name.'), language: z.string().describe('Language.') })
-    .nullable()
-    .describe('The template it was created from.'),
-  note: z.boolean().describe('True: a note among staff; customers never see it.'),
-  delivered_at: Timestamp.nullable().describe('When it reached the customer.'),
-  read_at: Timestamp.nullable().describe('When the customer read it.'),
-  failed_at: Timestamp.nullable().describe('When it failed.'),
-  edited_at: Timestamp.nullable().describe('When the customer last edited it; `text` is the new one.'),
-  reactions: z.array(Reaction).describe('Reactions to it; they are no messages of their own.'),
-}).meta({ id: 'Message' })
-
+const MessageExternalId = ExternalId.describe(
+  'Id of the message in your system, 1 to 255 characters. A second message with it is refused (409 ' +
+    '`external_id_taken`) and not sent; one that the provider refused leaves it free.',
+)
 const ConversationId = Id.describe('Conversation id.')
 const MessageId = Id.describe('Message id.')
 
@@ -116,6 +36,7 @@ const sent = {
   deleted_at: null,
   media: null,
   template: null,
+  external_id: null,
   note: false,
   delivered_at: null,
   read_at: null,
@@ -173,15 +94,31 @@ export const listMessages = defineOperation({
 export const getMessage = defineOperation({
   name: 'messaging_get_message',
   cli: 'messages get',
-  routes: ['GET /v1/messages/{message_id}'],
+  routes: [
+    { route: 'GET /v1/messages/{message_id}', fields: ['message_id'] },
+    { route: 'GET /v1/messages/by-external-id/{external_id}', fields: ['external_id'] },
+  ],
   since,
   stability: 'beta',
   summary: 'Get one message with its delivery status',
   scope: 'mcp:read',
-  input: z.object({ message_id: MessageId }),
+  alternatives: [{ needs: ['message_id'] }, { needs: ['external_id'] }],
+  input: z.object({
+    message_id: MessageId.optional(),
+    external_id: ExternalId.optional().describe(
+      'Id of the message in the system that sent it; case matters.',
+    ),
+  }),
   output: Message,
   errors: ['not_found'],
-  examples: [{ title: 'A reply', input: { message_id: '1660' }, output: sent }],
+  examples: [
+    { title: 'A reply', input: { message_id: '1660' }, output: sent },
+    {
+      title: 'By its id in your system',
+      input: { external_id: 'order-1042' },
+      output: { ...sent, external_id: 'order-1042' },
+    },
+  ],
 })
 
 export const addNote = defineOperation({
@@ -276,6 +213,7 @@ export const sendReply = defineOperation({
     file_name: VisibleName(200).optional().describe('Name of a document.'),
     quick_message_id: Id.optional().describe('A saved reply; its placeholders are filled in.'),
     reply_to_id: Id.optional().describe('The message of this conversation to reply to.'),
+    external_id: MessageExternalId.optional(),
   }),
   output: z.object(sendOutput),
   errors: [
@@ -348,6 +286,7 @@ export const sendTemplate = defineOperation({
     channel_id: Id.optional().describe(
       "Channel; when absent, that of the contact's latest conversation, else the default channel.",
     ),
+    external_id: MessageExternalId.optional(),
     template: SendTemplate.describe('The template and the values of its variables.'),
   }),
   output: z.object({

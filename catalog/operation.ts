@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { ErrorCode } from './errors.ts'
 import type { EventTypeId } from './events.ts'
 import { Plan } from './plan.ts'
+import type { VersionChange } from './versions.ts'
 
 export type Scope =
   | 'mcp:read'
@@ -95,6 +96,18 @@ export type TableColumn = {
   readonly words?: Readonly<Record<string, string>>
 }
 
+/** Records whose changes are counted, so that nobody overwrites what they have not read. */
+export type VersionedKind = 'contact' | 'template' | 'quick_message' | 'saved_filter' | 'endpoint'
+
+/** The record of an operation that has a version. */
+type Versioned<I extends string, O extends string> = {
+  readonly kind: VersionedKind
+  /** The field of the input that holds its id. A change that has one takes `if_version`. */
+  readonly by?: I
+  /** Where the record is in the answer; the answer itself when absent. */
+  readonly at?: O
+}
+
 /** How a list finds the id of a row by what people call it, for the command line. */
 export type NameLookup = {
   /** The fields, of any operation, that take ids of its rows, each with the flag that takes a name. */
@@ -163,6 +176,10 @@ type Common<I extends Fields, O extends Fields> = {
    * a dot: what a list over MCP shows unless `detail` or `fields` ask for more. Of reads alone.
    */
   readonly slim?: readonly string[]
+  /** What API versions changed of it. */
+  readonly changes?: readonly VersionChange[]
+  /** The one record that it reads, changes or deletes, where that has a version. */
+  readonly versioned?: Versioned<FieldName<I>, FieldName<O>>
   /** Its answer may wait up to 30 seconds for something to happen. */
   readonly waits?: true
   /** The key of an AI agent needs no scope: the handler lets it touch only what is its own. */
@@ -222,12 +239,32 @@ const DryRun = z
   .optional()
   .describe('Dry run: every check runs, nothing changes, and the response carries `dry_run: true`.')
 
+/** `<n>.<digests>`, and what else an `ETag` has; `*`; or several with commas between them. */
+const PRECONDITION = /^(?:\*|\d{1,10}(?:\.[\w~-]{0,100}){0,2}(?:, ?\d{1,10}(?:\.[\w~-]{0,100}){0,2}){0,9})$/
+
+const IfVersion = z
+  .string()
+  .regex(PRECONDITION, 'must be the version of a record, or *')
+  .optional()
+  .describe(
+    'The `version` that you read: where the record was changed since, nothing happens (412). `*`: any version.',
+  )
+
+/** Whether a change takes `if_version`: it changes or deletes exactly one record that has a version. */
+export const takesVersion = (op: Operation): boolean => op.dryRun === true && op.versioned?.by !== undefined
+
+/** Whether the answer has the one record that the operation reads or changes, with its version. */
+export const showsVersion = ({ versioned, output }: Operation): boolean =>
+  versioned?.by !== undefined && (versioned.at ?? 'version') in output.shape
+
 /**
- * Returns the schema of the whole input: the operation's own fields, plus `dry_run` where it changes data.
- * Unknown fields are rejected.
+ * Returns the schema of the whole input: the operation's own fields, plus `dry_run` where it changes data, and
+ * `if_version` where it changes one record that has a version. Unknown fields are rejected.
  */
 export const getInputSchema = (op: Operation): Fields =>
-  op.dryRun ? op.input.extend({ dry_run: DryRun }).strict() : op.input.strict()
+  op.dryRun
+    ? op.input.extend({ ...(takesVersion(op) ? { if_version: IfVersion } : {}), dry_run: DryRun }).strict()
+    : op.input.strict()
 
 /** Returns the schema of the whole output, with the `dry_run` mark of a dry run. */
 export const getOutputSchema = (op: Operation): Fields =>

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { hasVisibleText } from './text.ts'
-import { deleted, Id, listWithTotal, page, Timestamp, VisibleName } from './fields.ts'
+import { deleted, Id, listWithTotal, page, Timestamp, Version, VisibleName } from './fields.ts'
 import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
@@ -31,6 +31,7 @@ export const QuickMessage = z
           'own, or be not private while they are not an agent.',
       ),
     updated_at: Timestamp.nullable().describe('When it was last changed.'),
+    version: Version,
   })
   .meta({ id: 'QuickMessage' })
 
@@ -83,6 +84,7 @@ const row = {
   favorite: false,
   can_edit: true,
   updated_at: '2026-10-01T09:30:00.000Z',
+  version: '2.hV8mQd1rT7yZbA9cX0k2p',
 }
 
 export const listQuickMessages = defineOperation({
@@ -146,6 +148,7 @@ export const createQuickMessage = defineOperation({
   dryRun: true,
   idempotency: 'optional',
   repeatable: false,
+  versioned: { kind: 'quick_message' },
   emits: [],
   input: z.object({
     code: Code,
@@ -218,6 +221,7 @@ export const updateQuickMessage = defineOperation({
   dryRun: true,
   idempotency: 'optional',
   repeatable: true,
+  versioned: { kind: 'quick_message', by: 'quick_message_id' },
   emits: [],
   input: z.object({
     quick_message_id: Id.describe('Quick message id.'),
@@ -231,7 +235,7 @@ export const updateQuickMessage = defineOperation({
     team_id: fields.team_id.optional(),
   }),
   output: QuickMessage,
-  errors: ['not_found', 'forbidden', 'conflict'],
+  errors: ['not_found', 'forbidden', 'conflict', 'precondition_failed'],
   examples: [
     {
       title: 'Change the wording',
@@ -258,10 +262,11 @@ export const deleteQuickMessage = defineOperation({
   idempotency: 'optional',
   confirm: 'delete',
   repeatable: true,
+  versioned: { kind: 'quick_message', by: 'quick_message_id' },
   emits: [],
   input: z.object({ quick_message_id: Id.describe('Quick message id.') }),
   output: z.object(deleted),
-  errors: ['not_found', 'forbidden', 'confirm_required'],
+  errors: ['not_found', 'forbidden', 'confirm_required', 'precondition_failed'],
   examples: [
     {
       title: 'Delete a quick message',

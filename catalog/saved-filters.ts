@@ -1,5 +1,15 @@
 import { z } from 'zod'
-import { deleted, EXPENSIVE_READ, Id, listWithTotal, page, Search, Timestamp, VisibleName } from './fields.ts'
+import {
+  deleted,
+  EXPENSIVE_READ,
+  Id,
+  listWithTotal,
+  page,
+  Search,
+  Timestamp,
+  Version,
+  VisibleName,
+} from './fields.ts'
 import { Filter, ResolvedDates, Warnings } from './filters.ts'
 import { defineOperation } from './operation.ts'
 
@@ -19,6 +29,7 @@ const SavedFilter = z
     owner_staff_id: Id.nullable().describe('Staff member who saved it; only they may change it.'),
     filter: Filter.describe('The filter, with absolute dates.'),
     updated_at: Timestamp.nullable().describe('When it was last changed; null in a dry run.'),
+    version: Version,
   })
   .meta({ id: 'SavedFilter' })
 
@@ -30,6 +41,7 @@ const saved = {
   owner_staff_id: '1',
   filter: { createdAt: { gte: '2026-09-24T09:30:00.000Z' } },
   updated_at: '2026-10-01T09:30:00.000Z',
+  version: '1.hV8mQd1rT',
 }
 
 const MASKED =
@@ -95,6 +107,7 @@ export const getSavedFilter = defineOperation({
   summary: 'Read one saved filter',
   description: MASKED,
   scope: 'mcp:read',
+  versioned: { kind: 'saved_filter', by: 'saved_filter_id' },
   input: z.object({ saved_filter_id: SavedFilterId }),
   output: z.object(SavedFilter.shape),
   errors: ['not_found'],
@@ -116,6 +129,7 @@ export const createSavedFilter = defineOperation({
   dryRun: true,
   idempotency: 'optional',
   repeatable: false,
+  versioned: { kind: 'saved_filter', at: 'saved_filter' },
   emits: [],
   input: z.object({
     name: Name.describe('Name, 1 to 255 characters.'),
@@ -153,6 +167,7 @@ export const updateSavedFilter = defineOperation({
   dryRun: true,
   idempotency: 'optional',
   repeatable: true,
+  versioned: { kind: 'saved_filter', by: 'saved_filter_id', at: 'saved_filter' },
   emits: [],
   input: z.object({
     saved_filter_id: SavedFilterId,
@@ -168,7 +183,7 @@ export const updateSavedFilter = defineOperation({
     changes: z.array(z.string()).describe('Fields whose value differs; empty when nothing changes.'),
     ...findings,
   }),
-  errors: ['not_found', 'forbidden', 'conflict', 'service_unconfigured'],
+  errors: ['not_found', 'forbidden', 'conflict', 'precondition_failed', 'service_unconfigured'],
   examples: [
     {
       title: 'Rename a filter',
@@ -198,10 +213,11 @@ export const deleteSavedFilter = defineOperation({
   idempotency: 'optional',
   confirm: 'delete',
   repeatable: true,
+  versioned: { kind: 'saved_filter', by: 'saved_filter_id' },
   emits: [],
   input: z.object({ saved_filter_id: SavedFilterId }),
   output: z.object(deleted),
-  errors: ['not_found', 'forbidden', 'conflict', 'confirm_required'],
+  errors: ['not_found', 'forbidden', 'conflict', 'confirm_required', 'precondition_failed'],
   examples: [
     { title: 'Delete a saved filter', input: { saved_filter_id: '1' }, output: { id: '1', deleted: true } },
   ],

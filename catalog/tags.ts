@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Id, listWithTotal, page, Search, Timestamp } from './fields.ts'
+import { Id, listWithTotal, page, Search, Timestamp, VisibleName } from './fields.ts'
 import { defineOperation } from './operation.ts'
 
 export const TagRef = z.object({
@@ -43,6 +43,41 @@ export const listTags = defineOperation({
         total: 1,
         next_cursor: null,
       },
+    },
+  ],
+})
+
+export const renameTag = defineOperation({
+  name: 'crm_rename_tag',
+  cli: 'tags rename',
+  routes: ['PATCH /v1/tags/{tag_id}'],
+  since: '2026-11-23',
+  stability: 'stable',
+  summary: 'Rename a tag',
+  description:
+    'It keeps its id, contacts and conversations. 409 `name_taken` when another tag has the name, ignoring case. ' +
+    'Filters and callers that name the tag by its old name do not find it any more.',
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: ['tag.renamed/1'],
+  input: z.object({
+    tag_id: Id.describe('Tag id.'),
+    name: VisibleName(100).describe('Tag name, 1 to 100 characters.'),
+  }),
+  output: z.object({
+    tag: z
+      .object({ id: Id.describe('Tag id.'), name: z.string().describe('Tag name.') })
+      .describe('The tag.'),
+    changed: z.boolean().describe('False: it had this name.'),
+  }),
+  errors: ['not_found', 'conflict'],
+  examples: [
+    {
+      title: 'Another name',
+      input: { tag_id: '7', name: 'Gold' },
+      output: { tag: { id: '7', name: 'Gold' }, changed: true },
     },
   ],
 })

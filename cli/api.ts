@@ -108,7 +108,7 @@ const callApi = async (io: Io, given: string, path: string, flags: ApiFlags): Pr
     response = await sendRequest(io, url.href, {
       method,
       headers: {
-        ...requestHeaders({ url: base, key, version, apiVersion: io.env['WCRM_API_VERSION'] }),
+        ...requestHeaders({ url: base, key, version, apiVersion: io.env['WCRM_API_VERSION'] || null }),
         Accept: 'application/json, */*;q=0.5',
         ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
         ...(idempotencyKey === undefined ? {} : { 'Idempotency-Key': idempotencyKey }),
@@ -123,7 +123,7 @@ const callApi = async (io: Io, given: string, path: string, flags: ApiFlags): Pr
     throw unreachableError(base, error, idempotencyKey)
   }
   if (flags.include) (response.ok ? io.stdout : io.stderr).write(formatHead(response))
-  if (!response.ok) await parseResponse(response)
+  if (!response.ok) await parseResponse(response, base)
   const bytes = await readBytes(response)
   io.stdout.write(bytes)
   if (io.stdout.isTTY && bytes.length > 0 && bytes.at(-1) !== 10) io.stdout.write('\n')

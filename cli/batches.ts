@@ -1,8 +1,14 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { cliError, isCliError } from './error.ts'
-import { callWithRetry } from './import/send.ts'
 import type { Io } from './io.ts'
-import { type ApiResponse, callOperation, type CallHeaders, type ServerConnection } from './remote.ts'
+import {
+  type ApiResponse,
+  BATCH_FAILURES,
+  callOperation,
+  type CallHeaders,
+  createPatientPolicy,
+  type ServerConnection,
+} from './remote.ts'
 import { createProgressLine } from './result.ts'
 
 type Summary = Record<string, unknown>
@@ -83,16 +89,19 @@ export const callInBatches = async (
   if (io.stderr.isTTY && !isDryRun)
     io.stderr.write(`${batches.length} calls for ${total} ids, under --idempotency-key ${run}\n`)
   const onWait = (reason: string, seconds: number): void => {
-    io.stderr.write(`${reason}: continuing in ${Math.ceil(seconds)} s.\n`)
+    io.stderr.write(`${reason}: continuing in ${seconds} s.\n`)
   }
   let sum: Summary | undefined
   let done = 0
   try {
     for (const [index, ids] of batches.entries()) {
       const idempotencyKey = batchKey(run, index, ids)
-      const { value, approvalId } = await callWithRetry(
-        () => callOperation(io, to, operation, { ...input, [field]: ids }, { ...headers, idempotencyKey }),
-        { onWait, isStopped: () => false },
+      const { value, approvalId } = await callOperation(
+        io,
+        to,
+        operation,
+        { ...input, [field]: ids },
+        { ...headers, idempotencyKey, policy: createPatientPolicy(to, onWait, { failures: BATCH_FAILURES }) },
       )
       done += ids.length
       if (approvalId !== undefined) {

@@ -14,10 +14,10 @@ type Channel = {
   identifier: string | null
   is_default: boolean
   status: string
+  quality_rating: string | null
   health: {
     status: string
     reason: string | null
-    quality: string | null
     messaging_limit: string | null
     since: string | null
     until: string | null
@@ -166,13 +166,14 @@ const fetchRows = async <Row>(io: Io, to: ServerConnection, operation: string): 
   return rows
 }
 
-const checkChannel = ({ id, name, identifier, status, health, type, is_default }: Channel): Finding => {
+const checkChannel = (channel: Channel): Finding => {
+  const { id, name, identifier, status, health, type, is_default, quality_rating: quality } = channel
   const facts = [
     status,
     ...(health && health.status !== 'ok' ? [`${health.status} at the provider: ${health.reason}`] : []),
     ...(health?.since != null && health.status !== 'ok' ? [`since ${health.since}`] : []),
     ...(health?.until != null ? [`until ${health.until}`] : []),
-    ...(health?.quality != null ? [`quality ${health.quality}`] : []),
+    ...(quality === null ? [] : [`quality ${quality}`]),
     ...(health?.messaging_limit != null ? [`limit ${health.messaging_limit}`] : []),
     ...(is_default ? ['default channel'] : []),
   ]
@@ -180,7 +181,7 @@ const checkChannel = ({ id, name, identifier, status, health, type, is_default }
     status === 'disconnected' ||
     (health !== null && health.status !== 'ok') ||
     (is_default && status !== 'connected')
-  const isDoubtful = status !== 'connected' || health?.quality === 'RED' || health?.quality === 'YELLOW'
+  const isDoubtful = status !== 'connected' || quality === 'RED' || quality === 'YELLOW'
   const label = [name, identifier].filter((text) => text !== null).join(', ')
   return finding(
     'channel',

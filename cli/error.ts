@@ -80,7 +80,7 @@ export const exitCodeForStatus = (status: number): number => {
   if (status === 400 || status === 413 || status === 415) return 2
   if (status === 401 || status === 403) return 4
   if (status === 404) return 3
-  if (status === 409) return 5
+  if (status === 409 || status === 412) return 5
   if (status === 428) return 6
   if (status === 429) return 7
   return status === 502 || status === 503 || status === 504 ? 8 : 1

@@ -26,6 +26,7 @@ const CONTACT_COLUMNS = [
   'name',
   'phone',
   'email',
+  'external_id',
   'dnd',
   'starred',
   'created_at',

@@ -38,7 +38,7 @@ export const printLoginCode = async (
       code: 'service_unconfigured',
       detail: `${url} signs nobody in: it needs WCRM_PUBLIC_URL with https, and not WCRM_OAUTH=off.`,
     })
-  const { body, value } = await parseResponse(response)
+  const { body, value } = await parseResponse(response, url)
   const { code, expires_at, staff, workspace } = value as unknown as LoginCode
   io.stdout.write(json ? `${body}\n` : `${code}\n`)
   if (!json)

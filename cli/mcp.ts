@@ -5,6 +5,7 @@ import { bridgeStdio } from '../mcp/stdio.ts'
 import { runOneCommand } from './command-tree.ts'
 import { loadCredentials } from './credentials.ts'
 import type { Io } from './io.ts'
+import { sendRequest } from './transport.ts'
 
 type McpFlags = { url?: string; toolsets?: string; readonly?: boolean; compact?: boolean }
 
@@ -26,6 +27,7 @@ const serveMcp = async (io: Io, flags: McpFlags): Promise<number> => {
     input: io.stdin as NodeJS.ReadStream,
     output: io.stdout as NodeJS.WriteStream,
     notes: io.stderr as NodeJS.WriteStream,
+    fetch: (address, options) => sendRequest(io, address, options),
   })
   return 0
 }

@@ -36,7 +36,7 @@ const requestBytes = async (io: Io, to: ServerConnection, messageId: string): Pr
   const from = location === null ? url : new URL(location, url).href
   const response =
     location === null ? answer : await request(io, from, { 'User-Agent': `wcrm-cli/${to.version}` }, 'follow')
-  if (!response.ok) await parseResponse(response)
+  if (!response.ok) await parseResponse(response, new URL(from).origin)
   if (response.body) return { stream: response.body, from: new URL(from).origin }
   throw cliError(1, {
     type: 'about:blank',

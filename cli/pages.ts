@@ -1,40 +1,23 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { isCliError } from './error.ts'
 import type { Io } from './io.ts'
-import { callOperation, type ServerConnection, type ApiResponse, retryAfterSeconds } from './remote.ts'
+import { type ApiResponse, callOperation, createPatientPolicy, type ServerConnection } from './remote.ts'
 
-const MAX_RATE_LIMIT_WAIT_SECONDS = 120
-
-/** Retries a read that the rate limit refused, after the time that `Retry-After` names. */
-const waitOutRateLimit = async (io: Io, request: () => Promise<ApiResponse>): Promise<ApiResponse> => {
-  for (;;) {
-    try {
-      return await request()
-    } catch (error) {
-      const seconds = retryAfterSeconds(error)
-      if (
-        !isCliError(error) ||
-        error.exitCode !== 7 ||
-        seconds === undefined ||
-        seconds > MAX_RATE_LIMIT_WAIT_SECONDS
-      )
-        throw error
-      io.stderr.write(`Rate limited: continuing in ${seconds} s.\n`)
-      await sleep(seconds * 1000)
-    }
-  }
-}
-
-/** Yields the pages of a list. */
+/** Yields the pages of a list, and waits where the rate limit says so. */
 export async function* fetchPages(
   io: Io,
   to: ServerConnection,
   operation: string,
   input: Readonly<Record<string, unknown>>,
 ): AsyncGenerator<ApiResponse> {
+  const onWait = (reason: string, seconds: number): void => {
+    io.stderr.write(`${reason}: continuing in ${seconds} s.\n`)
+  }
   for (let cursor: unknown; cursor !== null;) {
-    const page = await waitOutRateLimit(io, () =>
-      callOperation(io, to, operation, typeof cursor === 'string' ? { ...input, cursor } : input),
+    const page = await callOperation(
+      io,
+      to,
+      operation,
+      typeof cursor === 'string' ? { ...input, cursor } : input,
+      { policy: createPatientPolicy(to, onWait) },
     )
     yield page
     cursor = page.value['next_cursor'] ?? null

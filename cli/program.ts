@@ -166,10 +166,11 @@ const configureCommand = (
     (word) => word === '--input' || word.startsWith('--input='),
   )
   for (const name of spec.args) {
+    const field = spec.fields.find((f) => f.name === name)
     command.addArgument(
       new Argument(
-        requireArguments ? `<${name}>` : `[${name}]`,
-        stripBackticks(spec.fields.find((f) => f.name === name)?.about ?? ''),
+        requireArguments && field?.required ? `<${name}>` : `[${name}]`,
+        stripBackticks(field?.about ?? ''),
       ),
     )
   }

@@ -1,5 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { type CliError, cliError, type CliProblem, exitCodeForStatus, isCliError } from './error.ts'
+import { currentVersion } from '../catalog/versions.ts'
+import { isWcrmError, type WcrmError } from '../client/problem.ts'
+import { type Answer, readAnswer } from '../client/request.ts'
+import { mayPass, type RetryPolicy } from '../client/retry.ts'
+import { sendCall, type SendOptions } from '../client/transport.ts'
+import { type CliError, cliError, type CliProblem, exitCodeForStatus } from './error.ts'
 import type { Io } from './io.ts'
 import { type HttpResponse, sendRequest } from './transport.ts'
 
@@ -7,7 +11,11 @@ export type ServerConnection = {
   readonly url: string
   readonly key: string | undefined
   readonly version: string
-  readonly apiVersion?: string | undefined
+  /**
+   * The API version to ask for; when absent, the one that the command line was made for, whose answers it knows.
+   * Null: the one that the key is pinned to.
+   */
+  readonly apiVersion?: string | null | undefined
   /** How often a failed call is tried again (`--retry`); undefined: once, and at once. */
   readonly retries?: number | undefined
 }
@@ -21,6 +29,8 @@ export type CallHeaders = {
   readonly reason?: string | undefined
   /** Ends the call; its reason is thrown. */
   readonly signal?: AbortSignal | undefined
+  /** When the call is tried again, where neither `--retry` nor its absence says it. */
+  readonly policy?: RetryPolicy | undefined
 }
 
 /** The time zone of the workspace, and its time in milliseconds, which a sandbox may have moved. */
@@ -38,13 +48,38 @@ export type ApiResponse = {
 
 /** Long enough for a submission to the provider; the server times out before this. */
 const TIMEOUT_MS = 120_000
-const RETRY_DELAY_MS = 300
+/** Longest wait that a server may ask for: of a command that says what it waits for, and of one that does not. */
+const MAX_WAIT_MS = 120_000
+const MAX_SILENT_WAIT_MS = 1000
+/** How often a call of a command that makes many may fail: for about a minute, so that a server can restart. */
+export const BATCH_FAILURES = 13
 
-export const requestHeaders = ({ key, version, apiVersion }: ServerConnection): Record<string, string> => ({
+/** Headers by which the server knows the command line. */
+const doorHeaders = (version: string): Record<string, string> => ({
   'User-Agent': `wcrm-cli/${version}`,
   'Wcrm-Door': 'cli',
-  ...(key ? { Authorization: `Bearer ${key}` } : {}),
-  ...(apiVersion ? { 'Api-Version': apiVersion } : {}),
+})
+
+const toApiVersion = ({ apiVersion }: ServerConnection): string | undefined =>
+  apiVersion === null ? undefined : apiVersion || currentVersion
+
+export const requestHeaders = (to: ServerConnection): Record<string, string> => {
+  const version = toApiVersion(to)
+  return {
+    ...doorHeaders(to.version),
+    ...(to.key ? { Authorization: `Bearer ${to.key}` } : {}),
+    ...(version === undefined ? {} : { 'Api-Version': version }),
+  }
+}
+
+/** Returns what the client library needs to call the server as the command line. */
+export const toSendOptions = (io: Io, to: ServerConnection): SendOptions => ({
+  url: to.url,
+  apiKey: to.key || undefined,
+  apiVersion: toApiVersion(to),
+  headers: doorHeaders(to.version),
+  fetch: (address, options) => sendRequest(io, address, options),
+  timeoutMs: TIMEOUT_MS,
 })
 
 const describeNetworkError = (error: unknown): string => {
@@ -68,125 +103,120 @@ export const unreachableError = (url: string, error: unknown, key: string | unde
     { cause: error },
   )
 
-const post = async (
-  io: Io,
-  to: ServerConnection,
-  operation: string,
-  input: object,
-  headers: CallHeaders,
-): Promise<HttpResponse> =>
-  sendRequest(io, `${to.url}/v1/ops/${operation}`, {
-    method: 'POST',
-    headers: {
-      ...requestHeaders(to),
-      'Content-Type': 'application/json',
-      Accept: 'application/json',
-      ...(headers.idempotencyKey ? { 'Idempotency-Key': headers.idempotencyKey } : {}),
-      ...(headers.confirm ? { 'Api-Confirm': headers.confirm } : {}),
-      ...(headers.plan ? { 'Api-Plan': headers.plan } : {}),
-      ...(headers.reason ? { 'Api-Reason': encodeURIComponent(headers.reason) } : {}),
-    },
-    body: JSON.stringify(input),
-    redirect: 'error',
-    signal: AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), ...(headers.signal ? [headers.signal] : [])]),
+/** The problem of an answer: what the server sent, unless something else answered, such as a proxy. */
+const toProblem = ({ status, code, problem }: WcrmError): CliProblem =>
+  code !== 'unexpected_answer' && typeof problem['detail'] === 'string'
+    ? (problem as CliProblem)
+    : {
+        type: 'about:blank',
+        title: 'Unexpected response',
+        status,
+        code: 'unexpected',
+        detail: `The response ${status} does not come from a wcrm server.`,
+      }
+
+/** Returns the error of a command for one of the client library; others as they are. */
+export const toCliError = (error: unknown, url: string): unknown => {
+  if (!isWcrmError(error)) return error
+  const { status, idempotencyKey: key, retryAfterSeconds: seconds = 0 } = error
+  if (status === 0) return unreachableError(url, error.cause, key)
+  const problem = toProblem(error)
+  const exitCode = status < 400 ? 1 : exitCodeForStatus(status)
+  const hasKey = error.mayHaveHappened && problem['idempotency_key'] === undefined
+  if (seconds === 0 && !hasKey)
+    return cliError(exitCode, problem, problem.code === 'unexpected' ? undefined : error.body)
+  const failure = cliError(exitCode, {
+    ...problem,
+    ...(seconds > 0 ? { retry_after: seconds } : {}),
+    ...(hasKey ? { idempotency_key: key } : {}),
   })
-
-/**
- * True when an established connection was reset: the call may or may not have run, and its idempotency key
- * makes a retry safe.
- */
-const isConnectionReset = (error: unknown): boolean =>
-  ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(
-    (error as { cause?: { code?: string } }).cause?.code ?? '',
-  )
-
-const parseProblem = (text: string, response: HttpResponse): CliProblem => {
-  try {
-    const value = JSON.parse(text) as CliProblem
-    if (typeof value.code === 'string' && typeof value.detail === 'string') return value
-  } catch {
-    /* Not a problem document: an error page of a proxy, for example. */
-  }
-  return {
-    type: 'about:blank',
-    title: 'Unexpected response',
-    status: response.status,
-    code: 'unexpected',
-    detail: `The response ${response.status} ${response.statusText} does not come from a wcrm server.`,
-  }
+  return seconds > 0 ? Object.assign(failure, { retryAfter: seconds }) : failure
 }
 
-const readClock = (headers: HttpResponse['headers']): ServerClock | undefined => {
+const readClock = (headers: Answer['headers']): ServerClock | undefined => {
   const zone = headers.get('workspace-time-zone')
   const now = Date.parse(headers.get('workspace-time') ?? '')
   return zone !== null && Number.isFinite(now) ? { zone, now } : undefined
 }
 
+const toApiResponse = ({ status, headers, text, body }: Answer): ApiResponse => ({
+  status,
+  body: text,
+  value: body,
+  clock: readClock(headers),
+  approvalId: headers.get('approval-id') ?? undefined,
+})
+
 /** Parses a response. Throws an error with the exit code of its status when it is not successful. */
-export const parseResponse = async (response: HttpResponse): Promise<ApiResponse> => {
-  const body = await response.text()
-  if (response.ok) {
-    try {
-      const value = JSON.parse(body) as Record<string, unknown>
-      const approvalId = response.headers.get('approval-id') ?? undefined
-      return { status: response.status, body, value, clock: readClock(response.headers), approvalId }
-    } catch {
-      throw cliError(1, parseProblem(body, response))
-    }
+export const parseResponse = async (response: HttpResponse, url: string): Promise<ApiResponse> => {
+  try {
+    return toApiResponse(await readAnswer(response))
+  } catch (error) {
+    throw toCliError(error, url)
   }
-  const problem = parseProblem(body, response)
-  const seconds = Number(response.headers.get('retry-after'))
-  const exitCode = exitCodeForStatus(response.status)
-  if (!Number.isFinite(seconds) || seconds <= 0)
-    throw cliError(exitCode, problem, problem.code === 'unexpected' ? undefined : body)
-  throw Object.assign(cliError(exitCode, { ...problem, retry_after: seconds }), { retryAfter: seconds })
 }
 
 /** Returns the seconds of the `Retry-After` header; undefined when there was none. */
 export const retryAfterSeconds = (error: unknown): number | undefined =>
   (error as { retryAfter?: number }).retryAfter
 
-/** True for a failure that an immediate retry may pass. A server that lacks its configuration stays so. */
-const isTransientFailure = ({ problem }: CliError): boolean =>
-  problem.status === 504 || (problem.status === 503 && problem.code !== 'service_unconfigured')
+/**
+ * True when an established connection was reset, or the service is briefly unavailable: a retry at once may succeed,
+ * and the idempotency key makes it safe.
+ */
+const isBrief = (error: WcrmError): boolean =>
+  error.status === 0
+    ? ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(
+        (error.cause as { cause?: { code?: string } } | undefined)?.cause?.code ?? '',
+      )
+    : (error.status === 503 || error.status === 504) && mayPass(error)
 
-/** True while a call with the same idempotency key runs: whether that succeeds is open. */
-const isStillRunning = ({ problem }: CliError): boolean => problem['reason'] === 'still_running'
+/** What is said while a command waits: why, and for how many seconds. */
+type Tell = (reason: string, seconds: number) => void
 
-/** Longest wait that `--retry` accepts from a server, in seconds. */
-const MAX_WAIT_SECONDS = 120
+const tellWaits = (url: string, tell: Tell): Required<Pick<RetryPolicy, 'onFailure'>> => ({
+  onFailure: (error, _attempts, waitMs) => {
+    if (waitMs === undefined) return
+    const { problem } = toCliError(error, url) as CliError
+    tell(error.status === 429 ? 'Rate limited' : problem.title, Math.ceil(waitMs / 1000))
+  },
+})
+
+/** Of `--retry`: so many times, as late as the server says. Without it once, when that is soon and may well succeed. */
+const toPolicy = (io: Io, { url, retries }: ServerConnection): RetryPolicy =>
+  retries === undefined
+    ? { retries: 1, maxWaitMs: MAX_SILENT_WAIT_MS, isRetried: isBrief }
+    : {
+        retries,
+        maxWaitMs: MAX_WAIT_MS,
+        ...tellWaits(url, (reason, s) => io.stderr.write(`${reason}: trying again in ${s} s.\n`)),
+      }
 
 /**
- * Returns after how many milliseconds a failed call is tried again; undefined: not again. One retry, when the
- * connection was reset or the service is briefly unavailable, unless `retries` says how many, which then wait as
- * long as the server says, and longer each time, also when nothing answers or the rate limit refuses.
+ * Returns the policy of a call of a command that makes many: it waits for the rate limit as often as that refuses, and
+ * for what else may pass as often as its other calls, or `failures` times. For one call.
  */
-const retryDelay = (error: CliError, tries: number, retries: number | undefined): number | undefined => {
-  const reset = error.cause !== undefined && isConnectionReset(error.cause)
-  if (retries === undefined)
-    return tries === 1 && (reset || isTransientFailure(error)) ? RETRY_DELAY_MS : undefined
-  const { code, status } = error.problem
-  const passes =
-    isTransientFailure(error) ||
-    isStillRunning(error) ||
-    code === 'unreachable' ||
-    status === 429 ||
-    status === 502
-  const seconds = retryAfterSeconds(error) ?? 0
-  if (tries > retries || !passes || seconds > MAX_WAIT_SECONDS) return undefined
-  return Math.max(seconds * 1000, RETRY_DELAY_MS * 2 ** Math.min(tries - 1, 7))
-}
-
-/**
- * Adds the key of a change to a failure after which the change may have been made, so that it can be repeated:
- * a proxy in between does not know it.
- */
-const withKey = (error: CliError, key: string | undefined): CliError => {
-  const { status = 503, code, idempotency_key: known } = error.problem
-  const isOpen = (status >= 500 && code !== 'service_unconfigured') || isStillRunning(error)
-  if (key === undefined || known !== undefined || !isOpen) return error
-  const { exitCode, problem } = error
-  return cliError(exitCode, { ...problem, idempotency_key: key })
+export const createPatientPolicy = (
+  to: ServerConnection,
+  tell: Tell,
+  { failures, isStopped = () => false }: { failures?: number; isStopped?: () => boolean } = {},
+): RetryPolicy => {
+  let limited = 0
+  const { retries = 1 } = to
+  const single = to.retries === undefined ? isBrief : mayPass
+  const isPassing = (error: WcrmError): boolean =>
+    failures === undefined ? single(error) : error.status === 500 || mayPass(error)
+  return {
+    retries: Infinity,
+    maxWaitMs: MAX_WAIT_MS,
+    isRetried: (error, attempts) => {
+      if (isStopped()) return false
+      if (error.status !== 429) return attempts - limited <= (failures ?? retries) && isPassing(error)
+      limited += 1
+      return error.retryAfterSeconds !== undefined
+    },
+    ...tellWaits(to.url, tell),
+  }
 }
 
 /**
@@ -198,18 +228,17 @@ export const callOperation = async (
   to: ServerConnection,
   operation: string,
   input: object,
-  headers: CallHeaders = {},
+  { idempotencyKey: key, policy, ...headers }: CallHeaders = {},
 ): Promise<ApiResponse> => {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await parseResponse(await post(io, to, operation, input, headers))
-    } catch (error) {
-      const failure = isCliError(error) ? error : unreachableError(to.url, error, headers.idempotencyKey)
-      const delay = retryDelay(failure, tries, to.retries)
-      if (delay === undefined) throw withKey(failure, headers.idempotencyKey)
-      if (to.retries !== undefined)
-        io.stderr.write(`${failure.problem.title}: trying again in ${Math.ceil(delay / 1000)} s.\n`)
-      await sleep(delay, undefined, { signal: headers.signal }).catch(() => headers.signal?.throwIfAborted())
-    }
+  try {
+    return toApiResponse(
+      await sendCall(
+        { ...toSendOptions(io, to), ...(policy ?? toPolicy(io, to)) },
+        { ...headers, operation, input, key },
+      ),
+    )
+  } catch (error) {
+    headers.signal?.throwIfAborted()
+    throw toCliError(error, to.url)
   }
 }

@@ -145,7 +145,12 @@ const serve = async (config: Config, { json, siblings }: ServeOptions, io: Io): 
       '/mcp': createMcpEndpoint(app),
     })
     listener.serve(nodeHandler((request) => http.fetch(request), { publicUrl, log }))
-    const demo = config.demo ? await createDemo(storage.db, app.now(), app.config.publicUrl) : undefined
+    const demo = config.demo
+      ? await createDemo(storage.db, app.now(), {
+          publicUrl: app.config.publicUrl,
+          webhookSealer: app.webhookSealer,
+        })
+      : undefined
     const stored = demo
       ? await storeCredentials({ url, key: demo.apiKey, env: io.env, by: 'serve' })
       : undefined

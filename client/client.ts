@@ -1,9 +1,11 @@
-import { type Entry, type Operations, table } from './operations.ts'
-import type { ChangeOptions } from './options.ts'
+import { API_VERSION, type Entry, type Operations, table } from './operations.ts'
+import type { ChangeOptions, Versioned } from './options.ts'
 import { createListing, type Page } from './pages.ts'
 import { streamEvents, type StreamOptions } from './stream.ts'
-import { type CallOptions, sendCall, type TransportOptions } from './transport.ts'
-import type { Event } from './types.ts'
+import { WcrmError } from './problem.ts'
+import { isRecord } from './request.ts'
+import { type Call, type CallOptions, sendCall, type TransportOptions } from './transport.ts'
+import type { Approval, Event } from './types.ts'
 
 /** Options of a client; see `TransportOptions`. */
 export type ClientOptions = TransportOptions
@@ -13,22 +15,41 @@ export type Client = Operations & {
   readonly stream: (options?: StreamOptions) => AsyncGenerator<Event, void, undefined>
 }
 
-type AnyOptions = CallOptions & ChangeOptions & { readonly confirm?: string }
+type AnyOptions = CallOptions & ChangeOptions & Versioned & { readonly confirm?: string }
 type Method = (input?: object, options?: AnyOptions) => unknown
+
+/** Sends a call and returns its answer. Throws also when a person decides on it first. */
+const send = async (options: TransportOptions, call: Call): Promise<Record<string, unknown>> => {
+  const { status, headers, text, body } = await sendCall(options, call)
+  if (status !== 202 || !isRecord(body['approval'])) return body
+  throw new WcrmError({
+    status,
+    code: 'approval_required',
+    message: String(body['next'] ?? 'A person decides on this call.'),
+    approval: body['approval'] as unknown as Approval,
+    body: text,
+    requestId: headers.get('request-id') ?? undefined,
+    idempotencyKey: call.key,
+  })
+}
 
 const createMethod =
   (options: TransportOptions, [operation, kind]: Entry): Method =>
-  (input = {}, { signal, idempotencyKey, dryRun, confirm, reason, plan } = {}) => {
+  (input = {}, { signal, idempotencyKey, dryRun, confirm, reason, plan, ifVersion } = {}) => {
     const call = { operation, signal, reason, plan }
     if (kind === 'list')
       return createListing(async (cursor) => {
         const asked = cursor === undefined ? input : { ...input, cursor }
-        return (await sendCall(options, { ...call, input: asked })) as unknown as Page
+        return (await send(options, { ...call, input: asked })) as unknown as Page
       })
-    if (kind === 'read') return sendCall(options, { ...call, input })
-    return sendCall(options, {
+    if (kind === 'read') return send(options, { ...call, input })
+    return send(options, {
       ...call,
-      input: dryRun ? { ...input, dry_run: true } : input,
+      input: {
+        ...input,
+        ...(ifVersion === undefined ? {} : { if_version: ifVersion }),
+        ...(dryRun ? { dry_run: true } : {}),
+      },
       key: idempotencyKey ?? crypto.randomUUID(),
       confirm: dryRun ? undefined : confirm,
     })
@@ -43,7 +64,8 @@ const mapValues = <T, R>(from: Readonly<Record<string, T>>, change: (value: T) =
  * Creates a client of a server. Its methods are the operations of the service, in groups as on the command line:
  * `client.contacts.upsert({ phone: '+1 555 010 0042', name: 'Ada' })`. They throw `WcrmError`.
  */
-export const createClient = (options: ClientOptions): Client => {
+export const createClient = (given: ClientOptions): Client => {
+  const options = { ...given, apiVersion: given.apiVersion ?? API_VERSION }
   const methods = mapValues(table, (value) =>
     isEntry(value) ? createMethod(options, value) : mapValues(value, (entry) => createMethod(options, entry)),
   )

@@ -1,6 +1,6 @@
 // Generated from the catalog by scripts/client-types.ts (npm run generate).
 import type { CallOptions } from './transport.ts'
-import type { ChangeOptions, Confirmed } from './options.ts'
+import type { ChangeOptions, Confirmed, Versioned } from './options.ts'
 import type { Listing } from './pages.ts'
 import type * as types from './types.ts'
 
@@ -43,20 +43,20 @@ export type Operations = {
       input: types.CrmGetContactInput,
       options?: CallOptions,
     ) => Promise<types.CrmGetContactOutput>
-    /** Create a contact, or update the one with this phone number. Repeated calls are safe. Groups and tags are added; existing ones are kept. Unknown tag names are created; unknown group ids are refused. A name that is nothing but a phone number is not kept. Where phones are hidden from the key's owner, a dry run answers as for a number that no contact has, whether one has it or not, and says so in `warnings`; real calls tell by `action`, so they are limited to a number of different phones a day (429, reason `phone_budget`). Operation `crm_upsert_contact`. */
+    /** Create a contact, or update the one with this phone number or external id. Repeated calls are safe. Send `phone`, `external_id` or both: a contact has either filled in where it lacks it, and neither replaced. Where the two are not those of one contact it is a 409 `identity_conflict`, and an unknown `external_id` without a phone is a 404. Groups and tags are added; existing ones are kept. Unknown tag names are created; unknown group ids are refused. A name that is nothing but a phone number is not kept. Where phones are hidden from the key's owner, a dry run answers as for a number that no contact has, whether one has it or not, and says so in `warnings`; real calls tell by `action`, so they are limited to a number of different phones a day (429, reason `phone_budget`). Operation `crm_upsert_contact`. */
     readonly upsert: (
-      input: types.CrmUpsertContactInput,
+      input?: types.CrmUpsertContactInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmUpsertContactOutput>
     /** Change a contact. Omitted fields do not change. A name that is nothing but a phone number is refused. Written by staff from whom phones are hidden, a value of a custom field of the type `phone` counts as a change always. Operation `crm_update_contact`. */
     readonly update: (
       input: types.CrmUpdateContactInput,
-      options?: ChangeOptions,
+      options?: ChangeOptions & Versioned,
     ) => Promise<types.CrmUpdateContactOutput>
     /** Delete a contact. Its conversations remain, without a contact. Operation `crm_delete_contact`. */
     readonly delete: (
       input: types.CrmDeleteContactInput,
-      options: Confirmed<'delete'>,
+      options: Confirmed<'delete'> & Versioned,
     ) => Promise<types.CrmDeleteContactOutput>
     /** Add tags to contacts. Unknown tag names are created. Tagging twice is harmless. Operation `crm_tag_contacts`. */
     readonly tag: (
@@ -68,7 +68,7 @@ export type Operations = {
       input: types.CrmUntagContactsInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmUntagContactsOutput>
-    /** Create or update up to 500 contacts in one call. Each row is an upsert and is validated separately: invalid rows are listed in `failures`, the others are written. All rows run in one transaction, in order, so that two rows with the same phone create one contact. Unknown tag names are created; unknown groups fail their row, unless `create_missing_groups` creates those that are named. A name that is nothing but a phone number is not kept. Staff from whom phones are hidden may not import, nor rehearse it (403, reason `phone_hidden`). Operation `crm_import_contacts`. */
+    /** Create or update up to 500 contacts in one call. Each row is an upsert and is validated separately: invalid rows are listed in `failures`, the others are written. All rows run in one transaction, in order, so that two rows with the same phone or external id are one contact. Unknown tag names are created; unknown groups fail their row, unless `create_missing_groups` creates those that are named. A name that is nothing but a phone number is not kept. Staff from whom phones are hidden may not import, nor rehearse it (403, reason `phone_hidden`). Operation `crm_import_contacts`. */
     readonly import: (
       input: types.CrmImportContactsInput,
       options?: ChangeOptions,
@@ -87,6 +87,11 @@ export type Operations = {
   readonly tags: {
     /** List contact tags by name. Operation `crm_list_tags`. */
     readonly list: (input?: types.CrmListTagsInput, options?: CallOptions) => Listing<types.CrmListTagsOutput>
+    /** Rename a tag. It keeps its id, contacts and conversations. 409 `name_taken` when another tag has the name, ignoring case. Filters and callers that name the tag by its old name do not find it any more. Operation `crm_rename_tag`. */
+    readonly rename: (
+      input: types.CrmRenameTagInput,
+      options?: ChangeOptions,
+    ) => Promise<types.CrmRenameTagOutput>
   }
   readonly groups: {
     /** List contact groups by name. Operation `crm_list_groups`. */
@@ -99,6 +104,11 @@ export type Operations = {
       input: types.CrmCreateGroupInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmCreateGroupOutput>
+    /** Change the name or the emoji of a contact group. Fields that are left out stay. 409 `name_taken` when another group has the name, ignoring case. Operation `crm_update_group`. */
+    readonly update: (
+      input: types.CrmUpdateGroupInput,
+      options?: ChangeOptions,
+    ) => Promise<types.CrmUpdateGroupOutput>
     /** Delete a contact group; its contacts stay. Operation `crm_delete_group`. */
     readonly delete: (
       input: types.CrmDeleteGroupInput,
@@ -156,12 +166,12 @@ export type Operations = {
     /** Change a saved filter. Only the staff member who saved it may. Omitted fields do not change. With `filter` or `count` it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_update_saved_filter`. */
     readonly update: (
       input: types.CrmUpdateSavedFilterInput,
-      options?: ChangeOptions,
+      options?: ChangeOptions & Versioned,
     ) => Promise<types.CrmUpdateSavedFilterOutput>
     /** Delete a saved filter. Only the staff member who saved it may. Filters that refer to it are refused afterwards with the reason `saved_filter_not_found`. Operation `crm_delete_saved_filter`. */
     readonly delete: (
       input: types.CrmDeleteSavedFilterInput,
-      options: Confirmed<'delete'>,
+      options: Confirmed<'delete'> & Versioned,
     ) => Promise<types.CrmDeleteSavedFilterOutput>
   }
   readonly conversations: {
@@ -269,7 +279,7 @@ export type Operations = {
     /** Submit a changed template for review again. Send the whole draft; the same checks run. Name and language cannot change. A template in review, archived or disabled cannot be changed, nor can the category of an approved one. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_update_template`. */
     readonly update: (
       input: types.MessagingUpdateTemplateInput,
-      options: Confirmed<'submit'>,
+      options: Confirmed<'submit'> & Versioned,
     ) => Promise<types.MessagingUpdateTemplateOutput>
     /** Archive templates, so that they can no longer be sent. Sends that use them will fail. They can be restored at the provider for 28 days. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_archive_templates`. */
     readonly archive: (
@@ -318,12 +328,12 @@ export type Operations = {
     /** Change a quick message. Omitted fields do not change. The type cannot change; only TEXT, IMAGE, VIDEO and DOCUMENT can be edited. An empty `description`, or `text` of media, clears it. Any visibility but `team` clears the team; only the owner can make it private. Operation `messaging_update_quick_message`. */
     readonly update: (
       input: types.MessagingUpdateQuickMessageInput,
-      options?: ChangeOptions,
+      options?: ChangeOptions & Versioned,
     ) => Promise<types.MessagingUpdateQuickMessageOutput>
     /** Delete a quick message. Operation `messaging_delete_quick_message`. */
     readonly delete: (
       input: types.MessagingDeleteQuickMessageInput,
-      options: Confirmed<'delete'>,
+      options: Confirmed<'delete'> & Versioned,
     ) => Promise<types.MessagingDeleteQuickMessageOutput>
   }
   readonly broadcasts: {
@@ -362,32 +372,32 @@ export type Operations = {
     /** Change URL, description, headers or format of an endpoint. Omitted fields do not change. Event types are changed with `webhooks_set_subscriptions`. Operation `webhooks_update_endpoint`. */
     readonly update: (
       input: types.WebhooksUpdateEndpointInput,
-      options?: ChangeOptions,
+      options?: ChangeOptions & Versioned,
     ) => Promise<types.WebhooksUpdateEndpointOutput>
     /** Delete an endpoint with its subscriptions; its delivery log remains. Operation `webhooks_delete_endpoint`. */
     readonly delete: (
       input: types.WebhooksDeleteEndpointInput,
-      options: Confirmed<'delete'>,
+      options: Confirmed<'delete'> & Versioned,
     ) => Promise<types.WebhooksDeleteEndpointOutput>
     /** Give an endpoint a new signing secret. The new secret is shown only in this response. The one before stays valid for 24 hours, also when it is rotated again; deliveries carry a signature of each valid secret. At most 5 are valid at a time. Operation `webhooks_rotate_secret`. */
     readonly rotateSecret: (
       input: types.WebhooksRotateSecretInput,
-      options: Confirmed<'rotate'>,
+      options: Confirmed<'rotate'> & Versioned,
     ) => Promise<types.WebhooksRotateSecretOutput>
     /** Stop sending events to an endpoint. Pending deliveries wait until it is enabled. Events that occur meanwhile are not delivered; send them later with `webhooks_recover_endpoint`. Operation `webhooks_disable_endpoint`. */
     readonly disable: (
       input: types.WebhooksDisableEndpointInput,
-      options?: ChangeOptions,
+      options?: ChangeOptions & Versioned,
     ) => Promise<types.WebhooksDisableEndpointOutput>
     /** Resume sending events to an endpoint. Operation `webhooks_enable_endpoint`. */
     readonly enable: (
       input: types.WebhooksEnableEndpointInput,
-      options?: ChangeOptions,
+      options?: ChangeOptions & Versioned,
     ) => Promise<types.WebhooksEnableEndpointOutput>
     /** Set the event types that an endpoint receives. Operation `webhooks_set_subscriptions`. */
     readonly subscribe: (
       input: types.WebhooksSetSubscriptionsInput,
-      options?: ChangeOptions,
+      options?: ChangeOptions & Versioned,
     ) => Promise<types.WebhooksSetSubscriptionsOutput>
     /** Send one signed test event to an endpoint, and tell what the receiver answered. Operation `webhooks_send_test`. */
     readonly test: (
@@ -421,8 +431,20 @@ export type Operations = {
     ) => Promise<types.WebhooksRecoverEndpointOutput>
   }
   readonly events: {
-    /** Read the event log, oldest first. Poll with `after` set to the last id you received: no event is skipped or repeated. With `Accept: text/event-stream` the response stays open and streams; it resumes from `Last-Event-ID`. A page can be empty although more events follow, when no event searched has a requested type: continue with `next_cursor` as `cursor`, as in all lists (`after` means the same). Events of channels that the key's owner may not see are left out, and so are the names of manager-only fields in `changes` for agents. Operation `events_list`. */
+    /** Read the event log, oldest first. Poll with `after` set to the last id you received: no event is skipped or repeated. With `Accept: text/event-stream` the response stays open and streams; it resumes from `Last-Event-ID`. A page can be empty although more events follow, when no event searched has a requested type: continue with `next_cursor` as `cursor`, as in all lists (`after` means the same). A consumer keeps its place on the server: read with `consumer`, handle the page, acknowledge its last event. The reason `events_deleted` tells one that was away for longer than events are kept. Events of channels that the key's owner may not see are left out, and so are the names of manager-only fields in `changes` for agents. Operation `events_list`. */
     readonly list: (input?: types.EventsListInput, options?: CallOptions) => Listing<types.EventsListOutput>
+    /** Acknowledge all events up to one, for a consumer. The first acknowledgement makes the consumer. An event before the one acknowledged last changes nothing, unless `rewind` is set, so that late and repeated calls do no harm. Acknowledge when a page was handled: after a crash before that, the page is read again. Several programs may read as one consumer; a workspace has 100 of them at most. Operation `events_ack`. */
+    readonly ack: (input: types.EventsAckInput, options?: ChangeOptions) => Promise<types.EventsAckOutput>
+    /** List the consumers of the event log by name. Operation `events_list_consumers`. */
+    readonly consumers: (
+      input?: types.EventsListConsumersInput,
+      options?: CallOptions,
+    ) => Listing<types.EventsListConsumersOutput>
+    /** Delete a consumer of the event log. Its place is forgotten; events stay. Operation `events_delete_consumer`. */
+    readonly deleteConsumer: (
+      input: types.EventsDeleteConsumerInput,
+      options: Confirmed<'delete'>,
+    ) => Promise<types.EventsDeleteConsumerOutput>
   }
   readonly reports: {
     /** Summarize messages, conversations and contacts over a range of days. Covers the channels that the owner of the key may see, as `notes` say when those are not all; contacts are always those of the whole workspace. `notes` explain the counting, `unavailable` each null figure. It is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `reports_workspace_summary`. */
@@ -466,6 +488,9 @@ export type Operations = {
   }
 }
 
+/** The version of the API that these are operations of. */
+export const API_VERSION = '2026-11-23'
+
 type Kind = 'read' | 'list' | 'change'
 export type Entry = readonly [operation: string, kind: Kind]
 
@@ -494,10 +519,12 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
   },
   tags: {
     list: ['crm_list_tags', 'list'],
+    rename: ['crm_rename_tag', 'change'],
   },
   groups: {
     list: ['crm_list_groups', 'list'],
     create: ['crm_create_group', 'change'],
+    update: ['crm_update_group', 'change'],
     delete: ['crm_delete_group', 'change'],
     addContacts: ['crm_add_contacts_to_group', 'change'],
     removeContacts: ['crm_remove_contacts_from_group', 'change'],
@@ -580,6 +607,9 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
   },
   events: {
     list: ['events_list', 'list'],
+    ack: ['events_ack', 'change'],
+    consumers: ['events_list_consumers', 'list'],
+    deleteConsumer: ['events_delete_consumer', 'change'],
   },
   reports: {
     summary: ['reports_workspace_summary', 'read'],

@@ -15,6 +15,15 @@ export type ChangeOptions = CallOptions & {
   readonly plan?: string
 }
 
+/** Options of a change of one record that has a version. */
+export type Versioned = {
+  /**
+   * The `version` that was read: where the record was changed since, nothing happens, and the call throws a `WcrmError`
+   * with the code `precondition_failed`, `currentVersion` and `changedFields`. `*`: any version.
+   */
+  readonly ifVersion?: string | null
+}
+
 /** Options of a change that needs a verb to confirm it, unless it is rehearsed. */
 export type Confirmed<V extends string> = ChangeOptions &
   ({ readonly confirm: V } | { readonly dryRun: true; readonly confirm?: V })

@@ -18,6 +18,7 @@ type Details = {
   readonly code: ClientErrorCode
   readonly message: string
   readonly problem?: Readonly<Record<string, unknown>>
+  readonly body?: string
   readonly requestId?: string | undefined
   readonly idempotencyKey?: string | undefined
   readonly retryAfterSeconds?: number | undefined
@@ -42,7 +43,13 @@ export class WcrmError extends Error {
   readonly mayHaveHappened: boolean
   /** The request on which a person decides, where `code` is `approval_required`. */
   readonly approval: Approval | undefined
+  /** Of `precondition_failed`: the version that the record has now. */
+  readonly currentVersion: string | undefined
+  /** Of `precondition_failed`: the fields that differ from what was read, as far as that is known. */
+  readonly changedFields: readonly string[] | undefined
   readonly problem: Readonly<Record<string, unknown>>
+  /** The body of the answer as it was received; empty without one. */
+  readonly body: string
 
   constructor({ problem = {}, ...details }: Details) {
     super(details.message, 'cause' in details ? { cause: details.cause } : undefined)
@@ -50,20 +57,22 @@ export class WcrmError extends Error {
     this.status = details.status
     this.code = details.code
     this.problem = problem
+    this.body = details.body ?? ''
     this.reason = problem['reason'] as Reason | undefined
     this.errors = (problem['errors'] as FieldError[] | undefined) ?? []
+    this.currentVersion = problem['current_version'] as string | undefined
+    this.changedFields = problem['changed_fields'] as string[] | undefined
     this.fix = problem['fix'] as string | undefined
     this.requestId = details.requestId
     this.idempotencyKey = details.idempotencyKey
     this.retryAfterSeconds = details.retryAfterSeconds
     this.approval = details.approval
-    // Whatever else is in between may have answered for the service after it acted.
+    // Whatever is in between may have answered for the service after it acted.
     this.mayHaveHappened =
       details.idempotencyKey !== undefined &&
       (details.status === 0 ||
         details.code === 'unexpected_answer' ||
-        details.status === 502 ||
-        details.status === 504 ||
+        (details.status >= 500 && details.code !== 'service_unconfigured') ||
         this.reason === 'still_running')
   }
 }

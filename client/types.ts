@@ -1,5 +1,26 @@
 // Generated from the catalog by scripts/client-types.ts (npm run generate).
 
+export type CrmGetContactInput =
+  | {
+      /**
+       * Contact id.
+       */
+      contact_id: string
+      /**
+       * `ids`: the id alone. `compact`: name, phone, flags, external id, email, tags, groups, latest activity, and custom fields by their key in `attributes_map`. `full` when absent.
+       */
+      detail?: 'ids' | 'compact' | 'full'
+    }
+  | {
+      /**
+       * Id of the contact in another system; case matters.
+       */
+      external_id: string
+      /**
+       * `ids`: the id alone. `compact`: name, phone, flags, external id, email, tags, groups, latest activity, and custom fields by their key in `attributes_map`. `full` when absent.
+       */
+      detail?: 'ids' | 'compact' | 'full'
+    }
 export type InboxAssignConversationInput =
   | {
       /**
@@ -39,6 +60,10 @@ export type MessagingSendTemplateInput =
        * Channel; when absent, that of the contact's latest conversation, else the default channel.
        */
       channel_id?: string
+      /**
+       * Id of the message in your system, 1 to 255 characters. A second message with it is refused (409 `external_id_taken`) and not sent; one that the provider refused leaves it free.
+       */
+      external_id?: string
       /**
        * The template and the values of its variables.
        */
@@ -211,6 +236,10 @@ export type MessagingSendTemplateInput =
        * Channel; when absent, that of the contact's latest conversation, else the default channel.
        */
       channel_id?: string
+      /**
+       * Id of the message in your system, 1 to 255 characters. A second message with it is refused (409 `external_id_taken`) and not sent; one that the provider refused leaves it free.
+       */
+      external_id?: string
       /**
        * The template and the values of its variables.
        */
@@ -388,6 +417,10 @@ export type MessagingSendReplyInput =
        * The message of this conversation to reply to.
        */
       reply_to_id?: string
+      /**
+       * Id of the message in your system, 1 to 255 characters. A second message with it is refused (409 `external_id_taken`) and not sent; one that the provider refused leaves it free.
+       */
+      external_id?: string
     }
   | {
       /**
@@ -414,6 +447,10 @@ export type MessagingSendReplyInput =
        * The message of this conversation to reply to.
        */
       reply_to_id?: string
+      /**
+       * Id of the message in your system, 1 to 255 characters. A second message with it is refused (409 `external_id_taken`) and not sent; one that the provider refused leaves it free.
+       */
+      external_id?: string
     }
   | {
       /**
@@ -428,6 +465,23 @@ export type MessagingSendReplyInput =
        * The message of this conversation to reply to.
        */
       reply_to_id?: string
+      /**
+       * Id of the message in your system, 1 to 255 characters. A second message with it is refused (409 `external_id_taken`) and not sent; one that the provider refused leaves it free.
+       */
+      external_id?: string
+    }
+export type MessagingGetMessageInput =
+  | {
+      /**
+       * Message id.
+       */
+      message_id: string
+    }
+  | {
+      /**
+       * Id of the message in the system that sent it; case matters.
+       */
+      external_id: string
     }
 /**
  * An event of the log; `type` says which. Clients should ignore types that they do not know.
@@ -441,7 +495,9 @@ export type Event =
   | ContactGroupsAddedEvent
   | ContactGroupsRemovedEvent
   | GroupCreatedEvent
+  | GroupUpdatedEvent
   | GroupDeletedEvent
+  | TagRenamedEvent
   | ConversationCreatedEvent
   | ConversationAssignedEvent
   | ConversationUnassignedEvent
@@ -478,7 +534,9 @@ export type WebhookEvent =
   | ContactGroupsAddedWebhook
   | ContactGroupsRemovedWebhook
   | GroupCreatedWebhook
+  | GroupUpdatedWebhook
   | GroupDeletedWebhook
+  | TagRenamedWebhook
   | ConversationCreatedWebhook
   | ConversationAssignedWebhook
   | ConversationUnassignedWebhook
@@ -517,6 +575,7 @@ export type ErrorCode =
   | 'method_not_allowed'
   | 'conflict'
   | 'window_closed'
+  | 'precondition_failed'
   | 'payload_too_large'
   | 'unsupported_media_type'
   | 'confirm_required'
@@ -566,7 +625,10 @@ export type Reason =
   | 'endpoint_deleted'
   | 'endpoint_disabled'
   | 'event_gone'
+  | 'event_not_listed'
+  | 'events_deleted'
   | 'expired'
+  | 'external_id_taken'
   | 'field_hidden'
   | 'filter_list_too_long'
   | 'filter_regex_invalid'
@@ -577,6 +639,7 @@ export type Reason =
   | 'filter_too_many_conditions'
   | 'headers_too_large'
   | 'host_not_allowed'
+  | 'identity_conflict'
   | 'idempotency_key_invalid'
   | 'idempotency_key_required'
   | 'idempotency_key_reused'
@@ -594,6 +657,7 @@ export type Reason =
   | 'media_too_large'
   | 'media_url_expired'
   | 'message_refused'
+  | 'name_taken'
   | 'no_channel'
   | 'no_channel_access'
   | 'no_media'
@@ -648,6 +712,7 @@ export type Reason =
   | 'throttled'
   | 'too_many_approvals'
   | 'too_many_connections'
+  | 'too_many_consumers'
   | 'too_many_events'
   | 'too_many_failures'
   | 'too_many_fields'
@@ -1147,10 +1212,6 @@ export interface ChannelHealth {
    */
   provider_code: number | null
   /**
-   * Quality rating by the provider.
-   */
-  quality: string | null
-  /**
    * Customers it may write to in a day, such as `TIER_1K`.
    */
   messaging_limit: string | null
@@ -1217,6 +1278,7 @@ export interface ContactFilter {
   email?: TextTest
   chatappUserId?: TextTest
   webVisitorId?: TextTest
+  externalId?: CodeTest
   id?: IdTest
   createdAt?: TimeTest
   updatedAt?: TimeTest
@@ -1390,6 +1452,21 @@ export interface TextTest {
   regex?: string
   isNull?: boolean
 }
+export interface CodeTest {
+  eq?: string
+  ne?: string
+  /**
+   * @minItems 1
+   * @maxItems 500
+   */
+  in?: string[]
+  /**
+   * @minItems 1
+   * @maxItems 500
+   */
+  notIn?: string[]
+  isNull?: boolean
+}
 export interface IdTest {
   eq?: string | number
   ne?: string | number
@@ -1507,6 +1584,10 @@ export interface ContactView {
    */
   chatapp_user_id?: string | null
   /**
+   * Id of the contact in another system, unique in the workspace.
+   */
+  external_id?: string | null
+  /**
    * Do-not-disturb: receives no broadcasts or marketing.
    */
   dnd?: boolean
@@ -1556,6 +1637,12 @@ export interface ContactView {
      */
     name: string | null
   }[]
+  /**
+   * What integrations keep about the contact. Absent from summary rows, and for agents and staff from whom phone numbers are hidden.
+   */
+  metadata?: {
+    [k: string]: string
+  }
   /**
    * Custom field values that the staff member may see, at most 100; text is cut after 2000 characters.
    *
@@ -1631,6 +1718,10 @@ export interface ContactView {
    */
   last_activity_at?: string | null
   /**
+   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   */
+  version?: string | null
+  /**
    * Parts that could not be read now; retry later.
    */
   unavailable?: ('profile_extras' | 'conversations')[]
@@ -1646,6 +1737,10 @@ export interface CrmSearchContactsInput {
    * Name or phone contains this, ignoring case; `%` and `_` are literal.
    */
   query?: string
+  /**
+   * Id of the contact in another system; case matters.
+   */
+  external_id?: string
   /**
    * In any of these groups, at most 50 ids or names; digits are an id.
    *
@@ -1689,7 +1784,7 @@ export interface CrmSearchContactsInput {
     direction?: 'asc' | 'desc'
   }
   /**
-   * `ids`: the id alone. `compact`: name, phone, flags, email, tags, groups, latest activity, and custom fields by their key in `attributes_map`. `summary`: all but email, tags and groups, which `full` adds.
+   * `ids`: the id alone. `compact`: name, phone, flags, external id, email, tags, groups, latest activity, and custom fields by their key in `attributes_map`. `summary`: all but email, tags, groups and metadata, which `full` adds.
    */
   detail?: 'ids' | 'compact' | 'summary' | 'full'
   /**
@@ -1749,16 +1844,6 @@ export interface CrmSearchContactsOutput {
    */
   next_cursor: string | null
 }
-export interface CrmGetContactInput {
-  /**
-   * Contact id.
-   */
-  contact_id: string
-  /**
-   * `ids`: the id alone. `compact`: name, phone, flags, email, tags, groups, latest activity, and custom fields by their key in `attributes_map`. `full` when absent.
-   */
-  detail?: 'ids' | 'compact' | 'full'
-}
 export interface CrmGetContactOutput {
   /**
    * Contact id.
@@ -1780,6 +1865,10 @@ export interface CrmGetContactOutput {
    * Id at the messaging app; shows no phone digits to staff from whom phones are hidden.
    */
   chatapp_user_id?: string | null
+  /**
+   * Id of the contact in another system, unique in the workspace.
+   */
+  external_id?: string | null
   /**
    * Do-not-disturb: receives no broadcasts or marketing.
    */
@@ -1830,6 +1919,12 @@ export interface CrmGetContactOutput {
      */
     name: string | null
   }[]
+  /**
+   * What integrations keep about the contact. Absent from summary rows, and for agents and staff from whom phone numbers are hidden.
+   */
+  metadata?: {
+    [k: string]: string
+  }
   /**
    * Custom field values that the staff member may see, at most 100; text is cut after 2000 characters.
    *
@@ -1905,6 +2000,10 @@ export interface CrmGetContactOutput {
    */
   last_activity_at?: string | null
   /**
+   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   */
+  version?: string | null
+  /**
    * Parts that could not be read now; retry later.
    */
   unavailable?: ('profile_extras' | 'conversations')[]
@@ -1917,9 +2016,13 @@ export interface CrmGetContactOutput {
 }
 export interface CrmUpsertContactInput {
   /**
-   * International format with country code, such as `+1 555 010 0042`; local numbers starting with 0 are refused. Every spelling of a number is one contact.
+   * International format with country code, such as `+1 555 010 0042`; local numbers starting with 0 are refused. Every spelling of a number is one contact. Required for a new contact.
    */
-  phone: string
+  phone?: string
+  /**
+   * Id of the contact in another system, 1 to 255 characters, unique in the workspace. Finds the contact, alone or beside `phone`; null clears it.
+   */
+  external_id?: string | null
   /**
    * Name, 1 to 255 characters.
    */
@@ -1933,6 +2036,12 @@ export interface CrmUpsertContactInput {
    */
   attributes?: {
     [k: string]: unknown
+  }
+  /**
+   * What integrations keep about the contact: at most 50 keys of 1 to 40 characters, values text of at most 500, 16 KB in all. Keys that are not named stay; null or empty text deletes a key. Not searchable. Only for owners, admins and managers who see phone numbers.
+   */
+  metadata?: {
+    [k: string]: string | null
   }
   /**
    * Groups to add, at most 50.
@@ -1980,6 +2089,10 @@ export interface CrmUpsertContactOutput {
      * Id at the messaging app; shows no phone digits to staff from whom phones are hidden.
      */
     chatapp_user_id: string | null
+    /**
+     * Id of the contact in another system, unique in the workspace.
+     */
+    external_id: string | null
     /**
      * Do-not-disturb: receives no broadcasts or marketing.
      */
@@ -2030,6 +2143,12 @@ export interface CrmUpsertContactOutput {
        */
       name: string | null
     }[]
+    /**
+     * What integrations keep about the contact. Absent from summary rows, and for agents and staff from whom phone numbers are hidden.
+     */
+    metadata?: {
+      [k: string]: string
+    }
     /**
      * Custom field values that the staff member may see, at most 100; text is cut after 2000 characters.
      *
@@ -2105,6 +2224,10 @@ export interface CrmUpsertContactOutput {
      */
     last_activity_at: string | null
     /**
+     * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+     */
+    version: string | null
+    /**
      * Parts that could not be read now; retry later.
      */
     unavailable?: ('profile_extras' | 'conversations')[]
@@ -2132,10 +2255,20 @@ export interface CrmUpdateContactInput {
    */
   email?: ('' | string) | null
   /**
+   * Id of the contact in another system, 1 to 255 characters, unique in the workspace; null clears it.
+   */
+  external_id?: string | null
+  /**
    * Custom field key to value; null or an empty string clears a value. Unknown keys are refused with the list of valid ones.
    */
   attributes?: {
     [k: string]: unknown
+  }
+  /**
+   * What integrations keep about the contact: at most 50 keys of 1 to 40 characters, values text of at most 500, 16 KB in all. Keys that are not named stay; null or empty text deletes a key. Not searchable. Only for owners, admins and managers who see phone numbers.
+   */
+  metadata?: {
+    [k: string]: string | null
   }
   /**
    * Do-not-disturb. `false` undoes an opt-out: an AI agent's key asks a person.
@@ -2167,6 +2300,10 @@ export interface CrmUpdateContactOutput {
    * Id at the messaging app; shows no phone digits to staff from whom phones are hidden.
    */
   chatapp_user_id: string | null
+  /**
+   * Id of the contact in another system, unique in the workspace.
+   */
+  external_id: string | null
   /**
    * Do-not-disturb: receives no broadcasts or marketing.
    */
@@ -2217,6 +2354,12 @@ export interface CrmUpdateContactOutput {
      */
     name: string | null
   }[]
+  /**
+   * What integrations keep about the contact. Absent from summary rows, and for agents and staff from whom phone numbers are hidden.
+   */
+  metadata?: {
+    [k: string]: string
+  }
   /**
    * Custom field values that the staff member may see, at most 100; text is cut after 2000 characters.
    *
@@ -2291,6 +2434,10 @@ export interface CrmUpdateContactOutput {
    * Latest conversation activity.
    */
   last_activity_at: string | null
+  /**
+   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   */
+  version: string | null
   /**
    * Parts that could not be read now; retry later.
    */
@@ -2448,16 +2595,20 @@ export interface CrmImportContactsInput {
    */
   create_missing_groups?: boolean
   /**
-   * 1 to 500 rows with the fields of an upsert: `phone` (required), `name`, `email`, `attributes`, `group_ids`, `group_names`, `tags`.
+   * 1 to 500 rows with the fields of an upsert: `phone`, `external_id`, `name`, `email`, `attributes`, `metadata`, `group_ids`, `group_names`, `tags`.
    *
    * @minItems 1
    * @maxItems 500
    */
   rows: {
     /**
-     * International format with country code, such as `+1 555 010 0042`; local numbers starting with 0 are refused. Every spelling of a number is one contact.
+     * International format with country code, such as `+1 555 010 0042`; local numbers starting with 0 are refused. Every spelling of a number is one contact. Required for a new contact.
      */
-    phone: string
+    phone?: string
+    /**
+     * Id of the contact in another system, 1 to 255 characters, unique in the workspace. Finds the contact, alone or beside `phone`; null clears it.
+     */
+    external_id?: string | null
     /**
      * Name, 1 to 255 characters.
      */
@@ -2471,6 +2622,12 @@ export interface CrmImportContactsInput {
      */
     attributes?: {
       [k: string]: unknown
+    }
+    /**
+     * What integrations keep about the contact: at most 50 keys of 1 to 40 characters, values text of at most 500, 16 KB in all. Keys that are not named stay; null or empty text deletes a key. Not searchable. Only for owners, admins and managers who see phone numbers.
+     */
+    metadata?: {
+      [k: string]: string | null
     }
     /**
      * Groups to add, at most 50.
@@ -2726,6 +2883,39 @@ export interface CrmListTagsOutput {
    */
   next_cursor: string | null
 }
+export interface CrmRenameTagInput {
+  /**
+   * Tag id.
+   */
+  tag_id: string
+  /**
+   * Tag name, 1 to 100 characters.
+   */
+  name: string
+}
+export interface CrmRenameTagOutput {
+  /**
+   * The tag.
+   */
+  tag: {
+    /**
+     * Tag id.
+     */
+    id: string
+    /**
+     * Tag name.
+     */
+    name: string
+  }
+  /**
+   * False: it had this name.
+   */
+  changed: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
 export interface Group {
   /**
    * Group id.
@@ -2808,6 +2998,47 @@ export interface CrmCreateGroupOutput {
    * False: a group with this name already existed.
    */
   created: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface CrmUpdateGroupInput {
+  /**
+   * Group id.
+   */
+  group_id: string
+  /**
+   * Group name, 1 to 100 characters.
+   */
+  name?: string
+  /**
+   * One emoji; null removes it.
+   */
+  emoji?: string | null
+}
+export interface CrmUpdateGroupOutput {
+  /**
+   * The group.
+   */
+  group: {
+    /**
+     * Group id.
+     */
+    id: string
+    /**
+     * Group name.
+     */
+    name: string
+    /**
+     * One emoji.
+     */
+    emoji: string | null
+  }
+  /**
+   * Fields whose value differs; empty when nothing changes.
+   */
+  changes: string[]
   /**
    * Present on a dry run: nothing was changed.
    */
@@ -3329,6 +3560,10 @@ export interface SavedFilter {
    * When it was last changed; null in a dry run.
    */
   updated_at: string | null
+  /**
+   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   */
+  version: string | null
 }
 export interface CrmListSavedFiltersInput {
   /**
@@ -3390,6 +3625,10 @@ export interface CrmGetSavedFilterOutput {
    * When it was last changed; null in a dry run.
    */
   updated_at: string | null
+  /**
+   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   */
+  version: string | null
 }
 export interface CrmCreateSavedFilterInput {
   /**
@@ -3682,7 +3921,7 @@ export interface InboxQueueInput {
   /**
    * Only customers who have waited for at least so many minutes.
    */
-  waiting_minutes?: number
+  min_waiting_minutes?: number
   /**
    * Rows per page: 1 to 100, 25 when absent.
    */
@@ -4378,6 +4617,10 @@ export interface Message {
     language: string
   } | null
   /**
+   * Id of the message in the system that sent it, unique in the workspace.
+   */
+  external_id: string | null
+  /**
    * True: a note among staff; customers never see it.
    */
   note: boolean
@@ -4830,6 +5073,10 @@ export interface InboxAddNoteOutput {
       language: string
     } | null
     /**
+     * Id of the message in the system that sent it, unique in the workspace.
+     */
+    external_id: string | null
+    /**
      * True: a note among staff; customers never see it.
      */
     note: boolean
@@ -5101,6 +5348,10 @@ export interface MessagingSendTemplateOutput {
       language: string
     } | null
     /**
+     * Id of the message in the system that sent it, unique in the workspace.
+     */
+    external_id: string | null
+    /**
      * True: a note among staff; customers never see it.
      */
     note: boolean
@@ -5285,6 +5536,10 @@ export interface MessagingSendReplyOutput {
       language: string
     } | null
     /**
+     * Id of the message in the system that sent it, unique in the workspace.
+     */
+    external_id: string | null
+    /**
      * True: a note among staff; customers never see it.
      */
     note: boolean
@@ -5330,12 +5585,6 @@ export interface MessagingSendReplyOutput {
    * Present on a dry run: nothing was changed.
    */
   dry_run?: true
-}
-export interface MessagingGetMessageInput {
-  /**
-   * Message id.
-   */
-  message_id: string
 }
 export interface MessagingGetMessageOutput {
   /**
@@ -5449,6 +5698,10 @@ export interface MessagingGetMessageOutput {
      */
     language: string
   } | null
+  /**
+   * Id of the message in the system that sent it, unique in the workspace.
+   */
+  external_id: string | null
   /**
    * True: a note among staff; customers never see it.
    */
@@ -5856,6 +6109,10 @@ export interface Template {
    * When it was last changed.
    */
   updated_at: string | null
+  /**
+   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   */
+  version: string | null
 }
 export interface MessagingListTemplatesInput {
   /**
@@ -6239,6 +6496,10 @@ export interface TemplateDetails {
    */
   updated_at: string | null
   /**
+   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   */
+  version: string | null
+  /**
    * The template as `messaging_create_template` and `messaging_update_template` take it; null when a draft cannot express it.
    */
   draft: {
@@ -6604,6 +6865,10 @@ export interface MessagingGetTemplateOutput {
    * When it was last changed.
    */
   updated_at: string | null
+  /**
+   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   */
+  version: string | null
   /**
    * The template as `messaging_create_template` and `messaging_update_template` take it; null when a draft cannot express it.
    */
@@ -7292,6 +7557,10 @@ export interface MessagingCreateTemplateOutput {
     [k: string]: unknown
   }[]
   /**
+   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   */
+  version: string | null
+  /**
    * Present on a dry run: nothing was changed.
    */
   dry_run?: true
@@ -7592,6 +7861,10 @@ export interface MessagingUpdateTemplateOutput {
   payload_preview: {
     [k: string]: unknown
   }[]
+  /**
+   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   */
+  version: string | null
   /**
    * Present on a dry run: nothing was changed.
    */
@@ -7951,6 +8224,10 @@ export interface QuickMessage {
    * When it was last changed.
    */
   updated_at: string | null
+  /**
+   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   */
+  version: string | null
 }
 export interface MessagingListQuickMessagesInput {
   /**
@@ -8076,6 +8353,10 @@ export interface MessagingCreateQuickMessageOutput {
    */
   updated_at: string | null
   /**
+   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   */
+  version: string | null
+  /**
    * Present on a dry run: nothing was changed.
    */
   dry_run?: true
@@ -8167,6 +8448,10 @@ export interface MessagingUpdateQuickMessageOutput {
    * When it was last changed.
    */
   updated_at: string | null
+  /**
+   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   */
+  version: string | null
   /**
    * Present on a dry run: nothing was changed.
    */
@@ -8490,6 +8775,10 @@ export interface WebhookEndpoint {
    */
   updated_at: string
   /**
+   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   */
+  version: string | null
+  /**
    * Subscriptions.
    */
   subscriptions: {
@@ -8606,6 +8895,10 @@ export interface WebhooksGetEndpointOutput {
    */
   updated_at: string
   /**
+   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   */
+  version: string | null
+  /**
    * Subscriptions.
    */
   subscriptions: {
@@ -8717,6 +9010,10 @@ export interface WebhooksCreateEndpointOutput {
      * When it was last changed.
      */
     updated_at: string
+    /**
+     * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+     */
+    version: string | null
     /**
      * Subscriptions.
      */
@@ -9146,7 +9443,7 @@ export interface WebhooksGetDeliveryOutput {
   /**
    * Every attempt, oldest first.
    */
-  attempts_made: {
+  attempt_history: {
     /**
      * Number of the attempt, from 1.
      */
@@ -9257,6 +9554,10 @@ export interface ContactCreatedData {
      */
     phone: string | null
     /**
+     * Your id of the contact; absent from events of before it was.
+     */
+    external_id?: string | null
+    /**
      * Do-not-disturb.
      */
     dnd: boolean
@@ -9313,6 +9614,10 @@ export interface ContactUpdatedData {
      * E.164 digits.
      */
     phone: string | null
+    /**
+     * Your id of the contact; absent from events of before it was.
+     */
+    external_id?: string | null
     /**
      * Do-not-disturb.
      */
@@ -9583,6 +9888,60 @@ export interface GroupCreatedData {
   actor?: Actor
 }
 /**
+ * The name or the emoji of a group was changed.
+ */
+export interface GroupUpdatedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'group.updated/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: GroupUpdatedData
+}
+/**
+ * The name or the emoji of a group was changed.
+ */
+export interface GroupUpdatedData {
+  /**
+   * The group.
+   */
+  group: {
+    /**
+     * Group id.
+     */
+    id: string
+    /**
+     * Name.
+     */
+    name: string
+    /**
+     * Emoji.
+     */
+    emoji: string | null
+  }
+  /**
+   * What it was before.
+   */
+  previous: {
+    /**
+     * Name before.
+     */
+    name: string
+    /**
+     * Emoji before.
+     */
+    emoji: string | null
+  }
+  actor?: Actor
+}
+/**
  * A group was deleted.
  */
 export interface GroupDeletedEvent {
@@ -9620,6 +9979,47 @@ export interface GroupDeletedData {
      * Emoji.
      */
     emoji: string | null
+  }
+  actor?: Actor
+}
+/**
+ * A tag was renamed.
+ */
+export interface TagRenamedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'tag.renamed/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: TagRenamedData
+}
+/**
+ * A tag was renamed.
+ */
+export interface TagRenamedData {
+  /**
+   * The tag.
+   */
+  tag: {
+    /**
+     * Tag id.
+     */
+    id: string
+    /**
+     * Name.
+     */
+    name: string
+    /**
+     * Name before.
+     */
+    previous_name: string
   }
   actor?: Actor
 }
@@ -10044,6 +10444,10 @@ export interface MessageReceivedData {
      */
     reply_to_id: string | null
     /**
+     * Your id of a message that you sent; absent from events of before it was.
+     */
+    external_id?: string | null
+    /**
      * Why it failed.
      */
     error: string | null
@@ -10120,6 +10524,10 @@ export interface MessageSentData {
      * The message it replies to.
      */
     reply_to_id: string | null
+    /**
+     * Your id of a message that you sent; absent from events of before it was.
+     */
+    external_id?: string | null
     /**
      * Why it failed.
      */
@@ -10198,6 +10606,10 @@ export interface MessageDeliveredData {
      */
     reply_to_id: string | null
     /**
+     * Your id of a message that you sent; absent from events of before it was.
+     */
+    external_id?: string | null
+    /**
      * Why it failed.
      */
     error: string | null
@@ -10274,6 +10686,10 @@ export interface MessageReadData {
      * The message it replies to.
      */
     reply_to_id: string | null
+    /**
+     * Your id of a message that you sent; absent from events of before it was.
+     */
+    external_id?: string | null
     /**
      * Why it failed.
      */
@@ -10352,6 +10768,10 @@ export interface MessageFailedData {
      */
     reply_to_id: string | null
     /**
+     * Your id of a message that you sent; absent from events of before it was.
+     */
+    external_id?: string | null
+    /**
      * Why it failed.
      */
     error: string | null
@@ -10428,6 +10848,10 @@ export interface MessageReactionChangedData {
      * The message it replies to.
      */
     reply_to_id: string | null
+    /**
+     * Your id of a message that you sent; absent from events of before it was.
+     */
+    external_id?: string | null
     /**
      * Why it failed.
      */
@@ -10527,6 +10951,10 @@ export interface MessageEditedData {
      */
     reply_to_id: string | null
     /**
+     * Your id of a message that you sent; absent from events of before it was.
+     */
+    external_id?: string | null
+    /**
      * Why it failed.
      */
     error: string | null
@@ -10611,6 +11039,10 @@ export interface MessageDeletedData {
      * The message it replies to.
      */
     reply_to_id: string | null
+    /**
+     * Your id of a message that you sent; absent from events of before it was.
+     */
+    external_id?: string | null
     /**
      * Why it failed.
      */
@@ -10925,7 +11357,39 @@ export interface ChannelStatusChangedData {
      * Rating by the provider.
      */
     quality_rating: string | null
-    health?: ChannelHealth
+    /**
+     * What is wrong with it at the provider.
+     */
+    health?: {
+      /**
+       * `limited` passes by itself; `restricted`: some sends are refused; `disconnected`: all are, until somebody acts.
+       */
+      status: 'ok' | 'limited' | 'restricted' | 'disconnected'
+      /**
+       * Why, such as `token_revoked` or `throughput`; null when ok.
+       */
+      reason: string | null
+      /**
+       * The provider's error code, if one told it.
+       */
+      provider_code: number | null
+      /**
+       * Customers it may write to in a day, such as `TIER_1K`.
+       */
+      messaging_limit: string | null
+      /**
+       * Since when it has this status.
+       */
+      since: string | null
+      /**
+       * When it passes by itself.
+       */
+      until: string | null
+      /**
+       * Quality rating by the provider.
+       */
+      quality: string | null
+    }
   }
   actor?: Actor
 }
@@ -11164,6 +11628,10 @@ export interface EventsListInput {
    */
   from?: string
   /**
+   * Begin after the event that this consumer acknowledged last (`events_ack`). Where there is no such consumer yet, with `after`, `from` or the oldest event. Send `next_cursor` as `cursor` beside it for the pages that follow.
+   */
+  consumer?: string
+  /**
    * Only these types; a type without a version means all its versions.
    *
    * @minItems 1
@@ -11184,6 +11652,97 @@ export interface EventsListOutput {
    * Pass as `cursor` for the next page; null on the last.
    */
   next_cursor: string | null
+}
+export interface EventConsumer {
+  /**
+   * Name of the consumer.
+   */
+  name: string
+  /**
+   * The event that it acknowledged last.
+   */
+  event_id: string
+  /**
+   * When.
+   */
+  acknowledged_at: string
+  /**
+   * False: events after that one were, or will soon be, deleted without being acknowledged. It reads on when it has acknowledged an event that is in the log.
+   */
+  complete: boolean
+  /**
+   * When it acknowledged its first event.
+   */
+  created_at: string
+}
+export interface EventsAckInput {
+  /**
+   * Name of the consumer.
+   */
+  consumer: string
+  /**
+   * The last event that was handled, or `next_cursor` of the page.
+   */
+  event_id: string
+  /**
+   * Go back to an earlier event too.
+   */
+  rewind?: boolean
+}
+export interface EventsAckOutput {
+  consumer: EventConsumer
+  /**
+   * False: it had acknowledged this event, or a later one.
+   */
+  changed: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface EventsListConsumersInput {
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface EventsListConsumersOutput {
+  /**
+   * The rows of this page.
+   */
+  data: EventConsumer[]
+  /**
+   * Count of matching rows, on the first page; null on later pages.
+   */
+  total: number | null
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface EventsDeleteConsumerInput {
+  /**
+   * Name of the consumer.
+   */
+  consumer: string
+}
+export interface EventsDeleteConsumerOutput {
+  /**
+   * Name of the consumer.
+   */
+  name: string
+  /**
+   * True: it was deleted.
+   */
+  deleted: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
 }
 export interface ReportsWorkspaceSummaryInput {
   /**
@@ -12764,6 +13323,36 @@ export interface GroupCreatedWebhook {
   data: GroupCreatedData
 }
 /**
+ * The name or the emoji of a group was changed.
+ */
+export interface GroupUpdatedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'group.updated'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: GroupUpdatedData
+}
+/**
  * A group was deleted.
  */
 export interface GroupDeletedWebhook {
@@ -12792,6 +13381,36 @@ export interface GroupDeletedWebhook {
    */
   company_id: string
   data: GroupDeletedData
+}
+/**
+ * A tag was renamed.
+ */
+export interface TagRenamedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'tag.renamed'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: TagRenamedData
 }
 /**
  * A conversation was created.

@@ -1,8 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
-import { createParser } from 'eventsource-parser'
 import { redactApiKeys } from '../catalog/redact.ts'
+import { readEvents } from '../client/event-stream.ts'
+import { isWcrmError, type WcrmError } from '../client/problem.ts'
+import { type Fetch, type FetchResponse, sendRequest, toConnectionError } from '../client/request.ts'
+import { retry, type RetryPolicy } from '../client/retry.ts'
 import {
   isOldCall,
   type OldClient,
@@ -29,7 +32,12 @@ export type StdioBridgeOptions = {
   output: Writable
   /** Where errors are reported to a person; standard error when absent. */
   notes?: Writable
+  /** In place of the global `fetch`. */
+  fetch?: Fetch
 }
+
+/** Few and short: a client and its person wait for the answer. */
+const POLICY: RetryPolicy = { retries: 2, maxWaitMs: 5000 }
 
 type BridgeState = StdioBridgeOptions & {
   /** Requests under way by id, so that a cancellation can end them; `endless` marks subscriptions. */
@@ -92,7 +100,7 @@ const relayRequest = async (link: BridgeState, line: string): Promise<void> => {
     const { signal } = abort
     if (link.oldClient && isOldCall(message) && (await relayCall(link, link.oldClient, message, signal)))
       return
-    await relayResponse(link, message, await post(link, message, line, signal))
+    await relay(link, message, message, signal, { body: line })
   } catch (error) {
     // A cancelled request is not answered (MCP "Cancellation").
     if (!abort.signal.aborted)
@@ -108,12 +116,50 @@ const relayRequest = async (link: BridgeState, line: string): Promise<void> => {
   }
 }
 
-const post = (
+/**
+ * Returns the idempotency key under which a tool call is sent, also when it is sent again; undefined when the call
+ * names one itself, or is none.
+ */
+const createKey = ({ method, params }: JsonRpcMessage): string | undefined =>
+  method === 'tools/call' && !JSON.stringify(params?.arguments ?? {}).includes('"idempotency_key":')
+    ? randomUUID()
+    : undefined
+
+type Forward = (text: string) => boolean
+
+/**
+ * Sends a message, for `request` of the client, and forwards what the server answers: again where no answer came or the
+ * server was busy, since a call happens once under its key. Throws when no answer came.
+ */
+const relay = async (
   link: BridgeState,
+  request: JsonRpcMessage,
   message: JsonRpcMessage,
-  body: string,
   signal: AbortSignal,
-): Promise<Response> => fetch(link.url, { method: 'POST', headers: toHeaders(link, message), body, signal })
+  {
+    body = JSON.stringify(message),
+    forward = (text) => forwardMessage(link, request, text),
+  }: { body?: string; forward?: Forward } = {},
+): Promise<void> => {
+  const { url, apiKey, fetch } = link
+  const key = createKey(message)
+  const headers = { ...toHeaders(link, message), ...(key === undefined ? {} : { 'Idempotency-Key': key }) }
+  const policy = message.method === 'subscriptions/listen' ? { retries: 0 } : POLICY
+  try {
+    await retry(policy, signal, async () => {
+      const response = await sendRequest(
+        { url, apiKey, fetch },
+        { path: '', method: 'POST', headers, body, signal },
+      )
+      await relayResponse(link, request, response, forward).catch((error: unknown) => {
+        throw toConnectionError(error)
+      })
+    })
+  } catch (error) {
+    if (!isWcrmError(error) || error.status === 0) throw error
+    relayFailure(link, request, error, forward)
+  }
+}
 
 /**
  * Makes the tool call of a client of a 2025 revision in the revision that asks within an answer, and asks the
@@ -130,13 +176,13 @@ const relayCall = async (
   for (;;) {
     const call = toModernCall(message, client, answer)
     let reply: JsonRpcMessage | undefined
-    const response = await post(link, call, JSON.stringify(call), signal)
-    await relayResponse(link, message, response, (text) => {
+    const forward: Forward = (text) => {
       const received = parseMessage(text)
       if (received?.id === call.id) reply = received
       else if (received) write(link, received)
       return reply !== undefined
-    })
+    }
+    await relay(link, message, call, signal, { forward })
     if (!reply) return true
     const questions = readQuestions(reply.result)
     if (!questions) {
@@ -192,7 +238,6 @@ const toHeaders = (link: BridgeState, { method, params }: JsonRpcMessage): Recor
         : undefined
   const version = typeof modern === 'string' ? modern : link.version
   return {
-    Authorization: `Bearer ${link.apiKey}`,
     'Content-Type': 'application/json',
     Accept: 'application/json, text/event-stream',
     ...(version ? { 'MCP-Protocol-Version': version } : {}),
@@ -207,30 +252,61 @@ const encodeHeader = (text: string): string =>
     ? text
     : `=?base64?${Buffer.from(text).toString('base64')}?=`
 
+/** Forwards an answer. Throws when it ends too early. */
 const relayResponse = async (
   link: BridgeState,
   request: JsonRpcMessage,
-  response: Response,
-  forward: (text: string) => boolean = (text) => forwardMessage(link, request, text),
+  response: FetchResponse,
+  forward: Forward,
 ): Promise<void> => {
   const type = response.headers.get('content-type') ?? ''
   if (type.includes('text/event-stream') && response.body) {
     let responded = false
-    for await (const data of readEventData(response.body)) responded = forward(data) || responded
+    for await (const { data } of readEvents(response.body)) responded = forward(data) || responded
     if (!responded && request.id !== undefined) throw new Error('the connection ended before the response')
     return
   }
   const text = await response.text()
-  if (response.status === 202 || (response.ok && text === '')) return
-  const body = parseMessage(text)
-  if (body?.jsonrpc === '2.0' || Array.isArray(body)) return void forward(text)
-  const problem = body as { code?: string; detail?: string } | undefined
-  const status = [response.status, problem?.code].filter((part) => part !== undefined).join(' ')
-  const reason = `${problem?.detail ?? response.statusText}.`.replace('..', '.')
-  const hint = response.status === 401 ? ' Check the API key, or store a new one with `wcrm login`.' : ''
-  const id = request.method === undefined ? undefined : (request.id ?? undefined)
-  respondWithError(link, id, -32603, `The server refused the request (${status}): ${reason}${hint}`, problem)
+  if (response.status === 202 || text === '' || isJsonRpc(text)) {
+    if (text !== '' && response.status !== 202) forward(text)
+    return
+  }
+  respondToRequest(link, request, `The server does not answer as wcrm does (${response.status}).`)
 }
+
+/** Forwards the answer that a failure has, or says what it was. */
+const relayFailure = (
+  link: BridgeState,
+  request: JsonRpcMessage,
+  { status, code, body, problem }: WcrmError,
+  forward: Forward,
+): void => {
+  if (isJsonRpc(body)) return void forward(body)
+  const isOurs = code !== 'unexpected_answer'
+  const reason = isOurs && problem['detail'] ? `: ${String(problem['detail'])}.`.replace('..', '.') : '.'
+  const hint = status === 401 ? ' Check the API key, or store a new one with `wcrm login`.' : ''
+  respondToRequest(
+    link,
+    request,
+    `The server refused the request (${isOurs ? `${status} ${code}` : status})${reason}${hint}`,
+    isOurs ? problem : undefined,
+  )
+}
+
+const isJsonRpc = (text: string): boolean => {
+  const message = parseMessage(text)
+  return message?.jsonrpc === '2.0' || Array.isArray(message)
+}
+
+/** Answers a request with an error; what is none is not answered. */
+const respondToRequest = (link: BridgeState, request: JsonRpcMessage, text: string, data?: unknown): void =>
+  respondWithError(
+    link,
+    request.method === undefined ? undefined : (request.id ?? undefined),
+    -32603,
+    text,
+    data,
+  )
 
 /** Forwards a message; returns true when it is the response to the request. */
 const forwardMessage = (link: BridgeState, request: JsonRpcMessage, text: string): boolean => {
@@ -240,17 +316,6 @@ const forwardMessage = (link: BridgeState, request: JsonRpcMessage, text: string
     link.version = message.result.protocolVersion
   write(link, message)
   return message.id === request.id && message.method === undefined
-}
-
-/** Yields the `data` of each server-sent event. */
-async function* readEventData(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-  const events: string[] = []
-  const parser = createParser({ onEvent: ({ data }) => events.push(data) })
-  const decoder = new TextDecoder()
-  for await (const chunk of body) {
-    parser.feed(decoder.decode(chunk, { stream: true }))
-    yield* events.splice(0)
-  }
 }
 
 /** Responds with an error, and reports it to the person once. */
@@ -282,8 +347,9 @@ const parseMessage = (text: string): JsonRpcMessage | undefined => {
 
 const toOrigin = (url: string): string => new URL(url).origin
 
-/** `fetch` puts the reason into the cause of its error. */
+/** The client tells what failed as the cause of its error, and `fetch` as the cause of that. */
 const describeFetchError = (error: unknown): string => {
-  const { cause, message } = error as Error & { cause?: Error & { code?: string } }
+  const { cause: failure = error } = error as Error
+  const { cause, message } = failure as Error & { cause?: Error & { code?: string } }
   return cause?.code ?? cause?.message ?? message
 }

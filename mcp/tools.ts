@@ -1,5 +1,5 @@
 import { Cursor, Limit } from '../catalog/fields.ts'
-import type { ConfirmVerb, Operation } from '../catalog/operation.ts'
+import { type ConfirmVerb, type Operation, takesVersion } from '../catalog/operation.ts'
 import { type ToolInputSchema, type ToolSchema, toToolInput } from './input-schema.ts'
 import { listViewArguments } from './view.ts'
 
@@ -26,6 +26,11 @@ const dryRun: ToolSchema = { type: 'boolean', description: 'True: check and answ
 const idempotencyKey: ToolSchema = {
   type: 'string',
   description: 'For a retry: the same key as before. Made when absent.',
+}
+
+const ifVersion: ToolSchema = {
+  type: 'string',
+  description: '`version` that you read: changed since, 412.',
 }
 
 const reason: ToolSchema = { type: 'string', description: 'Why, for the person who approves it.' }
@@ -59,6 +64,7 @@ export const createTool = (op: Operation): Tool => {
       properties: {
         ...shorten(properties),
         ...listViewArguments(op),
+        ...(takesVersion(op) ? { if_version: ifVersion } : {}),
         ...(op.dryRun ? { dry_run: dryRun, idempotency_key: idempotencyKey } : {}),
         ...(op.confirm && !('reason' in op.input.shape) ? { reason } : {}),
       },

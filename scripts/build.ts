@@ -234,8 +234,10 @@ const buildLibrary = async (): Promise<void> => {
   copyFileSync(join(ROOT, 'LICENSE'), join(LIBRARY, 'LICENSE'))
 }
 
-const [part] = process.argv.slice(2)
-if (part === 'client') await buildClient()
-else if (part === 'server') buildServer()
-else if (part === 'library') await buildLibrary()
-else if (part !== undefined) throw new Error('Usage: node scripts/build.ts client|server|library')
+if (import.meta.main) {
+  const [part] = process.argv.slice(2)
+  if (part === 'client') await buildClient()
+  else if (part === 'server') buildServer()
+  else if (part === 'library') await buildLibrary()
+  else throw new Error('Usage: node scripts/build.ts client|server|library')
+}

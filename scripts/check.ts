@@ -19,8 +19,8 @@ const allowedImports: readonly (readonly [prefix: string, allowed: readonly stri
     ['catalog/', 'storage/sandbox/', 'storage/database.ts', 'server/jobs/runner.ts', 'server/signals.ts'],
   ],
   ['server/', ['catalog/', 'storage/']],
-  ['mcp/', ['catalog/', 'server/']],
-  ['cli/', ['catalog/']],
+  ['mcp/', ['catalog/', 'client/', 'server/']],
+  ['cli/', ['catalog/', 'client/']],
 ]
 
 /** Commands that run a server or its tools compose the whole and may import all of it. */

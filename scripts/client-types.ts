@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { compile } from 'json-schema-to-typescript'
 import { AskedAnswer } from '../catalog/approvals.ts'
 import { errors } from '../catalog/errors.ts'
-import { catalog, getOutputSchema, type Operation } from '../catalog/index.ts'
+import { catalog, currentVersion, getOutputSchema, type Operation, takesVersion } from '../catalog/index.ts'
 import { type JsonSchema, mapSchemas, toJsonSchema } from '../catalog/json-schema.ts'
 import { reasons } from '../catalog/reasons.ts'
 import { createEventSchemas, listDescribedEvents } from '../server/events/schemas.ts'
@@ -115,9 +115,10 @@ const isList = ({ output }: Operation): boolean => 'data' in output.shape && 'ne
 
 const toSignature = (op: Operation): string => {
   const name = toPascalCase(op.name)
+  const versioned = takesVersion(op) ? ' & Versioned' : ''
   const options = op.confirm
-    ? `options: Confirmed<'${op.confirm}'>`
-    : `options?: ${op.dryRun ? 'ChangeOptions' : 'CallOptions'}`
+    ? `options: Confirmed<'${op.confirm}'>${versioned}`
+    : `options?: ${op.dryRun ? 'ChangeOptions' : 'CallOptions'}${versioned}`
   const answer = isList(op) ? `Listing<types.${name}Output>` : `Promise<types.${name}Output>`
   return `(input${isOptional(op) && !op.confirm ? '?' : ''}: types.${name}Input, ${options}) => ${answer}`
 }
@@ -139,7 +140,7 @@ export const renderOperations = (): string => {
   return [
     BANNER,
     "import type { CallOptions } from './transport.ts'",
-    "import type { ChangeOptions, Confirmed } from './options.ts'",
+    "import type { ChangeOptions, Confirmed, Versioned } from './options.ts'",
     "import type { Listing } from './pages.ts'",
     "import type * as types from './types.ts'",
     '',
@@ -149,6 +150,9 @@ export const renderOperations = (): string => {
       (line) => (/^\w+: \{$/.test(line) ? `readonly ${line}` : line),
     ),
     '}',
+    '',
+    '/** The version of the API that these are operations of. */',
+    `export const API_VERSION = '${currentVersion}'`,
     '',
     "type Kind = 'read' | 'list' | 'change'",
     'export type Entry = readonly [operation: string, kind: Kind]',

@@ -4,34 +4,12 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { constants, gzipSync } from 'node:zlib'
+import { vendored } from './vendored.ts'
 
-/**
- * Fetches the browser code of other makers that `/docs` serves, and writes it compressed to `server/http/docs/assets`:
- * each is one file, and as dependencies they would bring a hundred packages that no server runs. To take a new version,
- * change it here with its integrity (`npm view NAME@VERSION dist.integrity`) and run `npm run docs-assets`.
- */
-const parts = [
-  {
-    name: '@scalar/api-reference',
-    version: '1.72.1',
-    integrity:
-      'sha512-XpEJ0rfc/cXbCrR+iC4kK0o/WwX2dTtGQbT049OlPKAHD6IMIFdTeGz2r+M27P2EDWKyUITRm/NzlP8z2pw/Ow==',
-    file: 'dist/browser/standalone.js',
-    output: 'scalar.js.gz',
-  },
-  {
-    name: 'minisearch',
-    version: '7.2.0',
-    integrity:
-      'sha512-dqT2XBYUOZOiC5t2HRnwADjhNS2cecp9u+TJRiJ1Qp/f5qjkeT5APcGPjHw+bz89Ms8Jp+cG4AlE+QZ/QnDglg==',
-    file: 'dist/umd/index.js',
-    output: 'minisearch.js.gz',
-  },
-] as const
-
+/** Fetches the packages of `scripts/vendored.ts`, and writes the file of each to `server/http/docs/assets`. */
 const assets = new URL('../server/http/docs/assets/', import.meta.url)
 
-for (const { name, version, integrity, file, output } of parts) {
+for (const { name, version, license, integrity, file, output } of vendored) {
   const folder = mkdtempSync(join(tmpdir(), 'docs-assets-'))
   try {
     const [packed] = JSON.parse(
@@ -41,6 +19,10 @@ for (const { name, version, integrity, file, output } of parts) {
     const digest = `sha512-${createHash('sha512').update(readFileSync(archive)).digest('base64')}`
     if (digest !== integrity) throw new Error(`${name}@${version} has the integrity ${digest}`)
     execFileSync('tar', ['xzf', archive, '-C', folder])
+    const manifest = JSON.parse(readFileSync(join(folder, 'package/package.json'), 'utf8')) as {
+      license?: string
+    }
+    if (manifest.license !== license) throw new Error(`${name}@${version} is under ${manifest.license}`)
     const source = readFileSync(join(folder, 'package', file), 'utf8').replace(
       /\n\/\/# sourceMappingURL=.*\s*$/,
       '\n',

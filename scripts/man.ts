@@ -283,7 +283,8 @@ const mainPage = (manifest: Manifest): string =>
     definitionItem(bold('WCRM_URL'), 'Base URL of the server.'),
     definitionItem(
       bold('WCRM_API_VERSION'),
-      'API version to request, instead of the one that the key is pinned to.',
+      "API version to request, instead of the one that this command line was made for (the key's: " +
+        `${bold('wcrm api')}).`,
     ),
     definitionItem(bold('WCRM_KEYCHAIN'), `${bold('off')}: store keys in the file, not in the keychain.`),
     definitionItem(

@@ -3,7 +3,17 @@ import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { findManifestProblems, findPartProblems, listParts, readManifest, ROOT } from './supply-chain.ts'
+import {
+  type Component,
+  findManifestProblems,
+  findPartProblems,
+  listParts,
+  listVendored,
+  listVendoredComponents,
+  readManifest,
+  renderLicenses,
+  ROOT,
+} from './supply-chain.ts'
 
 /**
  * `npm run release` makes `dist/release`: both packages, their bills of materials (CycloneDX, by `npm sbom`), the list
@@ -11,7 +21,6 @@ import { findManifestProblems, findPartProblems, listParts, readManifest, ROOT }
  */
 const { values: flags } = parseArgs({ options: { check: { type: 'boolean', default: false } } })
 
-type Component = { 'bom-ref': string; name: string; version: string }
 type Bom = {
   serialNumber: string
   metadata: { timestamp: string; component: { name: string } }
@@ -40,6 +49,12 @@ const filterBom = (bom: Bom, keep: (component: Component) => boolean): Bom => {
   return { ...bom, components, dependencies }
 }
 
+/** Adds what was copied into the server, which npm does not know of. */
+const addVendored = (bom: Bom): Bom => ({
+  ...bom,
+  components: [...bom.components, ...listVendoredComponents()],
+})
+
 /** npm names the bill after the folder, and gives it a random number and the time: the same commit makes the same. */
 const writeBom = (folder: string, file: string, name: string, bom: Bom): void => {
   const timestamp = new Date(Number(run('git', 'log', '-1', '--format=%ct')) * 1000).toISOString()
@@ -50,21 +65,6 @@ const writeBom = (folder: string, file: string, name: string, bom: Bom): void =>
   const [a, b, c, d, e] = [0, 8, 12, 16, 20].map((at, i) => digest.slice(at, at + [8, 4, 4, 4, 12][i]!))
   const serialNumber = `urn:uuid:${a}-${b}-8${c!.slice(1)}-8${d!.slice(1)}-${e}`
   writeFileSync(join(folder, file), `${JSON.stringify({ ...bom, serialNumber, metadata }, null, 2)}\n`)
-}
-
-const renderLicenses = (bundled: ReadonlySet<string>): string => {
-  const runtime = new Set(listParts().map(({ path }) => path))
-  const shipped = listParts('all').filter(({ path }) => runtime.has(path) || bundled.has(path))
-  const rows = shipped.map(
-    ({ name, version, license, path }) =>
-      `| ${name} | ${version} | ${license} | ${bundled.has(path) ? 'in the client' : 'installed by npm'} |`,
-  )
-  return [
-    '| package | version | licence | how it is shipped |',
-    '|---|---|---|---|',
-    ...rows.toSorted(),
-    '',
-  ].join('\n')
 }
 
 const release = (): void => {
@@ -94,7 +94,7 @@ const release = (): void => {
     folder,
     `wcrm-server-${version}.cdx.json`,
     '@wcrm/server',
-    readBom('--workspace', '@wcrm/server', '--omit=dev'),
+    addVendored(readBom('--workspace', '@wcrm/server', '--omit=dev')),
   )
   writeBom(
     folder,
@@ -102,7 +102,7 @@ const release = (): void => {
     '@wcrm/client',
     filterBom(readBom(), (part) => inLibrary.has(`${part.name}@${part.version}`)),
   )
-  writeBom(folder, `wcrm-${version}-development.cdx.json`, 'wcrm', readBom())
+  writeBom(folder, `wcrm-${version}-development.cdx.json`, 'wcrm', addVendored(readBom()))
   writeFileSync(join(folder, 'LICENSES.md'), renderLicenses(bundled))
   const sums = readdirSync(folder)
     .toSorted()
@@ -117,12 +117,12 @@ const release = (): void => {
 }
 
 const problems = [
-  ...findPartProblems(listParts()),
+  ...findPartProblems([...listParts(), ...listVendored()]),
   ...['.', 'packages/server', 'packages/client'].flatMap((folder) =>
     findManifestProblems(readManifest(folder)),
   ),
 ]
 for (const problem of problems) console.error(problem)
 if (problems.length > 0) process.exitCode = 1
-else if (flags.check) console.log(`${listParts().length} packages may be shipped`)
+else if (flags.check) console.log(`${listParts().length + listVendored().length} packages may be shipped`)
 else release()

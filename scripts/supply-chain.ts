@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { vendored } from './vendored.ts'
 
 /** What the packages of npm consist of, and what is demanded of it before a release. */
 
@@ -64,6 +65,16 @@ export const listParts = (which: 'runtime' | 'all' = 'runtime'): Part[] => {
     }))
 }
 
+/** The packages of which a file is in the server's package, copied. */
+export const listVendored = (): Part[] =>
+  vendored.map(({ name, version, license, output }) => ({
+    path: `server/http/docs/assets/${output}`,
+    name,
+    version,
+    license,
+    script: false,
+  }))
+
 /** Whether a licence expression of SPDX offers one that is allowed. */
 export const isAllowed = (license: string): boolean =>
   license
@@ -122,3 +133,51 @@ export const renderNotices = (paths: readonly string[]): string => {
   })
   return `This package contains code of these packages.\n\n${chapters.join(`\n${'-'.repeat(80)}\n\n`)}`
 }
+
+/**
+ * Renders the list of what a release ships: what npm installs, what the client was bundled with, and what was copied
+ * into the server. `bundled`: paths such as `node_modules/zod`.
+ */
+export const renderLicenses = (bundled: ReadonlySet<string>): string => {
+  const runtime = new Set(listParts().map(({ path }) => path))
+  const shipped = listParts('all').filter(({ path }) => runtime.has(path) || bundled.has(path))
+  const toRow = ({ name, version, license }: Part, how: string): string =>
+    `| ${name} | ${version} | ${license} | ${how} |`
+  const rows = [
+    ...shipped.map((part) => toRow(part, bundled.has(part.path) ? 'in the client' : 'installed by npm')),
+    ...listVendored().map((part) => toRow(part, 'in the server, copied')),
+  ]
+  return [
+    '| package | version | licence | how it is shipped |',
+    '|---|---|---|---|',
+    ...rows.toSorted(),
+    '',
+  ].join('\n')
+}
+
+export type Component = {
+  'bom-ref': string
+  type: string
+  name: string
+  version: string
+  purl: string
+  hashes?: { alg: string; content: string }[]
+  licenses?: { license: { id: string } }[]
+}
+
+/** The copied packages as components of a bill of materials (CycloneDX), as `npm sbom` writes those it knows. */
+export const listVendoredComponents = (): Component[] =>
+  vendored.map(({ name, version, license, integrity }) => ({
+    'bom-ref': `${name}@${version}`,
+    type: 'library',
+    name,
+    version,
+    purl: `pkg:npm/${name.replace('@', '%40')}@${version}`,
+    hashes: [
+      {
+        alg: 'SHA-512',
+        content: Buffer.from(integrity.replace('sha512-', ''), 'base64').toString('hex'),
+      },
+    ],
+    licenses: [{ license: { id: license } }],
+  }))

@@ -12,6 +12,7 @@ import { importContacts } from './contacts/import.ts'
 import { searchContacts } from './contacts/search.ts'
 import { upsertContact } from './contacts/upsert.ts'
 import { countContacts } from './contacts/count.ts'
+import { acknowledgeEvents, deleteConsumer, listConsumers } from './events/consumers.ts'
 import { listEvents } from './events/list.ts'
 import { checkFilter } from './filters/check.ts'
 import {
@@ -26,6 +27,7 @@ import {
   deleteGroup,
   listGroups,
   removeContactsFromGroup,
+  updateGroup,
 } from './groups/groups.ts'
 import { assignConversation, unassignConversation } from './inbox/assign.ts'
 import { addNote, closeConversation, markRead, reopenConversation, setReminder } from './inbox/changes.ts'
@@ -56,7 +58,7 @@ import {
 import { createShortLink } from './short-links/create.ts'
 import { deleteShortLink } from './short-links/delete.ts'
 import { getShortLink, listShortLinks } from './short-links/read.ts'
-import { listTags, tagContacts, untagContacts } from './tags/tags.ts'
+import { listTags, renameTag, tagContacts, untagContacts } from './tags/tags.ts'
 import { archiveTemplates } from './templates/archive.ts'
 import { lintTemplate } from './templates/lint.ts'
 import { getTemplate, listTemplates } from './templates/lists.ts'
@@ -98,8 +100,10 @@ export const handlers = {
   crm_count_contacts: countContacts,
   crm_check_filter: checkFilter,
   crm_list_tags: listTags,
+  crm_rename_tag: renameTag,
   crm_list_groups: listGroups,
   crm_create_group: createGroup,
+  crm_update_group: updateGroup,
   crm_delete_group: deleteGroup,
   crm_add_contacts_to_group: addContactsToGroup,
   crm_remove_contacts_from_group: removeContactsFromGroup,
@@ -162,6 +166,9 @@ export const handlers = {
   webhooks_replay_delivery: replayDelivery,
   webhooks_recover_endpoint: recoverEndpoint,
   events_list: listEvents,
+  events_ack: acknowledgeEvents,
+  events_list_consumers: listConsumers,
+  events_delete_consumer: deleteConsumer,
   reports_workspace_summary: summarizeWorkspace,
   reports_staff: staffReport,
   audit_list: listAudit,

@@ -152,7 +152,7 @@ export const updateKey = (
   db: Db,
   workspaceId: string,
   id: string,
-  fields: Partial<Pick<AdminKeyRow, 'name' | 'scopes' | 'expires_at' | 'allow_from'>>,
+  fields: Partial<Pick<AdminKeyRow, 'name' | 'scopes' | 'api_version' | 'expires_at' | 'allow_from'>>,
 ): Promise<AdminKeyRow | undefined> =>
   db
     .updateTable('api_keys')

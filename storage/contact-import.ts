@@ -1,13 +1,23 @@
 import { sql } from 'kysely'
 import { lineKey, type StoredLine, toPhoneKey } from './contact-lines.ts'
-import { type ContactRow, labelIdColumns, searchText } from './contacts.ts'
+import { type ContactRow, fullColumns, searchText } from './contacts.ts'
 import { counterUpsert } from './counters.ts'
 import type { Db } from './database.ts'
 import type { DeferredWrite } from './deferred-write.ts'
 import { fold } from './text.ts'
-import { type FieldTypes, type ValueChange, valueWriteParts, type Attrs } from './contact-values.ts'
+import {
+  type FieldTypes,
+  type Metadata,
+  type ValueChange,
+  valueWriteParts,
+  type Attrs,
+} from './contact-values.ts'
 
-export type BasicContact = StoredLine & { name: string | null; email: string | null }
+export type BasicContact = StoredLine & {
+  name: string | null
+  email: string | null
+  external_id: string | null
+}
 
 /**
  * Inserts contacts, with ids in the given order, except those whose line is taken. Returns the ids of the
@@ -25,14 +35,15 @@ export const insertContacts = async (
       select nextval(pg_get_serial_sequence('contacts', 'id')) as id, x.*
       from unnest(${contacts.map((c) => c.phone)}::text[], ${contacts.map(toPhoneKey)}::text[],
         ${contacts.map((c) => c.name)}::text[],
-        ${contacts.map((c) => c.email)}::text[], ${contacts.map((c) => fold(c.name ?? ''))}::text[],
+        ${contacts.map((c) => c.email)}::text[], ${contacts.map((c) => c.external_id)}::text[],
+        ${contacts.map((c) => fold(c.name ?? ''))}::text[],
         ${contacts.map((c) => searchText(c.name, c.phone))}::text[])
-          as x (phone, phone_key, name, email, name_key, search)
+          as x (phone, phone_key, name, email, external_id, name_key, search)
     )
-    insert into contacts (workspace_id, id, phone, phone_key, name, email, name_key, search, created_at,
-      updated_at)
-    select ${workspaceId}::bigint, id, phone, phone_key, name, email, name_key, search, ${now}::timestamptz,
-      ${now}::timestamptz
+    insert into contacts (workspace_id, id, phone, phone_key, name, email, external_id, name_key, search,
+      created_at, updated_at)
+    select ${workspaceId}::bigint, id, phone, phone_key, name, email, external_id, name_key, search,
+      ${now}::timestamptz, ${now}::timestamptz
     from u order by ${lineKey} collate "C"
     on conflict (workspace_id, (coalesce(phone_key, phone))) do nothing
     returning id, ${lineKey} as key`.execute(tx)
@@ -65,7 +76,16 @@ export const lockContactsByPhone = async (
 
 export type ExistingContact = Pick<
   ContactRow,
-  'id' | 'name' | 'email' | 'dnd' | 'starred' | 'created_at' | 'updated_at' | 'attrs'
+  | 'id'
+  | 'name'
+  | 'email'
+  | 'external_id'
+  | 'dnd'
+  | 'starred'
+  | 'created_at'
+  | 'updated_at'
+  | 'attrs'
+  | 'metadata'
 > &
   StoredLine & { tag_ids: string[]; group_ids: string[] }
 
@@ -81,8 +101,8 @@ export const readExistingContacts = async (
   (
     await sql<ExistingContact>`
     select c.id, c.phone, coalesce(c.phone_key, c.phone) as key,
-      c.name, c.email, c.dnd, c.starred, c.created_at, c.updated_at,
-      coalesce(f.attrs, '{}') as attrs, ${labelIdColumns}
+      c.name, c.email, c.external_id, c.dnd, c.starred, c.created_at, c.updated_at,
+      coalesce(f.attrs, '{}') as attrs, ${fullColumns}
     from contacts c left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
     where c.workspace_id = ${workspaceId} and c.id = any(${ids}::bigint[])`.execute(tx)
   ).rows
@@ -94,6 +114,8 @@ export type ImportedContact = BasicContact & {
   isNew: boolean
   /** Types of the fields whose value differs. */
   changed: FieldTypes
+  /** All of it, where it differs. */
+  newMetadata: Metadata | undefined
   newTags: readonly string[]
   newGroups: readonly string[]
 }
@@ -111,17 +133,25 @@ export const buildImportWrite = (
   for (const subject of [...tags.map(([tag]) => `tag:${tag}`), ...groups.map(([group]) => `group:${group}`)])
     counts.set(subject, (counts.get(subject) ?? 0) + 1)
   const values = contacts
-    .filter((c) => c.changed.size > 0)
-    .map(({ id, attrs, changed, isNew }): ValueChange => ({ contactId: id, attrs, changed, isNew }))
+    .filter((c) => c.changed.size > 0 || c.newMetadata)
+    .map(({ id, attrs, changed, isNew, newMetadata: metadata }): ValueChange => ({
+      contactId: id,
+      attrs,
+      changed,
+      isNew,
+      metadata,
+    }))
   const positiveCounts = [...counts].filter(([, n]) => n > 0)
   return {
     parts: sql`
     c as (
-      update contacts c set name = u.name, email = u.email, name_key = u.name_key, search = u.search,
-        updated_at = ${now}::timestamptz
+      update contacts c set name = u.name, email = u.email, external_id = u.external_id,
+        name_key = u.name_key, search = u.search, updated_at = ${now}::timestamptz
       from unnest(${existing.map((c) => c.id)}::bigint[], ${existing.map((c) => c.name)}::text[],
-        ${existing.map((c) => c.email)}::text[], ${existing.map((c) => fold(c.name ?? ''))}::text[],
-        ${existing.map((c) => searchText(c.name, c.phone))}::text[]) as u (id, name, email, name_key, search)
+        ${existing.map((c) => c.email)}::text[], ${existing.map((c) => c.external_id)}::text[],
+        ${existing.map((c) => fold(c.name ?? ''))}::text[],
+        ${existing.map((c) => searchText(c.name, c.phone))}::text[])
+          as u (id, name, email, external_id, name_key, search)
       where c.workspace_id = ${workspaceId} and c.id = u.id
     ), ${valueWriteParts(workspaceId, values)}, t as (
       insert into contact_tags (workspace_id, tag_id, contact_id)

@@ -9,6 +9,9 @@ export type StoredLine = { phone: string; key: string }
 /** The key of a contact's line, unique in a workspace. The unique index `contacts_line` is on this expression. */
 export const lineKey = sql<string>`coalesce(phone_key, phone)`
 
+/** The columns of that index, for `on conflict`. */
+export const lineIndex = sql`(workspace_id, (coalesce(phone_key, phone)))`
+
 /** Returns what the column `phone_key` has for a line. */
 export const toPhoneKey = (line: StoredLine | null): string | null =>
   line === null || line.key === line.phone ? null : line.key
@@ -22,4 +25,5 @@ export const toProviderPhone = (phone: string, spelling: string | null): string 
 
 /** The columns of a `CustomerRow`. */
 export const customerColumns = sql`
-  id, name, phone, phone_key, provider_phone, chatapp_user_id, dnd, starred, created_at, updated_at`
+  id, name, phone, phone_key, provider_phone, chatapp_user_id, external_id, dnd, starred, created_at,
+  updated_at`

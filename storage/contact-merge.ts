@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import type { Attrs, FieldTypes } from './contact-values.ts'
-import { writeValues } from './contact-values.ts'
+import type { Attrs, FieldTypes, Metadata } from './contact-values.ts'
+import { writeMetadata, writeValues } from './contact-values.ts'
 import { addToCounters } from './counters.ts'
 import type { Db } from './database.ts'
 import { type StoredLine, toPhoneKey } from './contact-lines.ts'
@@ -17,11 +17,13 @@ export type MergeableContact = {
   chatapp_user_id: string | null
   web_visitor_id: string | null
   email: string | null
+  external_id: string | null
   dnd: boolean
   starred: boolean
   created_at: string
   last_activity_at: string | null
   attrs: Attrs
+  metadata: Metadata | null
 }
 
 /** Returns two locked contacts; undefined for one that does not exist. */
@@ -33,7 +35,7 @@ export const readMergeableContacts = async (
   (
     await sql<MergeableContact>`
     select c.id, c.name, c.phone, c.phone_key, c.provider_phone, c.chatapp_user_id, c.web_visitor_id, c.email,
-      c.dnd, c.starred, c.created_at, c.last_activity_at, coalesce(f.attrs, '{}') as attrs
+      c.external_id, c.dnd, c.starred, c.created_at, c.last_activity_at, coalesce(f.attrs, '{}') as attrs, f.metadata
     from contacts c left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
     where c.workspace_id = ${workspaceId} and c.id = any(${ids}::bigint[]) order by c.id`.execute(tx)
   ).rows
@@ -107,15 +109,20 @@ const shareWindows = async (tx: Db, workspaceId: string, contactId: string): Pro
 }
 
 /** What a merge writes of the contact that stays. `values`: its custom values, and which of them are new. */
-export type MergedContact = Omit<MergeableContact, 'attrs' | 'phone' | 'phone_key' | 'created_at'> & {
+export type MergedContact = Omit<
+  MergeableContact,
+  'attrs' | 'metadata' | 'phone' | 'phone_key' | 'created_at'
+> & {
   line: StoredLine | null
+  /** All of it, where it changes. */
+  metadata: Metadata | undefined
   values: { attrs: Attrs; changed: FieldTypes }
 }
 
 export const updateMergedContact = async (
   tx: Db,
   workspaceId: string,
-  { id, line, values, ...columns }: MergedContact,
+  { id, line, values, metadata, ...columns }: MergedContact,
   now: string,
 ): Promise<void> => {
   const phone = line?.phone ?? null
@@ -133,4 +140,5 @@ export const updateMergedContact = async (
     .where('id', '=', id)
     .execute()
   if (values.changed.size > 0) await writeValues(tx, workspaceId, id, values.attrs, values.changed)
+  if (metadata) await writeMetadata(tx, workspaceId, id, metadata)
 }

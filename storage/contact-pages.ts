@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
-import { type ContactRow, contactColumns, labelIdColumns, type TimelineScope } from './contacts.ts'
+import { type ContactRow, contactColumns, fullColumns, type TimelineScope } from './contacts.ts'
 import { type FilterPlan, scanBounds } from './filters/plan.ts'
 import type { Condition } from './filters/predicates.ts'
 import { filterStrategy } from './filters/strategy.ts'
@@ -47,7 +47,7 @@ export const orderBySortKey = ({ field, direction }: ContactSort, row: string) =
   sql.raw(field === 'id' ? `${row}.id ${direction}` : `${row}.sort_key ${direction}, ${row}.id ${direction}`)
 
 export const pageColumns = (workspaceId: string, { full, timeline }: PageRequest) => sql`
-  ${contactColumns(timeline)}, ${full ? sql`${labelIdColumns},` : sql``} c.sort_key::text as sort_key,
+  ${contactColumns(timeline)}, ${full ? sql`${fullColumns},` : sql``} c.sort_key::text as sort_key,
   ${namesVersionColumn(workspaceId)}`
 
 /** The rest of the list after a position. */

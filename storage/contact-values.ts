@@ -11,6 +11,8 @@ import { toStorableTime } from './times.ts'
  */
 export type StoredValue = string | number | boolean | string[]
 export type Attrs = Record<string, StoredValue>
+/** What integrations keep about a contact. */
+export type Metadata = Record<string, string>
 
 /** A row of `contact_attributes` without its workspace and contact, as JSON for `jsonb_to_recordset`. */
 export type ValueRow = {
@@ -93,15 +95,40 @@ export const writeValues = async (
   await sql`with ${valueWriteParts(workspaceId, [{ contactId, attrs, changed }])} select 1`.execute(tx)
 }
 
+/** Writes the metadata of a locked contact. */
+export const writeMetadata = async (
+  tx: Db,
+  workspaceId: string,
+  contactId: string,
+  metadata: Metadata,
+): Promise<void> => {
+  await tx
+    .insertInto('contact_facts')
+    .values({ workspace_id: workspaceId, contact_id: contactId, metadata: JSON.stringify(metadata) })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['workspace_id', 'contact_id'])
+        .doUpdateSet((eb) => ({ metadata: eb.ref('excluded.metadata') })),
+    )
+    .execute()
+}
+
 /**
  * All values of a contact after a change, and the types of the fields whose value differs. `isNew`: the
- * contact has no values yet.
+ * contact has no values yet. `metadata`: all of it, where it changes.
  */
-export type ValueChange = { contactId: string; attrs: Attrs; changed: FieldTypes; isNew?: boolean }
+export type ValueChange = {
+  contactId: string
+  attrs: Attrs
+  changed: FieldTypes
+  isNew?: boolean
+  metadata?: Metadata | undefined
+}
 
 /** Returns common table expressions that write the values of many locked contacts. */
 export const valueWriteParts = (workspaceId: string, changes: readonly ValueChange[]) => {
-  const facts = changes.map(({ contactId, attrs }) => ({ contact_id: contactId, attrs }))
+  const facts = changes.map(({ contactId, attrs, metadata }) => ({ contact_id: contactId, attrs, metadata }))
+  const hasMetadata = changes.some(({ metadata }) => metadata !== undefined)
   const selectRows = (part: readonly ValueChange[]) => {
     const rows = part.flatMap(({ contactId, attrs, changed }) =>
       toAttributeRows(changed, attrs).map((row) => ({ contact_id: contactId, ...row })),
@@ -136,10 +163,12 @@ export const valueWriteParts = (workspaceId: string, changes: readonly ValueChan
     )`
   return sql`
     value_facts as (
-      insert into contact_facts (workspace_id, contact_id, attrs)
+      insert into contact_facts (workspace_id, contact_id, attrs ${hasMetadata ? sql`, metadata` : sql``})
       select ${workspaceId}::bigint, f.*
-      from jsonb_to_recordset(${JSON.stringify(facts)}::jsonb) as f (contact_id bigint, attrs jsonb)
+      from jsonb_to_recordset(${JSON.stringify(facts)}::jsonb)
+        as f (contact_id bigint, attrs jsonb ${hasMetadata ? sql`, metadata jsonb` : sql``})
       on conflict (workspace_id, contact_id) do update set attrs = excluded.attrs
+        ${hasMetadata ? sql`, metadata = coalesce(excluded.metadata, contact_facts.metadata)` : sql``}
     )${added.length > 0 ? insertParts : sql``}${updated.length > 0 ? updateParts : sql``}`
 }
 

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
-import { lineKey } from './contact-lines.ts'
+import { lineIndex, lineKey } from './contact-lines.ts'
 import { addToCounters, randomShard } from './counters.ts'
 import type { Db } from './database.ts'
 import { QUICK } from './driver.ts'
@@ -18,7 +18,9 @@ import {
   type Attrs,
   type FieldTypes,
   insertValuesSql,
+  type Metadata,
   toAttributeRows,
+  writeMetadata,
   writeValues,
 } from './contact-values.ts'
 
@@ -39,11 +41,14 @@ export type ContactRow = {
   dnd: boolean
   starred: boolean
   email: string | null
+  external_id: string | null
   web_visitor_id: string | null
   created_at: string
   updated_at: string
   last_activity_at: string | null
+  version: number
   attrs: Attrs
+  metadata?: Metadata | null
   conversations?: ContactConversationRow[] | null
   /** Latest activity in the channels of a `TimelineScope` that names some. */
   seen_activity_at?: string | null
@@ -76,12 +81,15 @@ const timelineColumn = (timeline: TimelineSql) => {
       order by v.created_at desc, v.id desc limit 10) as v) as conversations${activity}`
 }
 
-/** The columns of a contact in lists. Full contacts need `labelIdColumns` too. */
+/** The columns of a contact in lists. Full contacts need `fullColumns` too. */
 export const contactColumns = (timeline: TimelineSql) => sql`
-  c.id, c.name, c.phone, c.chatapp_user_id, c.dnd, c.starred, c.email, c.web_visitor_id, c.created_at,
-  c.updated_at, c.last_activity_at, coalesce(f.attrs, '{}') as attrs ${timelineColumn(timeline)}`
+  c.id, c.name, c.phone, c.chatapp_user_id, c.dnd, c.starred, c.email, c.external_id, c.web_visitor_id,
+  c.created_at, c.updated_at, c.last_activity_at, c.version, coalesce(f.attrs, '{}') as attrs
+  ${timelineColumn(timeline)}`
 
-export const labelIdColumns = sql`
+/** The labels and the metadata of a contact. */
+export const fullColumns = sql`
+  f.metadata,
   array(select l.tag_id from contact_tags l
     where l.workspace_id = c.workspace_id and l.contact_id = c.id) as tag_ids,
   array(select l.group_id from contact_groups l
@@ -113,31 +121,53 @@ export const attachNames = async (
 
 export type ContactWithFields = { contact: ContactRow; fields: CachedField[] }
 
-const prepareSelectContact = (toTimeline: (channels: RawBuilder<unknown>) => TimelineSql) =>
-  prepare<{ workspaceId: string; id: string; channels: readonly string[] }, ContactQueryRow>(
-    ['workspaceId', 'id', 'channels'],
-    ({ workspaceId, id, channels }) => sql`${sql.raw(QUICK)}
-      select ${contactColumns(toTimeline(channels))}, ${labelIdColumns}, ${namesVersionColumn(workspaceId)}
+/** What a contact is read by. */
+type ContactKey = 'id' | 'external_id'
+
+const prepareSelectContact = (key: ContactKey, toTimeline: (channels: RawBuilder<unknown>) => TimelineSql) =>
+  prepare<{ workspaceId: string; value: string; channels: readonly string[] }, ContactQueryRow>(
+    ['workspaceId', 'value', 'channels'],
+    ({ workspaceId, value, channels }) => sql`${sql.raw(QUICK)}
+      select ${contactColumns(toTimeline(channels))}, ${fullColumns}, ${namesVersionColumn(workspaceId)}
       from contacts c left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
-      where c.workspace_id = ${workspaceId} and c.id = ${id}`,
+      where c.workspace_id = ${workspaceId} and c.${sql.ref(key)} = ${value}`,
   )
 
-const selectContact = {
-  all: prepareSelectContact(() => 'all'),
-  none: prepareSelectContact(() => 'none'),
-  some: prepareSelectContact((channels) => channels),
-}
+const prepareSelects = (key: ContactKey) => ({
+  all: prepareSelectContact(key, () => 'all'),
+  none: prepareSelectContact(key, () => 'none'),
+  some: prepareSelectContact(key, (channels) => channels),
+})
+
+const selectContact = { id: prepareSelects('id'), external_id: prepareSelects('external_id') }
 
 /** Returns a full contact and the custom fields of its values; undefined when there is none. */
-export const readContact = async (
+export const readContact = (
   tx: Db,
   workspaceId: string,
   id: string,
   timeline: TimelineScope = 'all',
+): Promise<ContactWithFields | undefined> =>
+  readContactBy(tx, workspaceId, { key: 'id', value: toStorableId(id) }, timeline)
+
+/** The same by the external id. */
+export const readContactByExternalId = (
+  tx: Db,
+  workspaceId: string,
+  externalId: string,
+  timeline: TimelineScope,
+): Promise<ContactWithFields | undefined> =>
+  readContactBy(tx, workspaceId, { key: 'external_id', value: externalId }, timeline)
+
+const readContactBy = async (
+  tx: Db,
+  workspaceId: string,
+  { key, value }: { key: ContactKey; value: string },
+  timeline: TimelineScope,
 ): Promise<ContactWithFields | undefined> => {
   const channels = typeof timeline === 'string' ? [] : timeline
-  const select = selectContact[typeof timeline === 'string' ? timeline : 'some']
-  const { rows } = await select(tx, { workspaceId, id: toStorableId(id), channels })
+  const select = selectContact[key][typeof timeline === 'string' ? timeline : 'some']
+  const { rows } = await select(tx, { workspaceId, value, channels })
   const fields = await attachNames(tx, workspaceId, rows)
   return rows[0] && { contact: rows[0], fields }
 }
@@ -181,6 +211,8 @@ export type NewContact = {
   phoneKey?: string | null
   name: string | null
   email: string | null
+  externalId?: string | null
+  metadata?: Metadata | undefined
   attrs: Attrs
   types: FieldTypes
   tagIds: readonly string[]
@@ -197,7 +229,7 @@ export const reserveContactIds = async (tx: Db, count: number): Promise<string[]
 
 /**
  * Builds the deferred write that creates a contact with its values, tags, groups and counts. It fails when
- * the phone is taken.
+ * the phone or the external id is taken.
  */
 export const buildContactInsert = (
   workspaceId: string,
@@ -205,17 +237,19 @@ export const buildContactInsert = (
   contact: NewContact,
   now: string,
 ): DeferredWrite => {
-  const { tagIds, groupIds, phone, phoneKey = null, name, email } = contact
-  const hasValues = Object.keys(contact.attrs).length > 0
+  const { tagIds, groupIds, phone, phoneKey = null, name, email, externalId = null } = contact
+  const { attrs, metadata = null } = contact
+  const hasFacts = metadata !== null || Object.keys(attrs).length > 0
   const subjects = [
     'contacts',
     ...tagIds.map((tag) => `tag:${tag}`),
     ...groupIds.map((group) => `group:${group}`),
   ].sort()
   const values = sql`, f as (
-      insert into contact_facts (workspace_id, contact_id, attrs)
-      select ${workspaceId}, id, ${JSON.stringify(contact.attrs)}::jsonb from c
-    ), a as (${insertValuesSql(workspaceId, 'c', toAttributeRows(contact.types, contact.attrs))})`
+      insert into contact_facts (workspace_id, contact_id, attrs, metadata)
+      select ${workspaceId}, id, ${JSON.stringify(attrs)}::jsonb,
+        ${metadata && JSON.stringify(metadata)}::jsonb from c
+    ), a as (${insertValuesSql(workspaceId, 'c', toAttributeRows(contact.types, attrs))})`
   const tags = sql`, t as (
       insert into contact_tags (workspace_id, tag_id, contact_id)
       select ${workspaceId}, tag, id from c, unnest(${tagIds}::bigint[]) as tag)`
@@ -226,16 +260,16 @@ export const buildContactInsert = (
     expectRow: 'c',
     parts: sql`
     c as (
-      insert into contacts (workspace_id, id, phone, phone_key, name, email, name_key, search, created_at,
-        updated_at)
-      values (${workspaceId}, ${id}, ${phone}, ${phoneKey}, ${name}, ${email}, ${fold(name ?? '')},
-        ${searchText(name, phone)}, ${now}, ${now})
-      on conflict (workspace_id, (coalesce(phone_key, phone))) do nothing returning id
+      insert into contacts (workspace_id, id, phone, phone_key, name, email, external_id, name_key, search,
+        created_at, updated_at)
+      values (${workspaceId}, ${id}, ${phone}, ${phoneKey}, ${name}, ${email}, ${externalId},
+        ${fold(name ?? '')}, ${searchText(name, phone)}, ${now}, ${now})
+      on conflict ${externalId === null ? lineIndex : sql``} do nothing returning id
     ), n as (
       insert into counters (workspace_id, subject, shard, n)
       select ${workspaceId}, s, ${randomShard()}, 1 from c, unnest(${subjects}::text[]) as s order by s
       on conflict (workspace_id, subject, shard) do update set n = counters.n + 1
-    )${hasValues ? values : sql``}${tagIds.length > 0 ? tags : sql``}${groupIds.length > 0 ? groups : sql``}`,
+    )${hasFacts ? values : sql``}${tagIds.length > 0 ? tags : sql``}${groupIds.length > 0 ? groups : sql``}`,
   }
 }
 
@@ -251,7 +285,9 @@ export const toNewContactRow = (
   phone: contact.phone,
   name: contact.name,
   email: contact.email,
+  external_id: contact.externalId ?? null,
   attrs: contact.attrs,
+  metadata: contact.metadata ?? null,
   chatapp_user_id: null,
   web_visitor_id: null,
   dnd: false,
@@ -259,6 +295,7 @@ export const toNewContactRow = (
   created_at: now,
   updated_at: now,
   last_activity_at: null,
+  version: 1,
   conversations: null,
   tags: sortByName(tags),
   groups: sortByName(groups),
@@ -275,9 +312,11 @@ const sortByName = (refs: readonly NamedRef[]): NamedRef[] =>
 export type ContactChanges = {
   name?: string | null
   email?: string | null
+  external_id?: string | null
   dnd?: boolean
   starred?: boolean
   values?: { attrs: Attrs; changed: FieldTypes }
+  metadata?: Metadata
 }
 
 /** Writes the changed columns and values of a locked contact. */
@@ -288,7 +327,7 @@ export const updateContactRow = async (
   changes: ContactChanges,
   now: string,
 ): Promise<void> => {
-  const { values, name, ...columns } = changes
+  const { values, metadata, name, ...columns } = changes
   await tx
     .updateTable('contacts')
     .set({
@@ -302,6 +341,7 @@ export const updateContactRow = async (
     .where('id', '=', contact.id)
     .execute()
   if (values) await writeValues(tx, workspaceId, contact.id, values.attrs, values.changed)
+  if (metadata) await writeMetadata(tx, workspaceId, contact.id, metadata)
 }
 
 /** Sets `updated_at` of contacts. */

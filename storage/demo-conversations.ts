@@ -206,3 +206,19 @@ export const listRecentWriters = async (
       and h.provider_phone_number_id is not null and h.account_id is not null and c.phone is not null
     group by 1, 2, 3, 4`.execute(tx)
   ).rows
+
+/** Gives the newest message to a customer the id that another system has for it. */
+export const setDemoExternalId = async (tx: Db, workspaceId: string, externalId: string): Promise<void> => {
+  await tx
+    .updateTable('messages')
+    .set({ external_id: externalId })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', (eb) =>
+      eb
+        .selectFrom('messages')
+        .select(({ fn }) => fn.max('id').as('id'))
+        .where('workspace_id', '=', workspaceId)
+        .where('direction', '=', 'outbound'),
+    )
+    .execute()
+}

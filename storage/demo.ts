@@ -22,6 +22,7 @@ export type NewDemoContact = {
   phone: string
   name: string | null
   email: string | null
+  external_id: string | null
   starred: boolean
   dnd: boolean
   created_at: string
@@ -79,7 +80,7 @@ const insertContacts = async (
       select nextval(pg_get_serial_sequence('contacts', 'id')) as id, x.*
       from unnest(
         ${contacts.map((c) => c.phone)}::text[], ${contacts.map((c) => c.name)}::text[],
-        ${contacts.map((c) => c.email)}::text[],
+        ${contacts.map((c) => c.email)}::text[], ${contacts.map((c) => c.external_id)}::text[],
         ${contacts.map((c) => String(c.starred))}::text[], ${contacts.map((c) => String(c.dnd))}::text[],
         ${contacts.map((c) => fold(c.name ?? ''))}::text[],
         ${contacts.map((c) => searchText(c.name, c.phone))}::text[],
@@ -88,15 +89,15 @@ const insertContacts = async (
         ${contacts.map((c) => JSON.stringify(c.attrs))}::text[],
         ${contacts.map((c) => `{${c.tagIds.join(',')}}`)}::text[],
         ${contacts.map((c) => `{${c.groupIds.join(',')}}`)}::text[]
-      ) with ordinality as x (phone, name, email, starred, dnd, name_key, search, created_at, updated_at,
-        last_activity_at, attrs, tag_ids, group_ids, n)
+      ) with ordinality as x (phone, name, email, external_id, starred, dnd, name_key, search, created_at,
+        updated_at, last_activity_at, attrs, tag_ids, group_ids, n)
     ), c as (
-      insert into contacts (workspace_id, id, phone, name, email, starred, dnd, name_key, search,
-        created_at, updated_at, last_activity_at)
-      select ${workspaceId}::bigint, id, phone, name, email, starred::boolean, dnd::boolean, name_key,
+      insert into contacts (workspace_id, id, phone, name, email, external_id, starred, dnd, name_key,
+        search, created_at, updated_at, last_activity_at)
+      select ${workspaceId}::bigint, id, phone, name, email, external_id, starred::boolean, dnd::boolean, name_key,
         search, created_at::timestamptz, updated_at::timestamptz, last_activity_at::timestamptz
       from u order by n
-      on conflict (workspace_id, (coalesce(phone_key, phone))) do nothing returning id
+      on conflict do nothing returning id
     ), f as (
       insert into contact_facts (workspace_id, contact_id, attrs)
       select ${workspaceId}::bigint, id, attrs::jsonb from u join c using (id)

@@ -184,6 +184,13 @@ export const findPositionSince = async (
   return rows[0]
 }
 
+/** Whether a scan would return the event at a position: every transaction that comes before it has ended. */
+export const isListed = async (db: Db, workspaceId: string, { xid }: EventPosition): Promise<boolean> => {
+  const end = toScanEnd(await findEndedXid(db, workspaceId))
+  const { rows } = await sql<{ listed: boolean }>`select ${xid}::text::xid8 < ${end} as listed`.execute(db)
+  return rows[0]!.listed
+}
+
 /** `end`: the transaction id before which events are scanned. */
 type ScanRequest = {
   after: EventPosition | undefined

@@ -44,6 +44,7 @@ export type CustomerRow = {
   phone_key: string | null
   provider_phone: string | null
   chatapp_user_id: string | null
+  external_id: string | null
   dnd: boolean
   starred: boolean
   created_at: string

@@ -180,6 +180,38 @@ export const lockGroups = async (tx: Db, workspaceId: string, ids: readonly stri
     .forKeyShare()
     .execute()
 
+/** Returns the tag, locked for a change. */
+export const lockTag = async (tx: Db, workspaceId: string, id: string): Promise<Label | undefined> =>
+  await tx
+    .selectFrom('tags')
+    .select(['id', 'name'])
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', toStorableId(id))
+    .forUpdate()
+    .executeTakeFirst()
+
+export const renameTagRow = async (tx: Db, workspaceId: string, id: string, name: string): Promise<void> => {
+  await tx
+    .updateTable('tags')
+    .set({ name, name_key: fold(name) })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .execute()
+}
+
+export const updateGroupRow = async (
+  tx: Db,
+  workspaceId: string,
+  { id, name, emoji }: GroupRow,
+): Promise<void> => {
+  await tx
+    .updateTable('groups')
+    .set({ name, name_key: fold(name), emoji })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .execute()
+}
+
 export const deleteGroupRow = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
   await sql`
     with l as (delete from contact_groups where workspace_id = ${workspaceId} and group_id = ${id})

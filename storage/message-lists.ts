@@ -14,6 +14,7 @@ type ReactionRow = { emoji: string; sender: 'customer' | 'staff'; at: string }
  */
 export type MessageRow = {
   id: string
+  external_id: string | null
   conversation_id: string
   contact_id: string | null
   channel_id: string | null
@@ -46,7 +47,8 @@ export type MessageRow = {
 const columns = sql`
   m.id, m.conversation_id, v.contact_id, v.channel_id, m.direction, m.type, m.status, m.text, m.note,
     m.staff_id, s.name as staff_name, ${authorKeyColumn} as author_key, m.template_name, m.template_language,
-  m.reply_to_id, m.error, m.created_at, m.delivered_at, m.read_at, m.failed_at, m.edited_at, m.deleted_at,
+  m.reply_to_id, m.external_id, m.error, m.created_at, m.delivered_at, m.read_at, m.failed_at, m.edited_at,
+  m.deleted_at,
   (select json_agg(json_build_object('emoji', r.emoji, 'sender', r.sender, 'at', r.at)
       order by r.at, r.sender)
     from message_reactions r where r.workspace_id = m.workspace_id and r.message_id = m.id
@@ -78,6 +80,22 @@ export const readMessage = async (
       and m.id = ${toStorableId(id)}`.execute(tx)
   return rows[0] && toRow(rows[0])
 }
+
+/** Returns the message with this external id, and its channel; undefined when there is none. */
+export const findMessageByExternalId = async (
+  tx: Db,
+  workspaceId: string,
+  externalId: string,
+): Promise<{ id: string; channel_id: string | null } | undefined> =>
+  await tx
+    .selectFrom('messages as m')
+    .innerJoin('conversations as v', (join) =>
+      join.onRef('v.workspace_id', '=', 'm.workspace_id').onRef('v.id', '=', 'm.conversation_id'),
+    )
+    .select(['m.id', 'v.channel_id'])
+    .where('m.workspace_id', '=', workspaceId)
+    .where('m.external_id', '=', externalId)
+    .executeTakeFirst()
 
 /** The position of a message in its conversation. */
 export type MessagePosition = { createdAt: string; id: string }

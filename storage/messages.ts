@@ -21,6 +21,7 @@ export type NewMessage = {
   reply_to_id?: string | null
   provider_id?: string | null
   reference?: string | null
+  external_id?: string | null
   error?: string | null
   error_code?: number | null
   sent_at?: string | null
@@ -40,15 +41,15 @@ const columns =
   sql.raw(`conversation_id bigint, channel_id bigint, episode integer, direction text, type text, status text,
     text text, content jsonb, note boolean, staff_id bigint, key_id bigint,
   approved_by bigint, template_name text, template_language text, reply_to_id bigint, provider_id text, reference text,
-    error text, error_code integer, created_at timestamptz, sent_at timestamptz`)
+    external_id text, error text, error_code integer, created_at timestamptz, sent_at timestamptz`)
 const names =
   sql.raw(`conversation_id, channel_id, episode, direction, type, status, text, content, note, staff_id, key_id,
-  approved_by, template_name, template_language, reply_to_id, provider_id, reference, error, error_code, created_at,
-    sent_at`)
+  approved_by, template_name, template_language, reply_to_id, provider_id, reference, external_id, error, error_code,
+    created_at, sent_at`)
 
 /**
  * Inserts messages in one statement, and their media in another. Returns their ids in this order, null for a
- * message whose `provider_id` or `reference` already exists.
+ * message whose `provider_id`, `reference` or `external_id` already exists.
  */
 export const insertMessages = async (
   tx: Db,

@@ -200,18 +200,19 @@ const sayOnce = (say: (message: string) => void): ((message: string) => void) =>
 
 /**
  * The migrations that one transaction applies next. An empty database gets all of them at once, so that a first
- * start that was cut off leaves nothing; any other one by one, so that locks are held as shortly as possible.
+ * start that was cut off leaves nothing, those too that otherwise need no transaction: nobody else is there. Any other
+ * gets one by one, so that locks are held as shortly as possible.
  */
 const choose = async (db: Db, { list, to }: Run): Promise<string[]> => {
   const schema = await compareSchema(db, list)
   refuseNewerSchema(schema)
   const pending = schema.pending.filter((name) => to === undefined || name <= to)
-  const [first] = pending
-  if (first === undefined || list[first]!.transaction === 'none' || schema.state !== 'none')
-    return pending.slice(0, 1)
-  const alone = pending.findIndex((name) => list[name]!.transaction === 'none')
-  return alone < 0 ? pending : pending.slice(0, alone)
+  return schema.state === 'none' ? pending : pending.slice(0, 1)
 }
+
+/** Whether what is applied next is one migration that no transaction may hold. */
+const isOutside = (names: readonly string[], list: MigrationList): boolean =>
+  names.length === 1 && list[names[0]!]!.transaction === 'none'
 
 /** Applies the next migrations. Returns their names, or why it has to be tried again. */
 const applyNext = async (db: Db, run: Run): Promise<string[] | keyof typeof WAITS> => {
@@ -235,15 +236,14 @@ const applyNext = async (db: Db, run: Run): Promise<string[] | keyof typeof WAIT
 /** The embedded database has one session, which a transaction keeps from everybody else. */
 const applyEmbedded = async (db: Db, run: Run): Promise<string[]> => {
   const names = await choose(db, run)
-  if (names.some((name) => run.list[name]!.transaction === 'none'))
-    return await applyAll(db, db, names, run.list)
+  if (isOutside(names, run.list)) return await applyAll(db, db, names, run.list)
   return await db.transaction().execute(async (tx) => applyAll(tx, tx, await choose(tx, run), run.list))
 }
 
 const applyAll = async (tx: Db, outside: Db, names: string[], list: MigrationList): Promise<string[]> => {
+  const on = isOutside(names, list) ? outside : tx
   for (const name of names) {
-    const { up, transaction } = list[name]!
-    await up(transaction === 'none' ? outside : tx)
+    await list[name]!.up(on)
     await record(tx, name, list)
   }
   return names

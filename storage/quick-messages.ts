@@ -24,6 +24,7 @@ export type QuickMessageRow = {
   owner_staff_id: string | null
   favorite: boolean
   updated_at: string
+  version: number
 }
 
 /**
@@ -41,7 +42,7 @@ export const isVisibleTo = ({ id, all }: QuickMessageViewer) =>
 
 const columns = (viewer: QuickMessageViewer) => sql`
   q.id, q.code, q.code_key, q.title, q.type, q.description, q.text, q.media_url, q.file_name,
-  q.template_name, q.visibility, q.team_id, q.owner_staff_id, q.updated_at, exists (
+  q.template_name, q.visibility, q.team_id, q.owner_staff_id, q.updated_at, q.version, exists (
     select 1 from quick_message_favorites f
     where f.workspace_id = q.workspace_id and f.staff_id = ${viewer.id}::bigint
       and f.quick_message_id = q.id) as favorite`

@@ -11,9 +11,19 @@ export type SavedFilterRow = {
   owner_staff_id: string | null
   filter: Record<string, unknown>
   updated_at: string
+  version: number
 }
 
-const columns = ['id', 'kind', 'name', 'description', 'owner_staff_id', 'filter', 'updated_at'] as const
+const columns = [
+  'id',
+  'kind',
+  'name',
+  'description',
+  'owner_staff_id',
+  'filter',
+  'updated_at',
+  'version',
+] as const
 
 /** Returns those of these saved filters that exist. */
 export const findSavedFilters = async (

@@ -85,6 +85,7 @@ export type TemplateDetails = TemplateRow & {
   archived_at: string | null
   created_at: string
   updated_at: string
+  version: number
 }
 
 const columns = [
@@ -103,6 +104,7 @@ const columns = [
   'archived_at',
   'created_at',
   'updated_at',
+  'version',
 ] as const
 
 const selectTemplates = (tx: Db, workspaceId: string) =>

@@ -35,15 +35,15 @@ export const MAX_CLAIMED = 256
 const maxClaimed = sql.lit(MAX_CLAIMED)
 
 /**
- * The data of an event as its endpoint is sent it: without the names of manager-only fields, where an agent gave
- * the address. A test event has a payload of its own.
+ * The data of an event as its endpoint is sent it: without the names of manager-only fields and of metadata,
+ * where an agent gave the address. A test event has a payload of its own.
  */
 const sentData = sql.raw(`
   case when e.for_agents and c.payload is null and c.event_type like 'contact.updated/%'
     then jsonb_set(v.data, '{changes}', coalesce((
       select jsonb_agg(n.name order by n.place)
       from jsonb_array_elements_text(v.data->'changes') with ordinality as n (name, place)
-      where not exists (
+      where n.name <> 'metadata' and not exists (
         select from custom_fields f
         where f.workspace_id = c.workspace_id and f.visibility = 'manager_only'
           and n.name = case f.key when 'email' then f.key else 'attributes.' || f.key end)), '[]'))

@@ -26,6 +26,7 @@ export type EndpointRow = Pick<
   | 'disabled_reason'
   | 'created_at'
   | 'updated_at'
+  | 'version'
 > & { subscriptions: SubscriptionRow[] }
 
 const subscriptions = sql<SubscriptionRow[]>`(
@@ -40,7 +41,14 @@ const selectEndpoints = (db: Db, workspaceId: string) =>
     .selectFrom('webhook_endpoints as e')
     .select(['e.workspace_id', 'e.id', 'e.url', 'e.description', 'e.status', 'e.payload_format'])
     .select(['e.custom_headers', 'e.signing_secret', 'e.old_secrets'])
-    .select(['e.consecutive_failures', 'e.disabled_at', 'e.disabled_reason', 'e.created_at', 'e.updated_at'])
+    .select([
+      'e.consecutive_failures',
+      'e.disabled_at',
+      'e.disabled_reason',
+      'e.created_at',
+      'e.updated_at',
+      'e.version',
+    ])
     .select(subscriptions.as('subscriptions'))
     .where('e.workspace_id', '=', workspaceId)
     .where('e.deleted_at', 'is', null)

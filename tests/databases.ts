@@ -46,7 +46,8 @@ const createEmbedded = (template: string | undefined): TestDatabase => {
     location: { dataDir },
     direct: { dataDir },
     flags: ['--data', dataDir],
-    remove: async () => rmSync(dataDir, { recursive: true, force: true }),
+    // A worker that was just ended may still have a write under way.
+    remove: async () => rmSync(dataDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }),
   }
 }
 

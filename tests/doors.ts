@@ -78,7 +78,8 @@ const restCall =
     )
     const query = new URLSearchParams()
     const body: Record<string, unknown> = {}
-    for (const [field, value] of Object.entries(input)) {
+    const { if_version: version, ...fields } = input
+    for (const [field, value] of Object.entries(fields)) {
       if (route.pathFields.includes(field)) continue
       if (route.queryFields.includes(field) || route.bodyFields.length === 0)
         for (const one of Array.isArray(value) ? value : [value]) query.append(field, String(one))
@@ -92,6 +93,7 @@ const restCall =
           ...auth('key' in options ? options.key : key, options),
           ...(hasBody ? { 'Content-Type': 'application/json' } : {}),
           ...(op.bytes ? { Accept: 'application/json' } : {}),
+          ...(version === undefined ? {} : { 'If-Match': version === '*' ? '*' : `"${String(version)}"` }),
         },
         ...(hasBody ? { body: JSON.stringify(body) } : {}),
       }),

@@ -58,6 +58,10 @@ const seedTemplates = async (
   }
   for (const n of [1, 2]) {
     await sql`
+      insert into event_consumers (workspace_id, name, event_id, acknowledged_at, created_at)
+      select workspace_id, ${n === 1 ? 'nightly' : `${marker}-consumer`}, id, ${now}, ${now} from events
+      where workspace_id = ${workspaceId} order by id limit 1`.execute(db)
+    await sql`
       insert into quick_messages (workspace_id, code, code_key, title, type, text, visibility,
         owner_staff_id, created_at, updated_at)
       values (${workspaceId}, ${`${marker}-${n}`}, ${`${marker}-${n}`.toLowerCase()},

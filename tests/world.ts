@@ -109,6 +109,7 @@ export const seedWorld = async (
   for (let n = 1; n <= CONTACT_COUNT; n++) {
     await callOperation('crm_upsert_contact', {
       phone: `+1555${digits}${100 + n}`,
+      external_id: `${marker} id ${n}`,
       name: `${marker} contact ${n}`,
       email: `${marker}${n}@example.com`,
       tags: [`${marker} tag ${n}`, `${marker} all`],
@@ -120,6 +121,8 @@ export const seedWorld = async (
   for (const filter of [{ phoneNumber: { eq: `1555${digits}101` } }, { name: { contains: marker } }])
     await callOperation('crm_create_saved_filter', { name: `${marker} filter`, filter })
   await seedMessaging(server, workspace.id, workspace.owner.staffId, marker, now)
+  await sql`update messages set external_id = ${`${marker} id 1`}
+    where id = (select max(id) from messages where workspace_id = ${workspace.id})`.execute(db)
   await server.sync(workspace.id)
   for (const n of [1, 2]) await seedShortLink(server, workspace, callOperation, `${marker} link ${n}`)
   await seedDeliveryAttempts(db, workspace.id, marker, digits, now)
@@ -349,8 +352,8 @@ const findTable = (field: string): string | undefined => {
   return noun === undefined ? undefined : (tablesByField[noun] ?? `${noun}s`)
 }
 
-/** Fields with ids that belong to no workspace: the provider's accounts, and event types. */
-const externalIdFields = new Set(['business_account_id', 'event_type_id'])
+/** Fields with ids that are of no table: the provider's accounts, event types, and ids of other systems. */
+const externalIdFields = new Set(['business_account_id', 'event_type_id', 'external_id'])
 
 /** Returns the fields of an operation that hold ids. */
 export const listIdFields = (op: Operation): string[] =>
@@ -384,6 +387,7 @@ export const buildExampleInputs = (world: World, op: Operation): Record<string, 
       if (field === 'tags' || externalIdFields.has(field) || findTable(field) === undefined) continue
       filled[field] = getIdValue(world, op, field)
     }
+    if (filled['external_id'] && op.scope === 'mcp:read') filled['external_id'] = `${world.marker} id 1`
     // The custom fields of the examples do not exist; the seeded ones have the same keys in every world.
     if (filled['attributes'] !== undefined) filled['attributes'] = { shelf: 'one' }
     if (filled['filter'] !== undefined)

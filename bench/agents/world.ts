@@ -88,7 +88,7 @@ export const startWorld = async (): Promise<World> => {
     webhookAllow: '127.0.0.0/8',
   })
   const { db, app } = server
-  const demo = (await createDemo(db, app.now(), server.url))!
+  const demo = (await createDemo(db, app.now(), { publicUrl: server.url }))!
   await server.sync(demo.workspaceId)
   const manager = (await listAllStaff(db, demo.workspaceId)).find(({ name }) => name === 'Mara Lindqvist')!
   const createAgentKey = async (phones: boolean): Promise<string> => {

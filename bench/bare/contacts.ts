@@ -2,8 +2,8 @@ import { type Database, type Row, toIso } from './database.ts'
 import { type Field, type Names, type NamesCache, toRefs, versionColumn } from './names.ts'
 
 const contactColumns = `
-  c.id, c.name, c.phone, c.chatapp_user_id, c.dnd, c.starred, c.email, c.web_visitor_id, c.created_at,
-  c.updated_at, c.last_activity_at, coalesce(f.attrs, '{}') as attrs,
+  c.id, c.name, c.phone, c.chatapp_user_id, c.external_id, c.dnd, c.starred, c.email, c.web_visitor_id, c.created_at,
+  c.updated_at, c.last_activity_at, c.version, coalesce(f.attrs, '{}') as attrs,
   (select json_agg(json_build_object('id', v.id::text, 'channel_id', v.channel_id::text, 'state', v.state,
       'assigned_staff_id', v.assigned_staff_id::text, 'assigned_team_id', v.assigned_team_id::text,
       'created_at', v.created_at, 'last_activity_at', v.last_activity_at))
@@ -18,7 +18,7 @@ const labelColumns = `
 const joinFacts = 'left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id'
 
 const readSql = `
-  select ${contactColumns}, ${labelColumns} from contacts c ${joinFacts}
+  select ${contactColumns}, ${labelColumns}, f.metadata from contacts c ${joinFacts}
   where c.workspace_id = $1 and c.id = $2`
 // The limit is no parameter, so that plans are made for it.
 const listSql = (limit: number) => `
@@ -68,6 +68,7 @@ const toContact = (row: ContactRow, { fields, tags, groups }: Names, full: boole
   phone: row['phone'],
   phone_masked: false,
   chatapp_user_id: row['chatapp_user_id'],
+  external_id: row['external_id'],
   dnd: row['dnd'],
   starred: row['starred'],
   created_at: row.created_at,
@@ -75,6 +76,7 @@ const toContact = (row: ContactRow, { fields, tags, groups }: Names, full: boole
   ...(full ? { email: row['email'] } : {}),
   web_visitor_id: row['web_visitor_id'],
   ...(full ? { tags: toRefs(tags, row.tag_ids), groups: toRefs(groups, row.group_ids) } : {}),
+  ...(full ? { metadata: row['metadata'] ?? {} } : {}),
   attributes: toAttributes(row.attrs, fields),
   conversations: (row.conversations ?? []).map((v) => ({
     id: v['id'],
@@ -86,6 +88,7 @@ const toContact = (row: ContactRow, { fields, tags, groups }: Names, full: boole
     last_activity_at: toIso(v['last_activity_at'] as string),
   })),
   last_activity_at: row['last_activity_at'],
+  version: String(row['version']),
 })
 
 /** A cursor as bare as it gets: the position in base64. */

@@ -116,6 +116,7 @@ const toEventContact = ({ id, name, phone, now }: NewContact) => ({
   id,
   name,
   phone,
+  external_id: null,
   dnd: false,
   starred: false,
   created_at: now,
@@ -131,6 +132,7 @@ const toUpsertResult = ({ id, name, phone, now }: NewContact) => ({
     phone,
     phone_masked: false,
     chatapp_user_id: null,
+    external_id: null,
     dnd: false,
     starred: false,
     created_at: now,
@@ -139,9 +141,11 @@ const toUpsertResult = ({ id, name, phone, now }: NewContact) => ({
     web_visitor_id: null,
     tags: [],
     groups: [],
+    metadata: {},
     attributes: [],
     conversations: [],
     last_activity_at: null,
+    version: '1',
   },
 })
 

@@ -1,7 +1,18 @@
 import { z } from 'zod'
 import { IdInput, bulkResult, deleted } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
-import { Attributes, Contact, ContactId, Email, Name, TagName, contact, since } from './schemas.ts'
+import {
+  Attributes,
+  Contact,
+  ContactExternalId,
+  ContactId,
+  Email,
+  Name,
+  TagName,
+  contact,
+  since,
+} from './schemas.ts'
+import { MetadataInput } from './metadata.ts'
 
 const contactIds = z.array(IdInput).min(1).max(500).describe('1 to 500 contact ids; duplicates count once.')
 
@@ -20,6 +31,7 @@ export const updateContact = defineOperation({
   dryRun: true,
   idempotency: 'optional',
   repeatable: true,
+  versioned: { kind: 'contact', by: 'contact_id' },
   emits: ['contact.updated/1'],
   input: z.object({
     contact_id: ContactId,
@@ -27,7 +39,13 @@ export const updateContact = defineOperation({
     email: Email.nullable()
       .optional()
       .describe('Email address, at most 255 characters; null or empty clears it.'),
+    external_id: ContactExternalId.nullable()
+      .optional()
+      .describe(
+        'Id of the contact in another system, 1 to 255 characters, unique in the workspace; null clears it.',
+      ),
     attributes: Attributes.optional(),
+    metadata: MetadataInput.optional(),
     dnd: z
       .boolean()
       .optional()
@@ -35,7 +53,7 @@ export const updateContact = defineOperation({
     starred: z.boolean().optional().describe('Starred.'),
   }),
   output: z.object(Contact.shape),
-  errors: ['not_found', 'forbidden', 'conflict'],
+  errors: ['not_found', 'forbidden', 'conflict', 'precondition_failed'],
   examples: [
     {
       title: 'Star a contact',
@@ -58,10 +76,11 @@ export const deleteContact = defineOperation({
   idempotency: 'optional',
   confirm: 'delete',
   repeatable: true,
+  versioned: { kind: 'contact', by: 'contact_id' },
   emits: ['contact.deleted/1'],
   input: z.object({ contact_id: ContactId }),
   output: z.object(deleted),
-  errors: ['not_found', 'conflict', 'confirm_required'],
+  errors: ['not_found', 'conflict', 'confirm_required', 'precondition_failed'],
   examples: [{ title: 'Delete a contact', input: { contact_id: '42' }, output: { id: '42', deleted: true } }],
 })
 

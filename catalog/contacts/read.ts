@@ -2,9 +2,17 @@ import { z } from 'zod'
 import { Cursor, EXPENSIVE_READ, IdOrName, Limit, NextCursor, Total } from '../fields.ts'
 import { Filter, ResolvedDates, SavedFilterIdInput, Warnings } from '../filters.ts'
 import { defineOperation } from '../operation.ts'
-import { compactContact, CONTACT_DETAIL, contact, ContactId, ContactView, since } from './schemas.ts'
+import {
+  compactContact,
+  CONTACT_DETAIL,
+  contact,
+  ContactExternalId,
+  ContactId,
+  ContactView,
+  since,
+} from './schemas.ts'
 
-const { email: _email, tags: _tags, groups: _groups, ...summary } = contact
+const { email: _email, tags: _tags, groups: _groups, metadata: _metadata, ...summary } = contact
 
 const list = {
   data: z.array(ContactView).describe('The rows of this page.'),
@@ -25,6 +33,7 @@ export const searchContacts = defineOperation({
       route: 'GET /v1/contacts',
       fields: [
         'query',
+        'external_id',
         'group_ids',
         'tag_ids',
         'starred',
@@ -61,6 +70,7 @@ export const searchContacts = defineOperation({
     { path: 'name' },
     { path: 'phone' },
     { path: 'email' },
+    { path: 'external_id', title: 'external id' },
     { path: 'tags' },
     { path: 'groups' },
     { path: 'last_activity_at', title: 'last activity' },
@@ -76,6 +86,7 @@ export const searchContacts = defineOperation({
       .max(100)
       .optional()
       .describe('Name or phone contains this, ignoring case; `%` and `_` are literal.'),
+    external_id: ContactExternalId.optional(),
     group_ids: z
       .array(IdOrName(100))
       .max(50)
@@ -106,7 +117,9 @@ export const searchContacts = defineOperation({
     detail: z
       .enum(['ids', 'compact', 'summary', 'full'])
       .default('summary')
-      .describe(`${CONTACT_DETAIL}\`summary\`: all but email, tags and groups, which \`full\` adds.`),
+      .describe(
+        `${CONTACT_DETAIL}\`summary\`: all but email, tags, groups and metadata, which \`full\` adds.`,
+      ),
     limit: Limit,
     cursor: Cursor,
   }),
@@ -143,7 +156,10 @@ export const searchContacts = defineOperation({
 export const getContact = defineOperation({
   name: 'crm_get_contact',
   cli: 'contacts get',
-  routes: ['GET /v1/contacts/{contact_id}'],
+  routes: [
+    { route: 'GET /v1/contacts/{contact_id}', fields: ['contact_id', 'detail'] },
+    { route: 'GET /v1/contacts/by-external-id/{external_id}', fields: ['external_id', 'detail'] },
+  ],
   since,
   stability: 'stable',
   summary: 'Read one contact in full',
@@ -159,16 +175,21 @@ export const getContact = defineOperation({
     'attributes.key',
     'attributes.display',
     'last_activity_at',
+    'version',
   ],
   scope: 'mcp:read',
+  versioned: { kind: 'contact', by: 'contact_id' },
+  alternatives: [{ needs: ['contact_id'] }, { needs: ['external_id'] }],
   input: z.object({
-    contact_id: ContactId,
+    contact_id: ContactId.optional(),
+    external_id: ContactExternalId.optional(),
     detail: z.enum(['ids', 'compact', 'full']).optional().describe(`${CONTACT_DETAIL}\`full\` when absent.`),
   }),
   output: z.object(ContactView.shape),
   errors: ['not_found'],
   examples: [
     { title: 'Read a contact', input: { contact_id: '42' }, output: contact },
+    { title: 'By its id in your system', input: { external_id: 'C-1042' }, output: contact },
     {
       title: 'Its custom fields by key',
       input: { contact_id: '42', detail: 'compact' as const },

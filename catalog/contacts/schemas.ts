@@ -1,8 +1,9 @@
 import { z } from 'zod'
-import { EmailAddress, Id, IdOrName, Timestamp, VisibleName } from '../fields.ts'
+import { EmailAddress, ExternalId, Id, IdOrName, Timestamp, Version, VisibleName } from '../fields.ts'
 import { GroupRef } from '../groups.ts'
 import { TagRef } from '../tags.ts'
 import { untrusted } from '../text.ts'
+import { Metadata } from './metadata.ts'
 
 export const since = '2026-10-01'
 
@@ -63,6 +64,9 @@ export const Contact = z
         .nullable()
         .describe('Id at the messaging app; shows no phone digits to staff from whom phones are hidden.'),
     ),
+    external_id: untrusted(
+      z.string().nullable().describe('Id of the contact in another system, unique in the workspace.'),
+    ),
     dnd: z.boolean().describe('Do-not-disturb: receives no broadcasts or marketing.'),
     starred: z.boolean().nullable().describe('Starred; null only when it could not be read.'),
     created_at: Timestamp.nullable().describe('When it was created.'),
@@ -77,6 +81,7 @@ export const Contact = z
     web_visitor_id: untrusted(z.string().nullable().describe('Id of the web chat visitor.')),
     tags: z.array(TagRef).optional().describe('Tags by name; absent from summary rows.'),
     groups: z.array(GroupRef).optional().describe('Groups by name; absent from summary rows.'),
+    metadata: Metadata,
     attributes: z
       .array(Attribute)
       .max(100)
@@ -86,6 +91,7 @@ export const Contact = z
       ),
     conversations: z.array(ContactConversation).max(10).describe('Newest first, at most 10.'),
     last_activity_at: Timestamp.nullable().describe('Latest conversation activity.'),
+    version: Version,
     unavailable: z
       .array(z.enum(['profile_extras', 'conversations']))
       .optional()
@@ -95,8 +101,8 @@ export const Contact = z
 
 /** How much of a contact is read. */
 export const CONTACT_DETAIL =
-  '`ids`: the id alone. `compact`: name, phone, flags, email, tags, groups, latest activity, and custom fields by ' +
-  'their key in `attributes_map`. '
+  '`ids`: the id alone. `compact`: name, phone, flags, external id, email, tags, groups, latest activity, and ' +
+  'custom fields by their key in `attributes_map`. '
 
 /** A contact in the detail that was asked for. */
 export const ContactView = Contact.partial()
@@ -136,12 +142,20 @@ export const TagName = IdOrName(100)
 
 export const ContactId = Id.describe('Contact id.')
 
+/** What a search or a change by the external id of a contact takes. */
+export const ContactExternalId = ExternalId.describe(
+  'Id of the contact in another system; case matters.',
+).meta({
+  examples: ['C-1042'],
+})
+
 export const contact = {
   id: '42',
   name: 'Ada Lovelace',
   phone: '15550100042',
   phone_masked: false,
   chatapp_user_id: '15550100042',
+  external_id: 'C-1042',
   dnd: false,
   starred: false,
   created_at: '2026-10-01T09:30:00.000Z',
@@ -150,6 +164,7 @@ export const contact = {
   web_visitor_id: null,
   tags: [{ id: '7', name: 'VIP' }],
   groups: [],
+  metadata: { erp_segment: 'B' },
   attributes: [
     {
       key: 'email',
@@ -163,6 +178,7 @@ export const contact = {
   ],
   conversations: [],
   last_activity_at: null,
+  version: '3.k0X2hV8mQd1rT7yZbA9cW4eR6uI8oP',
 }
 
 export const compactContact = {
@@ -171,9 +187,11 @@ export const compactContact = {
   phone: contact.phone,
   dnd: contact.dnd,
   starred: contact.starred,
+  external_id: contact.external_id,
   email: contact.email,
   tags: contact.tags,
   groups: contact.groups,
   attributes_map: { email: 'ada@example.com', plan: 'pro' },
   last_activity_at: contact.last_activity_at,
+  version: contact.version,
 }

@@ -3,7 +3,8 @@ import { Id, IdInput, RehearsalWarnings, VisibleName } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { TagRef } from '../tags.ts'
 import { untrusted } from '../text.ts'
-import { Attributes, Contact, Email, Name, TagName, contact, since } from './schemas.ts'
+import { MetadataInput } from './metadata.ts'
+import { Attributes, Contact, ContactExternalId, Email, Name, TagName, contact, since } from './schemas.ts'
 
 /** What a contact's answer looks like where a dry run may have made it. */
 const WouldBeContact = z.object({
@@ -25,14 +26,23 @@ const upsertFields = {
     .trim()
     .min(3)
     .max(32)
+    .optional()
     .describe(
       'International format with country code, such as `+1 555 010 0042`; local numbers ' +
-        'starting with 0 are refused. Every spelling of a number is one contact.',
+        'starting with 0 are refused. Every spelling of a number is one contact. ' +
+        'Required for a new contact.',
     )
     .meta({ examples: ['+15550100042'] }),
+  external_id: ContactExternalId.nullable()
+    .optional()
+    .describe(
+      'Id of the contact in another system, 1 to 255 characters, unique in the workspace. Finds the contact, ' +
+        'alone or beside `phone`; null clears it.',
+    ),
   name: Name.optional().describe('Name, 1 to 255 characters.'),
   email: Email.optional().describe('Email address, at most 255 characters; empty clears it.'),
   attributes: Attributes.optional(),
+  metadata: MetadataInput.optional(),
   group_ids: z.array(IdInput).max(50).optional().describe('Groups to add, at most 50.'),
   tags: z.array(TagName).max(20).optional().describe('Tags to add, at most 20 names or ids.'),
 }
@@ -43,12 +53,15 @@ export const upsertContact = defineOperation({
   routes: ['POST /v1/contacts'],
   since,
   stability: 'stable',
-  summary: 'Create a contact, or update the one with this phone number',
+  summary: 'Create a contact, or update the one with this phone number or external id',
   forModels:
-    'Safe to repeat. Tags and groups are added, never removed; unknown tag names are created, ' +
+    'Send `phone`, `external_id` or both; a new contact needs `phone`. Safe to repeat. ' +
+    'Tags and groups are added, never removed; unknown tag names are created, ' +
     'unknown group ids refused.',
   description:
-    'Repeated calls are safe. Groups and tags are added; existing ones are kept. Unknown tag ' +
+    'Repeated calls are safe. Send `phone`, `external_id` or both: a contact has either filled in where it lacks ' +
+    'it, and neither replaced. Where the two are not those of one contact it is a 409 `identity_conflict`, and an ' +
+    'unknown `external_id` without a phone is a 404. Groups and tags are added; existing ones are kept. Unknown tag ' +
     'names are created; unknown group ids are refused. A name that is nothing but a phone number is ' +
     "not kept. Where phones are hidden from the key's owner, a dry run answers as for a number that no " +
     'contact has, whether one has it or not, and says so in `warnings`; real calls tell by `action`, so ' +
@@ -57,6 +70,7 @@ export const upsertContact = defineOperation({
   dryRun: true,
   idempotency: 'optional',
   repeatable: true,
+  versioned: { kind: 'contact', at: 'contact' },
   emits: ['contact.created/1', 'contact.updated/1', 'contact.tags_added/1', 'contact.groups_added/1'],
   input: z.object(upsertFields),
   output: z.object({
@@ -65,18 +79,19 @@ export const upsertContact = defineOperation({
     contact: WouldBeContact.describe('The contact in full.'),
     warnings: RehearsalWarnings,
   }),
-  errors: ['forbidden', 'conflict', 'upstream_error'],
+  errors: ['not_found', 'forbidden', 'conflict', 'upstream_error'],
   examples: [
     {
       title: 'A contact with an attribute and a tag',
       input: {
         phone: '+1 555 010 0042',
+        external_id: 'C-1043',
         name: 'Ada Lovelace',
         email: 'ada@example.com',
         attributes: { plan: 'pro' },
         tags: ['VIP'],
       },
-      output: { id: '42', action: 'created', contact },
+      output: { id: '42', action: 'created', contact: { ...contact, external_id: 'C-1043' } },
     },
   ],
 })
@@ -100,9 +115,10 @@ export const importContacts = defineOperation({
   description:
     'Each row is an upsert and is validated separately: invalid rows are listed in `failures`, ' +
     'the others are written. All rows run in one transaction, in order, so that two rows with ' +
-    'the same phone create one contact. Unknown tag names are created; unknown groups fail their row, unless ' +
-    '`create_missing_groups` creates those that are named. A name that is nothing but a phone number is not ' +
-    'kept. Staff from whom phones are hidden may not import, nor rehearse it (403, reason `phone_hidden`).',
+    'the same phone or external id are one contact. Unknown tag names are created; ' +
+    'unknown groups fail their row, unless `create_missing_groups` creates those that are named. A name that ' +
+    'is nothing but a phone number is not kept. Staff from whom phones are hidden may not import, nor rehearse ' +
+    'it (403, reason `phone_hidden`).',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -127,8 +143,8 @@ export const importContacts = defineOperation({
       .min(1)
       .max(500)
       .describe(
-        '1 to 500 rows with the fields of an upsert: `phone` (required), `name`, `email`, ' +
-          '`attributes`, `group_ids`, `group_names`, `tags`.',
+        '1 to 500 rows with the fields of an upsert: `phone`, `external_id`, `name`, `email`, ' +
+          '`attributes`, `metadata`, `group_ids`, `group_names`, `tags`.',
       ),
   }),
   output: z.object({

@@ -86,6 +86,16 @@ export const inboxQueue = defineOperation({
     'conversation with `inbox_list_messages`. With `tag`, `contact_tag` or `sla_status` it is ' +
     EXPENSIVE_READ,
   heavy: ['tag', 'contact_tag', 'sla_status'],
+  changes: [
+    {
+      version: '2026-11-23',
+      kind: 'renamed',
+      in: 'input',
+      from: 'waiting_minutes',
+      to: 'min_waiting_minutes',
+      why: 'The name says that it is a lower bound.',
+    },
+  ],
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -104,7 +114,7 @@ export const inboxQueue = defineOperation({
     contact_tag: VisibleName(100)
       .optional()
       .describe('Only customers with this tag, by name or id; `tag` is about conversations.'),
-    waiting_minutes: z
+    min_waiting_minutes: z
       .int()
       .min(1)
       .max(5_256_000)
@@ -156,7 +166,7 @@ export const inboxQueue = defineOperation({
     },
     {
       title: 'Unassigned for over an hour',
-      input: { assigned_staff_id: 'none', waiting_minutes: 60, limit: 10 },
+      input: { assigned_staff_id: 'none', min_waiting_minutes: 60, limit: 10 },
       output: { data: [], templates: [], total: 0, total_is_lower_bound: false, next_cursor: null },
     },
   ],

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Cursor, EXPENSIVE_READ, Id, Limit, NextCursor, Timestamp } from '../fields.ts'
-import { LastMessage } from '../messages.ts'
+import { LastMessage } from '../message-schemas.ts'
 import { defineOperation } from '../operation.ts'
 import { TagRef } from '../tags.ts'
 import { untrusted } from '../text.ts'

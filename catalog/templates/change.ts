@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Id, IdInput, VisibleName } from '../fields.ts'
+import { Id, IdInput, Version, VisibleName } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
 import { LintResult, TemplateDraft, draft, lint, since } from './schemas.ts'
@@ -21,6 +21,7 @@ const submitted = {
   business_account_name: 'Demo Coffee',
   lint,
   payload_preview: payload,
+  version: '2.hV8mQd1rT7yZbA9cX0k2pLwEk0X2hV8mQd1r',
 }
 
 const Payload = z.array(z.record(z.string(), z.unknown())).describe('The components that are submitted.')
@@ -36,6 +37,7 @@ const submission = {
   business_account_name: z.string().nullable().describe('Its name.'),
   lint: LintResult.describe('Lint result.'),
   payload_preview: Payload,
+  version: Version,
 }
 
 export const createTemplate = defineOperation({
@@ -54,6 +56,7 @@ export const createTemplate = defineOperation({
   idempotency: 'required',
   confirm: 'submit',
   repeatable: false,
+  versioned: { kind: 'template' },
   emits: ['template.submitted/1'],
   input: z.object({
     template: TemplateDraft.describe('Draft.'),
@@ -95,13 +98,21 @@ export const updateTemplate = defineOperation({
   idempotency: 'optional',
   confirm: 'submit',
   repeatable: true,
+  versioned: { kind: 'template', by: 'template_id' },
   emits: ['template.submitted/1'],
   input: z.object({
     template_id: Id.describe('Template id.'),
     template: TemplateDraft.describe('The edited draft.'),
   }),
   output: z.object(submission),
-  errors: ['not_found', 'conflict', 'confirm_required', 'upstream_error', 'service_unconfigured'],
+  errors: [
+    'not_found',
+    'conflict',
+    'confirm_required',
+    'precondition_failed',
+    'upstream_error',
+    'service_unconfigured',
+  ],
   examples: [
     { title: 'Change the wording', input: { template_id: '1', template: draft }, output: submitted },
   ],

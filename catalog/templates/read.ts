@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Id, Search, Timestamp, listWithTotal, page } from '../fields.ts'
+import { Id, Search, Timestamp, Version, listWithTotal, page } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
 import { LintResult, TemplateDraft, draft, lint, since } from './schemas.ts'
@@ -99,6 +99,7 @@ export const Template = z
     meta_errors: untrusted(z.unknown().describe('The last error that the provider reported for it.')),
     created_at: Timestamp.nullable().describe('When it was created.'),
     updated_at: Timestamp.nullable().describe('When it was last changed.'),
+    version: Version,
   })
   .meta({ id: 'Template' })
 
@@ -150,6 +151,7 @@ const template = {
   meta_errors: null,
   created_at: '2026-10-01T09:30:00.000Z',
   updated_at: '2026-10-01T09:30:02.000Z',
+  version: '3.hV8mQd1rT7yZbA9cX0k2pLwEk0X2hV8mQd1r',
 }
 
 const templateDetails = {
@@ -276,8 +278,10 @@ export const getTemplate = defineOperation({
     'rejection_reason',
     'send_schema',
     'send_example',
+    'version',
   ],
   scope: 'mcp:read',
+  versioned: { kind: 'template', by: 'template_id' },
   input: z.object({ template_id: Id.describe('Template id.') }),
   output: TemplateDetails,
   errors: ['not_found'],

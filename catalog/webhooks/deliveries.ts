@@ -111,7 +111,17 @@ export const getDelivery = defineOperation({
     '`channels_limited` when the owner of the key may see some channels only.',
   scope: 'mcp:read',
   input: z.object({ delivery_id: DeliveryId }),
-  output: Delivery.extend({ attempts_made: z.array(Attempt).describe('Every attempt, oldest first.') }),
+  changes: [
+    {
+      version: '2026-11-23',
+      kind: 'renamed',
+      in: 'output',
+      from: 'attempts_made',
+      to: 'attempt_history',
+      why: '`attempts`, beside it, is the number of attempts made.',
+    },
+  ],
+  output: Delivery.extend({ attempt_history: z.array(Attempt).describe('Every attempt, oldest first.') }),
   errors: ['not_found', 'forbidden'],
   examples: [
     {
@@ -119,7 +129,7 @@ export const getDelivery = defineOperation({
       input: { delivery_id: delivery.id },
       output: {
         ...delivery,
-        attempts_made: [
+        attempt_history: [
           {
             number: 1,
             started_at: '2026-10-01T09:30:00.020Z',

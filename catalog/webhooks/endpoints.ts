@@ -77,6 +77,7 @@ export const getEndpoint = defineOperation({
   stability: 'stable',
   summary: 'Get one webhook endpoint',
   scope: 'mcp:read',
+  versioned: { kind: 'endpoint', by: 'endpoint_id' },
   input: z.object({ endpoint_id: EndpointId }),
   output: Endpoint,
   errors: ['not_found'],
@@ -98,6 +99,7 @@ export const createEndpoint = defineOperation({
   dryRun: true,
   idempotency: 'optional',
   repeatable: false,
+  versioned: { kind: 'endpoint', at: 'endpoint' },
   emits: [],
   secret: true,
   input: z.object({
@@ -133,6 +135,7 @@ export const updateEndpoint = defineOperation({
   dryRun: true,
   idempotency: 'optional',
   repeatable: true,
+  versioned: { kind: 'endpoint', by: 'endpoint_id', at: 'endpoint' },
   emits: [],
   input: z.object({
     endpoint_id: EndpointId,
@@ -145,7 +148,7 @@ export const updateEndpoint = defineOperation({
     endpoint: Endpoint.describe('The endpoint.'),
     changed: z.array(z.string()).describe('Names of the fields that changed.'),
   }),
-  errors: ['not_found', 'forbidden'],
+  errors: ['not_found', 'forbidden', 'precondition_failed'],
   examples: [
     {
       title: 'Change the URL',
@@ -167,10 +170,11 @@ export const deleteEndpoint = defineOperation({
   idempotency: 'optional',
   confirm: 'delete',
   repeatable: true,
+  versioned: { kind: 'endpoint', by: 'endpoint_id' },
   emits: [],
   input: z.object({ endpoint_id: EndpointId }),
   output: z.object({ id: EndpointId, deleted: z.boolean().describe('True: it was deleted.') }),
-  errors: ['not_found', 'confirm_required'],
+  errors: ['not_found', 'confirm_required', 'precondition_failed'],
   examples: [
     {
       title: 'Delete an endpoint',
@@ -195,6 +199,7 @@ export const rotateSecret = defineOperation({
   idempotency: 'required',
   confirm: 'rotate',
   repeatable: false,
+  versioned: { kind: 'endpoint', by: 'endpoint_id', at: 'endpoint' },
   emits: [],
   secret: true,
   input: z.object({ endpoint_id: EndpointId }),
@@ -207,7 +212,7 @@ export const rotateSecret = defineOperation({
       .describe('When each of the replaced secrets that still sign expires, newest first.'),
     warning: z.string().describe('What to do now.'),
   }),
-  errors: ['not_found', 'forbidden', 'conflict', 'confirm_required'],
+  errors: ['not_found', 'forbidden', 'conflict', 'confirm_required', 'precondition_failed'],
   examples: [
     {
       title: 'A new secret',
@@ -237,10 +242,11 @@ export const disableEndpoint = defineOperation({
   dryRun: true,
   idempotency: 'optional',
   repeatable: true,
+  versioned: { kind: 'endpoint', by: 'endpoint_id', at: 'endpoint' },
   emits: ['webhook.endpoint_disabled/1'],
   input: z.object({ endpoint_id: EndpointId }),
   output: z.object({ endpoint: Endpoint.describe('The endpoint.'), changed: Changed }),
-  errors: ['not_found'],
+  errors: ['not_found', 'precondition_failed'],
   examples: [
     {
       title: 'Disable an endpoint',
@@ -269,10 +275,11 @@ export const enableEndpoint = defineOperation({
   dryRun: true,
   idempotency: 'optional',
   repeatable: true,
+  versioned: { kind: 'endpoint', by: 'endpoint_id', at: 'endpoint' },
   emits: [],
   input: z.object({ endpoint_id: EndpointId }),
   output: z.object({ endpoint: Endpoint.describe('The endpoint.'), changed: Changed }),
-  errors: ['not_found', 'forbidden'],
+  errors: ['not_found', 'forbidden', 'precondition_failed'],
   examples: [
     { title: 'Enable an endpoint', input: { endpoint_id: endpoint.id }, output: { endpoint, changed: true } },
   ],

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Timestamp } from '../fields.ts'
+import { Timestamp, Version } from '../fields.ts'
 
 export const since = '2026-10-01'
 
@@ -39,6 +39,7 @@ export const Endpoint = z
       .describe('`envelope`: id, type, version and data; `data`: the data alone.'),
     created_at: Timestamp.describe('When it was created.'),
     updated_at: Timestamp.describe('When it was last changed.'),
+    version: Version,
     subscriptions: z
       .object({
         count: z.int().describe('Subscribed event types.'),
@@ -76,6 +77,7 @@ export const endpoint = {
   payload_format: 'envelope' as const,
   created_at: '2026-10-01T09:30:00.000Z',
   updated_at: '2026-10-01T09:30:00.000Z',
+  version: '2.hV8mQd1rT7yZbA9cX0',
   subscriptions: {
     count: 1,
     all_active: true,

@@ -97,10 +97,11 @@ export const setSubscriptions = defineOperation({
   dryRun: true,
   idempotency: 'optional',
   repeatable: true,
+  versioned: { kind: 'endpoint', by: 'endpoint_id', at: 'endpoint' },
   emits: [],
   input: z.object({ endpoint_id: EndpointId, event_types: SubscriptionList }),
   output: z.object({ endpoint: Endpoint.describe('The endpoint.'), changed: Changed }),
-  errors: ['not_found', 'forbidden'],
+  errors: ['not_found', 'forbidden', 'precondition_failed'],
   examples: [
     {
       title: 'Incoming messages',

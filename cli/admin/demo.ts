@@ -1,9 +1,13 @@
+import { createDemo, type Demo } from '../../server/demo/demo.ts'
 import { generateContacts } from '../../server/demo/generate.ts'
-import { createDemo } from '../../server/demo/demo.ts'
+import { readSecrets } from '../../server/secret.ts'
+import { hasNoWorkspace } from '../../storage/admin.ts'
+import type { Db } from '../../storage/database.ts'
 import { usageError } from '../error.ts'
 import { stringFlag } from './flags.ts'
 import { createProgressLine } from '../result.ts'
-import type { AdminFlags, AdminVerb } from './verb.ts'
+import { openSealer } from './sealing.ts'
+import type { AdminFlags, AdminSession, AdminVerb } from './verb.ts'
 
 const numberFlag = (flags: AdminFlags, name: string, defaultValue: number, max: number): number => {
   const value = stringFlag(flags, name) ?? String(defaultValue)
@@ -14,6 +18,20 @@ const numberFlag = (flags: AdminFlags, name: string, defaultValue: number, max: 
 
 /** Phone numbers are generated in sequence; beyond this they would repeat. */
 const MAX_DEMO_CONTACTS = 5_000_000
+
+/**
+ * Creates the demo workspace in an empty database; undefined when a workspace exists. Without a secret for a
+ * PostgreSQL database it has no webhook endpoint: the servers could not open what a secret of this command sealed.
+ */
+const createDemoWorkspace = async (session: AdminSession, db: Db): Promise<Demo | undefined> => {
+  if (!(await hasNoWorkspace(db))) return undefined
+  const { config } = session
+  const hasSecret = config.databaseUrl === undefined || readSecrets(config).length > 0
+  return await createDemo(db, session.now, {
+    publicUrl: config.publicUrl,
+    webhookSealer: hasSecret ? await openSealer(session, 'webhooks') : undefined,
+  })
+}
 
 const demo: AdminVerb = {
   name: 'demo',
@@ -31,7 +49,7 @@ const demo: AdminVerb = {
     const contacts = numberFlag(flags, 'contacts', 1000, MAX_DEMO_CONTACTS)
     const seed = numberFlag(flags, 'seed', 1, 2 ** 32 - 1)
     const db = await session.db()
-    const demoWorkspace = await createDemo(db, session.now)
+    const demoWorkspace = await createDemoWorkspace(session, db)
     const { id } = await session.workspace()
     const line = createProgressLine(session.io, 'contacts')
     const { created } = await generateContacts(db, id, {

@@ -1,5 +1,6 @@
 import { statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { type ApiVersion, versions } from '../../catalog/versions.ts'
 import type { Config } from '../../server/config.ts'
 import { describeMediaLocation, type MediaLocation, mediaLocationsOf } from '../../server/media/location.ts'
 import { openMediaStore } from '../../server/media/open-store.ts'
@@ -250,10 +251,18 @@ const checkProvider = async ({ config }: Installation): Promise<Finding[]> => {
   ]
 }
 
+const deprecatedVersions = versions
+  .filter((version: ApiVersion) => version.deprecatedAt !== undefined)
+  .map(({ id }) => id)
+
 const checkSecrets = async ({ db }: Installation): Promise<Finding[]> => {
   const since = await findSecretSince(db)
   const days = since === undefined ? 0 : (Date.now() - Date.parse(since)) / 86_400_000
-  const keys = await countOldKeys(db, AGE_DAYS.unusedKey, AGE_DAYS.secret)
+  const keys = await countOldKeys(db, {
+    unusedDays: AGE_DAYS.unusedKey,
+    oldDays: AGE_DAYS.secret,
+    versions: deprecatedVersions,
+  })
   const accounts = await countOldAccounts(db, AGE_DAYS.secret)
   const found: Finding[] = []
   if (days > AGE_DAYS.secret)
@@ -278,6 +287,14 @@ const checkSecrets = async ({ db }: Installation): Promise<Finding[]> => {
         'API keys',
         `Keys that are older than ${AGE_DAYS.secret} days: ${keys.old}.`,
         'Rotate them: wcrm admin keys rotate.',
+      ),
+    )
+  if (keys.deprecated > 0)
+    found.push(
+      warning(
+        'API keys',
+        `Keys that are pinned to a deprecated API version: ${keys.deprecated}.`,
+        'docs/api-versions.md says what changed; then: wcrm admin keys update ID --api-version.',
       ),
     )
   if (accounts > 0)

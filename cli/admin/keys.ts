@@ -1,4 +1,4 @@
-import { currentVersion, type Scope, scopes } from '../../catalog/index.ts'
+import { apiVersions, currentVersion, type Scope, scopes } from '../../catalog/index.ts'
 import { hashApiKey, createApiKey } from '../../server/api-keys.ts'
 import { parseSubnet } from '../../server/client-address.ts'
 import { parseDuration } from '../../server/sandbox/control/duration.ts'
@@ -117,6 +117,19 @@ const allowFromOption = [
   '--allow-from <list>',
   'addresses and CIDRs that it may be used from; anywhere: no limit',
 ] as const
+/** Parses `--api-version`: one that is served. */
+const apiVersionFlag = (flags: AdminFlags): string | undefined => {
+  const version = stringFlag(flags, 'apiVersion')?.trim()
+  if (version !== undefined && !(apiVersions as readonly string[]).includes(version))
+    throw usageError(
+      `--api-version does not accept "${version}".`,
+      '--api-version',
+      `Use one of: ${apiVersions.join(', ')}.`,
+    )
+  return version
+}
+
+const apiVersionOption = ['--api-version <date>', 'API version that it is pinned to'] as const
 const expiresOption = [
   '--expires <date>',
   "last day (in the workspace's time zone) or time at which it is valid; never: no limit",
@@ -187,7 +200,8 @@ const rotateVerb: AdminVerb = {
 
 const updateVerb: AdminVerb = {
   name: 'update',
-  summary: 'Change the name, scopes, expiry or addresses of a key; running servers follow within a second',
+  summary:
+    'Change the name, scopes, expiry, addresses or API version of a key; running servers follow within a second',
   scoped: true,
   argument: ['<id>', 'key'],
   options: [
@@ -195,6 +209,7 @@ const updateVerb: AdminVerb = {
     ['--scopes <list>', `all it may do from now on: all, or some of: ${scopes.join(', ')}`],
     expiresOption,
     allowFromOption,
+    apiVersionOption,
   ],
   run: async (session, flags, argument) => {
     const id = parseId(argument, '<id>')
@@ -202,6 +217,7 @@ const updateVerb: AdminVerb = {
       name: nameFlag(flags),
       scopes: flags['scopes'] === undefined ? undefined : scopesFlag(flags),
       allow_from: allowFromFlag(flags),
+      api_version: apiVersionFlag(flags),
     }
     const db = await session.db()
     const workspace = await session.workspace()
@@ -232,6 +248,7 @@ export const keysGroup: AdminGroup = {
         ['--phones', 'show phone numbers to an AI agent; without it they are masked, and imports refused'],
         expiresOption,
         allowFromOption,
+        apiVersionOption,
       ],
       run: async (session, flags) => {
         const staffId = parseId(stringFlag(flags, 'staff')!, '--staff')
@@ -263,7 +280,7 @@ export const keysGroup: AdminGroup = {
             test: flags['test'] === true,
             agent,
             phones: !agent || flags['phones'] === true,
-            api_version: currentVersion,
+            api_version: apiVersionFlag(flags) ?? currentVersion,
             expires_at: expires,
             allow_from: allowFrom,
           },
@@ -287,6 +304,7 @@ export const keysGroup: AdminGroup = {
         'agent',
         'phones',
         'policy',
+        'api_version',
         'state',
         'last_used_at',
         'expires_at',

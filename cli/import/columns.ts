@@ -21,7 +21,7 @@ const normalizeName = (text: string): string =>
     .toLowerCase()
     .replaceAll(/[\s_-]+/g, '')
 
-const SETTABLE_FIELDS = ['phone', 'name', 'email', 'tags', 'groups'] as const
+const SETTABLE_FIELDS = ['phone', 'external_id', 'name', 'email', 'tags', 'groups'] as const
 /** Fields that several columns may map to; their cells are combined. */
 const COMBINABLE_FIELDS: readonly string[] = ['name', 'tags', 'groups']
 
@@ -60,6 +60,7 @@ export const READ_ONLY_FIELDS: readonly string[] = [
   'created_at',
   'updated_at',
   'web_visitor_id',
+  'version',
   'conversations',
   'last_activity_at',
   'unavailable',
@@ -69,7 +70,7 @@ const NORMALIZED_READ_ONLY_FIELDS = READ_ONLY_FIELDS.map(normalizeName)
 /** Finds a field by name: a field of the row, or a custom field by `attributes.<key>`, key or label. */
 const findTarget = (text: string, fields: readonly ImportField[]): string | undefined => {
   const normalized = normalizeName(text)
-  const rowField = SETTABLE_FIELDS.find((name) => name === normalized)
+  const rowField = SETTABLE_FIELDS.find((name) => normalizeName(name) === normalized)
   if (rowField) return rowField
   const key = /^attributes\.(.+)$/i.exec(text.trim())?.[1]
   const wanted = key === undefined ? normalized : normalizeName(key)
@@ -187,9 +188,9 @@ export const mapColumns = (
       `Use --ignore "${header[at]}" or --map "${header[at]}=…".`,
     )
   })
-  if (!targets.includes('phone'))
+  if (!targets.includes('phone') && !targets.includes('external_id'))
     throw usageError(
-      'No column holds the phone number.',
+      'No column holds the phone number or the external id.',
       'file',
       `Name it with --map "${header[0]}=phone". The first line of the file must hold the column names.`,
     )

@@ -2,9 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { usageError } from '../error.ts'
 import type { Io } from '../io.ts'
 import { fetchAllPages } from '../pages.ts'
-import { callOperation, type ServerConnection } from '../remote.ts'
+import { BATCH_FAILURES, callOperation, createPatientPolicy, type ServerConnection } from '../remote.ts'
 import { findNearestColumnName } from './columns.ts'
-import { callWithRetry } from './send.ts'
 
 /** The ids of groups by the name, or the id, that rows give; null for a group that a dry run would create. */
 export type GroupIds = ReadonlyMap<string, string | null>
@@ -66,9 +65,7 @@ const createGroup = async (
 ): Promise<string | null> => {
   const input = { name, ...(dryRun ? { dry_run: true } : {}) }
   const idempotencyKey = randomUUID()
-  const { value } = await callWithRetry(
-    () => callOperation(io, to, 'crm_create_group', input, { idempotencyKey }),
-    { onWait: () => {}, isStopped: () => false },
-  )
+  const policy = createPatientPolicy(to, () => {}, { failures: BATCH_FAILURES })
+  const { value } = await callOperation(io, to, 'crm_create_group', input, { idempotencyKey, policy })
   return (value['group'] as { id: string | null }).id
 }

@@ -20,7 +20,7 @@ const throttleWaits = (print: (text: string) => void) => {
     const now = performance.now()
     if (now < waitingUntil) return
     waitingUntil = now + seconds * 1000
-    print(`${reason}: continuing in ${Math.ceil(seconds)} s.`)
+    print(`${reason}: continuing in ${seconds} s.`)
   }
 }
 

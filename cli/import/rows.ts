@@ -160,7 +160,7 @@ export const parseJsonRow = (
   const draft: RowDraft = {}
   for (const [name, fieldValue] of Object.entries(value)) {
     if (READ_ONLY_FIELDS.includes(name)) ignored.add(name)
-    else if (fieldValue === null && (name === 'phone' || name === 'name' || name === 'email')) continue
+    else if (fieldValue === null && ['phone', 'name', 'email', 'external_id'].includes(name)) continue
     else if (name === 'phone' && typeof fieldValue === 'number') draft.phone = String(fieldValue)
     else if (name === 'tags' && Array.isArray(fieldValue)) draft['tags'] = fieldValue.map(toName)
     else if (name === 'groups' && Array.isArray(fieldValue))

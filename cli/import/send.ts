@@ -1,6 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { isCliError } from '../error.ts'
-import { retryAfterSeconds } from '../remote.ts'
 import { MAX_ROW_CHARACTERS } from './source.ts'
 import type { ParsedRow } from './rows.ts'
 
@@ -78,43 +75,5 @@ export const sendInOrder = async <T>(
     while (pending.length > 0) await completeFirst()
   } finally {
     await Promise.allSettled(pending.map(({ response }) => response))
-  }
-}
-
-const MAX_ATTEMPTS = 8
-const FIRST_RETRY_SECONDS = 0.25
-const MAX_RATE_LIMIT_WAIT_SECONDS = 120
-
-/** True when a retry under the same key may succeed: a server error, or the first call still runs. */
-const isRetryable = (error: unknown): boolean =>
-  isCliError(error) && ((error.problem.status ?? 0) >= 500 || error.problem['reason'] === 'still_running')
-
-/**
- * Retries a call: after the wait of a rate limit, and after retryable errors with exponential backoff.
- * `onWait` is told the reason and the seconds of each wait; nothing is retried once `isStopped` returns true.
- */
-export const callWithRetry = async <T>(
-  call: () => Promise<T>,
-  { onWait, isStopped }: { onWait: (reason: string, seconds: number) => void; isStopped: () => boolean },
-): Promise<T> => {
-  for (let attempts = 0; ;) {
-    try {
-      return await call()
-    } catch (error) {
-      if (isStopped() || !isCliError(error)) throw error
-      const retryAfter = retryAfterSeconds(error)
-      const isRateLimited = error.exitCode === 7
-      if (
-        isRateLimited
-          ? retryAfter === undefined || retryAfter > MAX_RATE_LIMIT_WAIT_SECONDS
-          : !isRetryable(error) || ++attempts === MAX_ATTEMPTS
-      )
-        throw error
-      const seconds = isRateLimited
-        ? retryAfter!
-        : Math.max(retryAfter ?? 0, FIRST_RETRY_SECONDS * 2 ** attempts)
-      onWait(isRateLimited ? 'Rate limited' : error.problem.title, seconds)
-      await sleep(seconds * 1000)
-    }
   }
 }

@@ -1,10 +1,10 @@
 import type { Io } from '../io.ts'
-import { callOperation, type ServerConnection } from '../remote.ts'
+import { BATCH_FAILURES, callOperation, createPatientPolicy, type ServerConnection } from '../remote.ts'
 import type { FailureSink, RowFailure } from './failures.ts'
 import type { GroupIds } from './groups.ts'
 import type { ImportProgress } from './progress.ts'
 import type { ParsedRow } from './rows.ts'
-import { callWithRetry, createBatches, type ImportBatch, sendInOrder } from './send.ts'
+import { createBatches, type ImportBatch, sendInOrder } from './send.ts'
 import { createSha256 } from './source.ts'
 import type { ImportState } from './state.ts'
 
@@ -49,10 +49,9 @@ export const uploadRows = async (options: UploadOptions): Promise<boolean> => {
       .digest('hex')
     const input = { rows, ...(dryRun ? { dry_run: true } : {}) }
     try {
-      const { value } = await callWithRetry(
-        () => callOperation(io, to, operation, input, { idempotencyKey }),
-        { onWait: progress.showWait, isStopped: () => stopped },
-      )
+      const isStopped = (): boolean => stopped
+      const policy = createPatientPolicy(to, progress.showWait, { failures: BATCH_FAILURES, isStopped })
+      const { value } = await callOperation(io, to, operation, input, { idempotencyKey, policy })
       return value as unknown as BatchResponse
     } catch (error) {
       stopped = true

@@ -34,7 +34,7 @@ export const createSandboxClient =
       throw unreachableError(to.url, error, undefined)
     }
     try {
-      return (await parseResponse(response)).value
+      return (await parseResponse(response, to.url)).value
     } catch (error) {
       throw isCliError(error) ? explain(locateFields(error)) : error
     }

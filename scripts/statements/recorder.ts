@@ -53,10 +53,11 @@ const seen = new Set<string>()
 let fragments = new Set<readonly string[]>()
 
 const record = (sql: string, parameters: readonly unknown[]): void => {
-  if (folder === undefined || seen.has(sql)) return
-  seen.add(sql)
+  if (folder === undefined) return
   const from = callerInStorage()
-  if (from === undefined) return
+  // Two functions may send the same text, each from a template of its own.
+  if (from === undefined || seen.has(`${from} ${sql}`)) return
+  seen.add(`${from} ${sql}`)
   const templates = [...fragments].flatMap((chunks) => {
     const file = templateFile(chunks)
     return file === undefined ? [] : [{ file: file.replace(ROOT, ''), chunks }]

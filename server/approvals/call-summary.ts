@@ -241,6 +241,8 @@ const isEmpty = (value: unknown): boolean =>
 /** What a call empties is named: it is gone then. */
 const describeFields = (input: Json): string[] =>
   Object.entries(input).flatMap(([field, value]) => {
+    if (field === 'if_version')
+      return value === '*' ? [] : ['Only if nobody has changed it since it was read']
     if (isEmpty(value)) return [`${field}: (emptied)`]
     return field in records || field === 'contact_id' || field === 'conversation_id'
       ? []

@@ -7,6 +7,7 @@ import type { Context } from '../core/context.ts'
 import { showActor } from '../core/actor-view.ts'
 import { Problem } from '../core/problem.ts'
 import { createUlid } from '../ids.ts'
+import { requireInserted } from '../messaging/external-id.ts'
 import type { SendIntent } from '../messaging/send.ts'
 import { toBridgeId } from './ids.ts'
 
@@ -17,7 +18,7 @@ type Reply = {
   conversation: Pick<ConversationState, 'id' | 'episode'>
   channel: SendingChannel
   contact: { id: string; name: string | null }
-  content: Pick<NewMessage, 'type' | 'text' | 'media'>
+  content: Pick<NewMessage, 'type' | 'text' | 'media' | 'external_id'>
   /** The message that it replies to, with its stored id of the bridge. */
   repliedTo: { id: string; provider_id: string | null } | undefined
 }
@@ -40,7 +41,7 @@ export const queueReply = async (
       { reason: 'contact_unreachable' },
     )
   const reference = `msg_${createUlid()}`
-  const [id] = await insertMessages(tx, workspaceId, [
+  const [inserted] = await insertMessages(tx, workspaceId, [
     {
       ...content,
       conversation_id: conversation.id,
@@ -56,9 +57,10 @@ export const queueReply = async (
       reference,
     },
   ])
+  const id = await requireInserted(ctx, inserted, content.external_id ?? undefined)
   // Built once: every attempt sends the same bytes.
   const body = JSON.stringify({
-    id: id!,
+    id,
     channel_id: channel.id,
     conversation_id: conversation.id,
     to: { id: customerId, contact_id: contact.id, name: contact.name },
@@ -72,11 +74,11 @@ export const queueReply = async (
       : null,
     created_at: now,
   })
-  const delivery = { message_id: id!, channel_id: channel.id, conversation_id: conversation.id, body }
+  const delivery = { message_id: id, channel_id: channel.id, conversation_id: conversation.id, body }
   await insertChannelDelivery(tx, workspaceId, delivery, EXPIRES_IN_SECONDS)
   return {
     workspaceId,
-    messageId: id!,
+    messageId: id,
     conversationId: conversation.id,
     contactId: contact.id,
     opens: false,

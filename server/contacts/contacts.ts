@@ -1,11 +1,19 @@
-import { type ContactWithFields, deleteContactRow, lockContact, readContact } from '../../storage/contacts.ts'
+import {
+  type ContactWithFields,
+  deleteContactRow,
+  lockContact,
+  readContact,
+  readContactByExternalId,
+} from '../../storage/contacts.ts'
 import { listFields } from '../../storage/custom-fields.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
-import { invalidField, notFound } from '../core/problem.ts'
+import { invalidField, notFound, Problem } from '../core/problem.ts'
 import { refuseNumberInName, toContactName } from '../visibility/phones.ts'
 import { editContact } from './edit.ts'
+import { requireFreeExternalId } from './identity.ts'
 import { fieldsVisibleTo, markFirstUse, parseValues, type ValueChanges } from './input.ts'
+import { refuseHiddenMetadata } from './metadata.ts'
 import { withTimeline } from './timeline.ts'
 import { showContact, showContactView } from './view.ts'
 
@@ -18,13 +26,25 @@ const readWithFields = async (ctx: Context, id: string): Promise<ContactWithFiel
   return read
 }
 
-export const getContact: Handler<'crm_get_contact'> = async (ctx, { contact_id: id, detail = 'full' }) => {
-  const { contact, fields } = await readWithFields(ctx, id)
+/** Throws 404. */
+const readByExternalId = async (ctx: Context, externalId: string): Promise<ContactWithFields> => {
+  const read = await withTimeline(ctx, (timeline) =>
+    readContactByExternalId(ctx.tx, ctx.actor.workspace.id, externalId, timeline),
+  )
+  if (!read) throw new Problem('not_found', `No contact with the external id ${externalId}.`)
+  return read
+}
+
+export const getContact: Handler<'crm_get_contact'> = async (ctx, input) => {
+  const { contact_id: id, external_id: externalId, detail = 'full' } = input
+  const { contact, fields } =
+    id === undefined ? await readByExternalId(ctx, externalId!) : await readWithFields(ctx, id)
   return showContactView(ctx.actor, contact, fields, detail)
 }
 
 export const updateContact: Handler<'crm_update_contact'> = async (ctx, input) => {
-  const { contact_id: id, name, dnd, starred } = input
+  const { contact_id: id, name, external_id: externalId, dnd, starred, metadata } = input
+  refuseHiddenMetadata(ctx.actor, metadata)
   refuseNumberInName(ctx.actor, name)
   if (name !== undefined && toContactName(name) === undefined)
     throw invalidField('name', 'not_a_name', 'is a phone number', {
@@ -35,7 +55,8 @@ export const updateContact: Handler<'crm_update_contact'> = async (ctx, input) =
   const values: ValueChanges = hasValues
     ? parseValues(fieldsVisibleTo(ctx, await listFields(ctx.tx, ctx.actor.workspace.id)), input)
     : new Map()
-  await editContact(ctx, id, { name, dnd, starred, values })
+  if (typeof externalId === 'string') await requireFreeExternalId(ctx, externalId, id)
+  await editContact(ctx, id, { name, externalId, metadata, dnd, starred, values })
   await markFirstUse(ctx, values)
   const { contact, fields } = await readWithFields(ctx, id)
   return showContact(ctx.actor, contact, fields, 'full')

@@ -7,14 +7,17 @@ import {
 import type { Label } from '../../storage/labels.ts'
 import type { Context } from '../core/context.ts'
 import { applyValues, toFieldTypes, type ValueChanges } from './input.ts'
+import { auditMetadata, changeMetadata, type MetadataChanges } from './metadata.ts'
 import { eventContact } from './view.ts'
 import { hasHiddenPhones } from '../visibility/policy.ts'
 
 /** The changes of one contact; absent properties do not change. */
 export type ContactEdit = {
   name?: string | null | undefined
+  externalId?: string | null | undefined
   dnd?: boolean | undefined
   starred?: boolean | undefined
+  metadata?: MetadataChanges | undefined
   values: ValueChanges
 }
 
@@ -29,10 +32,18 @@ export const editContact = async (
   const { changes, names } = diffContact(contact, edit, hasHiddenPhones(ctx.actor))
   if (names.length === 0) return false
   await updateContactRow(ctx.tx, workspaceId, contact, changes, ctx.now)
-  const { values: _values, email: _email, ...columns } = changes
+  const { values: _values, email: _email, metadata: _metadata, ...columns } = changes
   ctx.auditChange(
-    { ...contact, ...auditValues(contact.attrs, edit.values) },
-    { ...columns, ...auditValues(changes.values?.attrs ?? contact.attrs, edit.values) },
+    {
+      ...contact,
+      ...auditValues(contact.attrs, edit.values),
+      ...auditMetadata(contact.metadata, edit.metadata),
+    },
+    {
+      ...columns,
+      ...auditValues(changes.values?.attrs ?? contact.attrs, edit.values),
+      ...auditMetadata(changes.metadata ?? contact.metadata, edit.metadata),
+    },
   )
   ctx.emit('contact.updated/1', {
     contact: eventContact({ ...contact, ...columns, updated_at: ctx.now }),
@@ -53,14 +64,18 @@ const auditValues = (attrs: ContactRow['attrs'], edited: ValueChanges): Record<s
 
 /** Returns what differs, and the names of it as events carry them. */
 export const diffContact = (
-  contact: Pick<ContactRow, 'name' | 'dnd' | 'starred' | 'attrs'>,
+  contact: Pick<ContactRow, 'name' | 'external_id' | 'dnd' | 'starred' | 'attrs' | 'metadata'>,
   edit: ContactEdit,
   hidePhones = false,
 ): { changes: ContactChanges; names: string[] } => {
   const changes: ContactChanges = {}
   if (edit.name !== undefined && edit.name !== contact.name) changes.name = edit.name
+  if (edit.externalId !== undefined && edit.externalId !== contact.external_id)
+    changes.external_id = edit.externalId
   if (edit.dnd !== undefined && edit.dnd !== contact.dnd) changes.dnd = edit.dnd
   if (edit.starred !== undefined && edit.starred !== contact.starred) changes.starred = edit.starred
+  const metadata = changeMetadata(contact.metadata, edit.metadata)
+  if (metadata) changes.metadata = metadata
   const { attrs, changed } = applyValues(contact.attrs, edit.values, hidePhones)
   const names = [...Object.keys(changes), ...changed.map(valueName)]
   if (changed.some(isEmail)) changes.email = findEmailChange(edit.values) ?? null

@@ -27,12 +27,13 @@ import {
 } from '../groups/groups.ts'
 import { createTags, findTags, listNewTagNames, selectTags } from '../tags/tags.ts'
 import { diffContact, emitLabelsAdded, findEmailChange } from './edit.ts'
-import { fieldsVisibleTo, markFirstUse, parseValues, requirePhone, type ValueChanges } from './input.ts'
+import { fieldsVisibleTo, markFirstUse, parseValues, requireIdentity, type ValueChanges } from './input.ts'
+import { createLineFinder } from './import-identity.ts'
 import { contactLimitReached } from './limit.ts'
+import { changeMetadata, type MetadataChanges, refuseHiddenMetadata } from './metadata.ts'
 import type { PhoneLine } from './phone-lines.ts'
 import { eventContact } from './view.ts'
-import { toContactName } from '../visibility/phones.ts'
-import { hasHiddenPhones } from '../visibility/policy.ts'
+import { refuseBlindImport, toContactName } from '../visibility/phones.ts'
 
 type Output = OutputOf<'crm_import_contacts'>
 type ImportContext = Context<EmitsOf<'crm_import_contacts'>>
@@ -42,6 +43,8 @@ type RowFailure = Output['failures'][number]
 type RowUpsert = {
   row: number
   line: PhoneLine
+  externalId: string | null | undefined
+  metadata: MetadataChanges | undefined
   name: string | undefined
   values: ValueChanges
   tags: Label[]
@@ -55,14 +58,14 @@ type RowUpsert = {
  */
 export const importContacts: Handler<'crm_import_contacts'> = async (ctx, input) => {
   const { rows: rawRows, create_missing_groups: createGroups = false } = input
-  refuseHiddenPhones(ctx.actor)
+  refuseBlindImport(ctx.actor)
   ctx.reached(0)
   const failures: RowFailure[] = []
   const fields = fieldsVisibleTo(ctx, await listFields(ctx.tx, ctx.actor.workspace.id))
   const parsed = mapRows(
     failures,
     rawRows.map((raw, row) => ({ row, raw })),
-    ({ row, raw }) => ({ row, ...parseRow(fields, raw) }),
+    ({ row, raw }) => ({ row, ...parseRow(ctx.actor, fields, raw) }),
   )
   ctx.reached(0.25)
   const groups = await findGroups(
@@ -77,11 +80,13 @@ export const importContacts: Handler<'crm_import_contacts'> = async (ctx, input)
     ctx,
     parsed.flatMap((r) => r.tagRefs),
   )
-  const resolved = mapRows(failures, parsed, (r) => ({
+  const selected = mapRows(failures, parsed, (r) => ({
     ...r,
     groups: [...selectGroups(groups, r.groupIds), ...selectGroupsByName(named, r.groupNames, createGroups)],
     newTagNames: listNewTagNames(existingTags, r.tagRefs),
   }))
+  const findLine = await createLineFinder(ctx, selected)
+  const resolved = mapRows(failures, selected, (r) => ({ ...r, line: findLine(r.row, r) }))
   const requireRoom = await createRoomCheck(
     ctx,
     resolved.map((r) => r.line.key),
@@ -110,6 +115,7 @@ export const importContacts: Handler<'crm_import_contacts'> = async (ctx, input)
   )
   const results = await applyRows(
     ctx,
+    failures,
     admitted.map((r) => ({
       ...r,
       groups: distinctLabels([...r.groups, ...selectGroupsByName(namedGroups, r.groupNames, false)]),
@@ -117,24 +123,6 @@ export const importContacts: Handler<'crm_import_contacts'> = async (ctx, input)
     })),
   )
   return toOutput(rawRows.length, results, failures)
-}
-
-/** The results of an import would tell which of hundreds of numbers are customers. Throws 403 `phone_hidden`. */
-const refuseHiddenPhones = (actor: Actor): void => {
-  if (!hasHiddenPhones(actor)) return
-  const fix = actor.key.phones
-    ? 'Save contacts one by one, or ask somebody who may see phone numbers to import them.'
-    : 'Save contacts one by one, or have an administrator make a key with --phones.'
-  throw new Problem(
-    'forbidden',
-    `Phone numbers are hidden from you, so you may not import contacts. ${fix}`,
-    {
-      reason: 'phone_hidden',
-      errors: [
-        { pointer: '#/rows', code: 'phone_hidden', detail: 'would reveal which numbers are known', fix },
-      ],
-    },
-  )
 }
 
 const distinctLabels = (labels: readonly Label[]): Label[] => [
@@ -157,9 +145,11 @@ const mapRows = <R extends { row: number }, T>(
     }
   })
 
-const parseRow = (fields: ReadonlyMap<string, FieldRow>, raw: unknown) => {
+const parseRow = (actor: Actor, fields: ReadonlyMap<string, FieldRow>, raw: unknown) => {
   const {
     phone,
+    external_id: externalId,
+    metadata,
     name,
     email,
     attributes,
@@ -167,8 +157,13 @@ const parseRow = (fields: ReadonlyMap<string, FieldRow>, raw: unknown) => {
     group_ids: groupIds = [],
     group_names: groupNames = [],
   } = parseFields(ImportRow, raw)
+  refuseHiddenMetadata(actor, metadata)
+  // What fits into no contact fails before one is created.
+  changeMetadata(null, metadata)
   return {
-    line: requirePhone(phone),
+    line: requireIdentity({ phone, externalId }),
+    externalId,
+    metadata,
     name: toContactName(name),
     values: parseValues(fields, { email, attributes }),
     tagRefs,
@@ -203,15 +198,20 @@ type PendingContact = Omit<ExistingContact, 'tag_ids' | 'group_ids'> & {
   changed: Map<string, CustomFieldType>
   tagIds: Set<string>
   groupIds: Set<string>
+  newMetadata: ImportedContact['newMetadata']
   newTags: string[]
   newGroups: string[]
 }
 
 /** Applies the rows in their order, and defers the writes to the end of the change. */
-const applyRows = async (ctx: ImportContext, upserts: readonly RowUpsert[]): Promise<RowResult[]> => {
+const applyRows = async (
+  ctx: ImportContext,
+  failures: RowFailure[],
+  upserts: readonly RowUpsert[],
+): Promise<RowResult[]> => {
   const contacts = await insertOrLockContacts(ctx, upserts)
   ctx.reached(0.75)
-  const results = upserts.map((upsert): RowResult => {
+  const results = mapRows(failures, upserts, (upsert): RowResult => {
     const contact = contacts.get(upsert.line.key)!
     return {
       row: upsert.row,
@@ -230,14 +230,15 @@ const applyRows = async (ctx: ImportContext, upserts: readonly RowUpsert[]): Pro
  */
 const toNewContacts = (upserts: readonly RowUpsert[]): Map<string, BasicContact> => {
   const byKey = new Map<string, BasicContact>()
-  for (const { line, name, values } of upserts) {
-    const previous = byKey.get(line.key) ?? { ...line, name: null, email: null }
+  for (const { line, externalId, name, values } of upserts) {
+    const previous = byKey.get(line.key) ?? { ...line, name: null, email: null, external_id: null }
     const email = findEmailChange(values)
     byKey.set(line.key, {
       phone: previous.phone,
       key: line.key,
       name: name ?? previous.name,
       email: email === undefined ? previous.email : email,
+      external_id: externalId === undefined ? previous.external_id : externalId,
     })
   }
   return byKey
@@ -245,7 +246,7 @@ const toNewContacts = (upserts: readonly RowUpsert[]): Map<string, BasicContact>
 
 /**
  * Returns the contacts of these rows by the key of the line, inserted where there was none, and locked. New ones
- * are inserted with the name and email that the rows give them in the end.
+ * are inserted with the name, email and external id that the rows give them in the end.
  */
 const insertOrLockContacts = async (
   ctx: Context,
@@ -261,6 +262,7 @@ const insertOrLockContacts = async (
       rows: 0,
       differs: isNew,
       changed: new Map(),
+      newMetadata: undefined,
       tagIds: new Set(tagIds),
       groupIds: new Set(groupIds),
       newTags: [],
@@ -282,11 +284,13 @@ const insertOrLockContacts = async (
           key,
           name: null,
           email: null,
+          external_id: null,
           dnd: false,
           starred: false,
           created_at: ctx.now,
           updated_at: ctx.now,
           attrs: {},
+          metadata: null,
           tag_ids: [],
           group_ids: [],
         },
@@ -305,17 +309,18 @@ const insertOrLockContacts = async (
 const applyRow = (
   ctx: ImportContext,
   contact: PendingContact,
-  { name, values, tags, groups }: RowUpsert,
+  { name, externalId, metadata, values, tags, groups }: RowUpsert,
 ): 'created' | 'updated' | 'unchanged' => {
   const created = contact.isNew && contact.rows++ === 0
   const {
-    changes: { values: attributes, ...columns },
+    changes: { values: attributes, metadata: newMetadata, ...columns },
     names,
-  } = diffContact(contact, { name, values })
+  } = diffContact(contact, { name, externalId, metadata, values })
   const newTags = tags.filter(({ id }) => !contact.tagIds.has(id))
   const newGroups = groups.filter(({ id }) => !contact.groupIds.has(id))
   if (!created && names.length + newTags.length + newGroups.length === 0) return 'unchanged'
   Object.assign(contact, columns, { differs: true, updated_at: ctx.now })
+  if (newMetadata) Object.assign(contact, { metadata: newMetadata, newMetadata })
   if (attributes) {
     contact.attrs = attributes.attrs
     for (const [id, type] of attributes.changed) contact.changed.set(id, type)

@@ -15,6 +15,18 @@ export const requirePhone = (text: string): PhoneLine => {
   return line
 }
 
+/** Returns the phone line; undefined where the external id alone identifies the contact. Throws 400. */
+export const requireIdentity = (given: {
+  phone: string | undefined
+  externalId: string | null | undefined
+}): PhoneLine | undefined => {
+  if (given.phone !== undefined) return requirePhone(given.phone)
+  if (typeof given.externalId === 'string') return undefined
+  throw invalidField('phone', 'required', 'or external_id is required', {
+    fix: 'Send phone, external_id or both.',
+  })
+}
+
 /** Custom field values to set on a contact, as they are stored; null clears the field. */
 export type ValueChanges = Map<FieldRow, StoredValue | null>
 

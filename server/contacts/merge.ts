@@ -9,7 +9,10 @@ import {
 import { type FieldRow, listFields } from '../../storage/custom-fields.ts'
 import { findLabels } from '../../storage/labels.ts'
 import type { ConversationContext } from '../inbox/conversation-context.ts'
+import type { Metadata } from '../../storage/contact-values.ts'
+import { Problem } from '../core/problem.ts'
 import { toChangeName } from './edit.ts'
+import { mergeMetadata } from './metadata.ts'
 import { eventContact } from './view.ts'
 
 /** The events of a merge: of the contact that stays, and of the one that is deleted. */
@@ -25,9 +28,9 @@ type MergeContext = ConversationContext<MergeEvent>
  * Merges two contacts of one person, both locked by the caller in the order of their ids, before any
  * conversation. `keepId` stays; the other is deleted and its records move (`moveContactRecords`).
  *
- * What the one that stays has, wins: name, phone, user id, email, web visitor id and custom values of the other
- * only fill what is missing. Do-not-disturb and the star of either hold, and so do its tags and groups.
- * Conversations move whole: two on one channel stay two, and the next message goes on in the later one.
+ * What the one that stays has, wins: name, phone, user id, email, external id, web visitor id, custom values and
+ * metadata of the other only fill what is missing. Do-not-disturb and the star of either hold, and so do its tags and
+ * groups. Conversations move whole: two on one channel stay two, and the next message goes on in the later one.
  */
 export const mergeContacts = async (
   context: MergeContext,
@@ -79,6 +82,8 @@ const combine = (
     chatapp_user_id: kept.chatapp_user_id ?? other.chatapp_user_id,
     web_visitor_id: kept.web_visitor_id ?? other.web_visitor_id,
     email: kept.email ?? other.email,
+    external_id: kept.external_id ?? other.external_id,
+    metadata: fillMetadata(kept.metadata, other.metadata),
     dnd: kept.dnd || other.dnd,
     starred: kept.starred || other.starred,
     last_activity_at: later(kept.last_activity_at, other.last_activity_at),
@@ -89,7 +94,21 @@ const combine = (
   }
 }
 
-const COLUMNS = ['name', 'chatapp_user_id', 'web_visitor_id', 'dnd', 'starred'] as const
+/** Returns metadata with the keys of the other contact that it lacks, as many as it may have; undefined without any. */
+const fillMetadata = (kept: Metadata | null, other: Metadata | null): Metadata | undefined => {
+  const missing = Object.entries(other ?? {}).filter(([key]) => kept?.[key] === undefined)
+  let filled: Metadata | undefined
+  for (const [key, value] of missing) {
+    try {
+      filled = mergeMetadata(filled ?? kept ?? {}, { [key]: value })
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+    }
+  }
+  return filled
+}
+
+const COLUMNS = ['name', 'chatapp_user_id', 'web_visitor_id', 'external_id', 'dnd', 'starred'] as const
 
 /** Returns the names of what changed, as events carry them. */
 const listChanges = (
@@ -98,6 +117,7 @@ const listChanges = (
   fields: readonly FieldRow[],
 ): string[] => [
   ...COLUMNS.filter((name) => kept[name] !== merged[name]),
+  ...(merged.metadata ? ['metadata'] : []),
   ...(kept.phone === (merged.line?.phone ?? null) ? [] : ['phone']),
   ...fields.filter(({ id }) => merged.values.changed.has(id)).map(({ key }) => toChangeName(key)),
 ]

@@ -35,6 +35,9 @@ const toLabelCondition = async (
 /** Returns the conditions of the plain fields; those of `filter` and of labels are read elsewhere. */
 const toConditions = (input: SearchInput): Condition[] => [
   ...(input.query === undefined ? [] : [{ kind: 'query', text: input.query } as const]),
+  ...(input.external_id === undefined
+    ? []
+    : [{ kind: 'text', field: 'externalId', test: { op: 'eq', value: input.external_id } } as const]),
   ...(input.starred === undefined
     ? []
     : [{ kind: 'flag', field: 'starred', test: { op: 'eq', value: input.starred } } as const]),

@@ -2,7 +2,6 @@ import { toPhoneKey } from '../../storage/contact-lines.ts'
 import {
   buildContactInsert,
   type ContactRow,
-  lockContactByPhone,
   type NewContact,
   toNewContactRow,
   readContact,
@@ -16,26 +15,30 @@ import type { EmitsOf, Handler, OutputOf } from '../core/handler.ts'
 import { resolveGroups } from '../groups/groups.ts'
 import { type ResolvedTag, resolveTags } from '../tags/tags.ts'
 import { editContact, emitLabelsAdded, findEmailChange } from './edit.ts'
+import { isBlindTo, lockIdentified, lockIdentifiedBlindly } from './identity.ts'
 import {
   applyValues,
   fieldsVisibleTo,
   markFirstUse,
   parseValues,
-  requirePhone,
+  requireIdentity,
   toFieldTypes,
   type ValueChanges,
 } from './input.ts'
 import { requireRoomForContact } from './limit.ts'
+import { changeMetadata, type MetadataChanges, refuseHiddenMetadata } from './metadata.ts'
 import type { PhoneLine } from './phone-lines.ts'
 import { timelineOf } from './timeline.ts'
 import { eventContact, showContact } from './view.ts'
-import { BLIND_WARNING, isBlindRehearsal, requireBlindPlan } from '../visibility/rehearsals.ts'
+import { BLIND_MATCH_WARNING, BLIND_WARNING, requireBlindPlan } from '../visibility/rehearsals.ts'
 import { refuseNumberInName, toContactName } from '../visibility/phones.ts'
 
 type Output = OutputOf<'crm_upsert_contact'>
 type UpsertContext = Context<EmitsOf<'crm_upsert_contact'>>
 type ContactUpsert = {
-  line: PhoneLine
+  line: PhoneLine | undefined
+  externalId: string | null | undefined
+  metadata: MetadataChanges | undefined
   name: string | undefined
   values: ValueChanges
   tags: ResolvedTag[]
@@ -43,33 +46,43 @@ type ContactUpsert = {
 }
 
 /**
- * Creates the contact, or updates the one with this phone. On the first attempt the contact is assumed to
- * be new, which saves a query: when a contact has the phone, the insert fails and the call runs again.
+ * Creates the contact, or updates the one with this phone or external id. On the first attempt a contact with a phone
+ * is assumed to be new, which saves a query: when a contact has the phone or the external id, the insert fails and the
+ * call runs again.
  */
 export const upsertContact: Handler<'crm_upsert_contact'> = async (ctx, input) => {
   const workspaceId = ctx.actor.workspace.id
-  const line = requirePhone(input.phone)
+  const line = requireIdentity({ phone: input.phone, externalId: input.external_id })
+  refuseHiddenMetadata(ctx.actor, input.metadata)
   refuseNumberInName(ctx.actor, input.name)
   const hasValues = input.attributes !== undefined || input.email !== undefined
   const fields = hasValues ? await listFields(ctx.tx, workspaceId) : []
   const values: ValueChanges = hasValues ? parseValues(fieldsVisibleTo(ctx, fields), input) : new Map()
   const upsert: ContactUpsert = {
     line,
+    externalId: input.external_id,
+    metadata: input.metadata,
     name: toContactName(input.name),
     values,
     groups: await resolveGroups(ctx, input.group_ids ?? []),
     tags: await resolveTags(ctx, input.tags ?? [], async () => true),
   }
   if (values.size > 0) await markFirstUse(ctx, values)
-  if (isBlindRehearsal(ctx)) return await rehearseBlindly(ctx, upsert, fields)
-  const mustLookUp = ctx.attempt > 1 || ctx.actor.workspace.contactLimit !== null
-  const existingId = mustLookUp ? await lockContactByPhone(ctx.tx, workspaceId, line.key) : undefined
+  const isBlind = isBlindTo(ctx, upsert)
+  const mustLookUp = ctx.attempt > 1 || ctx.actor.workspace.contactLimit !== null || !line
+  const existingId = isBlind
+    ? await lockIdentifiedBlindly(ctx, upsert)
+    : mustLookUp
+      ? await lockIdentified(ctx, upsert)
+      : undefined
   if (existingId === undefined)
-    return toOutput(ctx, upsert, 'created', { contact: await createContact(ctx, upsert), fields })
-  requireBlindPlan(ctx)
+    return isBlind
+      ? await rehearseBlindly(ctx, upsert, fields)
+      : toOutput(ctx, upsert, 'created', { contact: await createContact(ctx, upsert), fields })
+  if (line && !isBlind) requireBlindPlan(ctx)
   const action = await updateExisting(ctx, existingId, upsert)
   const read = (await readContact(ctx.tx, workspaceId, existingId, timelineOf(ctx.actor)))!
-  return toOutput(ctx, upsert, action, read)
+  return { ...toOutput(ctx, upsert, action, read), ...(isBlind ? { warnings: [BLIND_MATCH_WARNING] } : {}) }
 }
 
 /**
@@ -103,8 +116,10 @@ const toOutput = (
 const toNewContact = (upsert: ContactUpsert): NewContact => {
   const { attrs, changed } = applyValues({}, upsert.values)
   return {
-    phone: upsert.line.phone,
-    phoneKey: toPhoneKey(upsert.line),
+    phone: upsert.line?.phone ?? null,
+    phoneKey: toPhoneKey(upsert.line ?? null),
+    externalId: upsert.externalId ?? null,
+    metadata: changeMetadata(null, upsert.metadata),
     name: upsert.name ?? null,
     email: findEmailChange(upsert.values) ?? null,
     attrs,
@@ -131,7 +146,8 @@ const updateExisting = async (
   id: string,
   upsert: ContactUpsert,
 ): Promise<'updated' | 'unchanged'> => {
-  const edited = await editContact(ctx, id, { name: upsert.name, values: upsert.values })
+  const { name, externalId, metadata, values } = upsert
+  const edited = await editContact(ctx, id, { name, externalId, metadata, values })
   const tags = await addLabels(ctx, 'tag', upsert.tags, id)
   const groups = await addLabels(ctx, 'group', upsert.groups, id)
   emitLabelsAdded(ctx, id, tags, groups)

@@ -4,9 +4,10 @@ import type { ContactRow, ContactConversationRow } from '../../storage/contacts.
 import type { CachedField } from '../../storage/names-cache.ts'
 import { toIsoTime } from '../../storage/times.ts'
 import type { Actor } from '../core/context.ts'
+import { withVersion } from '../core/record-version.ts'
 import { showAttributes } from './attributes.ts'
 import { showContactName, showPhone, showQuotingText } from '../visibility/phones.ts'
-import { canSeeManagerFields, hasHiddenPhones } from '../visibility/policy.ts'
+import { canSeeManagerFields, canSeeMetadata, hasHiddenPhones } from '../visibility/policy.ts'
 
 const iso = (time: string | null): string | null => (time === null ? null : toIsoTime(time))
 
@@ -21,12 +22,13 @@ export const showContact = (
   const managerOnly = canSeeManagerFields(actor)
   const conversations = showTimeline(row.conversations ?? [])
   const emailHidden = !managerOnly && fields.find((f) => f.key === 'email')?.visibility === 'manager_only'
-  return {
+  const shown = {
     id: row.id,
     name: showContactName(actor, row.name),
     phone: showPhone(actor, row.phone),
     phone_masked: row.phone !== null && hidePhones,
     chatapp_user_id: showQuotingText(actor, row.chatapp_user_id),
+    external_id: row.external_id,
     dnd: row.dnd,
     starred: row.starred,
     created_at: row.created_at,
@@ -34,12 +36,17 @@ export const showContact = (
     ...(detail === 'full' ? { email: emailHidden ? null : row.email } : {}),
     web_visitor_id: showQuotingText(actor, row.web_visitor_id),
     ...(detail === 'full' ? { tags: row.tags ?? [], groups: row.groups ?? [] } : {}),
+    ...(detail === 'full' && canSeeMetadata(actor) ? { metadata: row.metadata ?? {} } : {}),
     attributes: showAttributes(row.attrs, fields, { managerOnly, hidePhones }),
     conversations,
     // An actor with access to some channels sees the activity on those only.
     last_activity_at: actor.staff.channelIds === null ? row.last_activity_at : (row.seen_activity_at ?? null),
-    ...(row.conversations === undefined ? { unavailable: ['conversations'] } : {}),
+    ...(row.conversations === undefined ? { unavailable: ['conversations' as const] } : {}),
   }
+  // The digests of a page would take longer than all else that its answer does.
+  return detail === 'full'
+    ? withVersion('contact', row.version, shown)
+    : { ...shown, version: String(row.version) }
 }
 
 type ContactDetail = 'ids' | 'compact' | 'summary' | 'full'
@@ -69,6 +76,7 @@ export const showContactView = (
     phone: full.phone,
     dnd: full.dnd,
     starred: full.starred,
+    external_id: full.external_id,
     email: full.email,
     tags: full.tags,
     groups: full.groups,
@@ -76,6 +84,7 @@ export const showContactView = (
       full.attributes.map(({ key, typed_value: typed, display }) => [key, typed ?? display]),
     ),
     last_activity_at: full.last_activity_at,
+    version: String(row.version),
   }
 }
 
@@ -92,11 +101,15 @@ const showTimeline = (rows: readonly ContactConversationRow[]) =>
 
 /** Returns a contact as events carry it. */
 export const eventContact = (
-  row: Pick<ContactRow, 'id' | 'name' | 'phone' | 'dnd' | 'starred' | 'created_at' | 'updated_at'>,
+  row: Pick<
+    ContactRow,
+    'id' | 'name' | 'phone' | 'external_id' | 'dnd' | 'starred' | 'created_at' | 'updated_at'
+  >,
 ) => ({
   id: row.id,
   name: row.name,
   phone: row.phone,
+  external_id: row.external_id,
   dnd: row.dnd,
   starred: row.starred,
   created_at: row.created_at,

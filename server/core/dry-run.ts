@@ -1,3 +1,4 @@
+import { isObject } from '../../catalog/values.ts'
 import { runDeferredWrite } from '../../storage/deferred-write.ts'
 import { recordAudit } from '../audit/record.ts'
 import { hasContactBudget, takeContacts } from '../visibility/contact-budget.ts'
@@ -10,6 +11,7 @@ import { makePlan, type Planned, type Rehearsed, requirePlan, SHOW_PLAN } from '
 import type { Touched } from '../plans/touched.ts'
 import { requireProviderFor } from './require-provider.ts'
 import { withRetries } from './retry.ts'
+import { checkPrecondition, withoutPrecondition } from './steps/precondition.ts'
 import {
   beginFor,
   type ExecutionResult,
@@ -24,11 +26,12 @@ type DryRunCall = Omit<WriteCall, 'key' | 'fresh'>
 
 const runHandler = async (
   app: App,
-  { op, input }: DryRunCall,
+  call: DryRunCall,
   ctx: Context<EventTypeId>,
   pending: PendingWrites,
 ): Promise<unknown> => {
-  const handler = getHandler(app, op)
+  const handler = getHandler(app, call.op)
+  const input = withoutPrecondition(call)
   if (typeof handler !== 'function') {
     await requireProviderFor(app, handler, ctx, input)
     const intent = await handler.prepare(ctx, input)
@@ -56,6 +59,14 @@ export const dryRun = async (app: App, call: DryRunCall): Promise<ExecutionResul
 const summarize = async (app: App, { actor, op, input }: DryRunCall, output: Record<string, unknown>) =>
   actor.key.scopes.includes('mcp:read') ? await app.summarizeCall(actor, op, input, output) : undefined
 
+/** What a dry run makes of a record is no version of it: a change that is made later could get the same number. */
+const withoutVersion = ({ op }: DryRunCall, output: Record<string, unknown>): Record<string, unknown> => {
+  const { at } = op.versioned ?? {}
+  if (at === undefined) return op.versioned && 'version' in output ? { ...output, version: null } : output
+  const record = output[at]
+  return isObject(record) && 'version' in record ? { ...output, [at]: { ...record, version: null } } : output
+}
+
 /** Runs the operation in this transaction, as a dry run. */
 const rehearseIn = async (
   app: App,
@@ -63,9 +74,11 @@ const rehearseIn = async (
   tx: Transaction,
   attempt: number,
 ): Promise<Rehearsed> => {
+  await checkPrecondition(app, tx, call)
   const pending: PendingWrites = { events: [] }
   const ctx = createContext(app, { ...call, tx, dryRun: true, pending, attempt })
-  return { output: (await runHandler(app, call, ctx, pending)) as Record<string, unknown>, pending }
+  const output = (await runHandler(app, call, ctx, pending)) as Record<string, unknown>
+  return { output: withoutVersion(call, output), pending }
 }
 
 /**

@@ -12,6 +12,7 @@ import { Problem } from './problem.ts'
 import { withRetries } from './retry.ts'
 import { isOutcomeLost } from './steps/deadline.ts'
 import { stillRunningProblem, toRunningKey } from './steps/idempotency.ts'
+import { checkPrecondition, withoutPrecondition } from './steps/precondition.ts'
 import {
   commitWith,
   endReplay,
@@ -96,9 +97,13 @@ const executeLocal = (app: App, call: WriteCall, handler: LocalHandler<unknown>)
           await endReplay(tx)
           return replay
         }
+        await checkPrecondition(app, tx, call)
         await checkPlan(app, tx, call, attempt)
         const pending: PendingWrites = { events: [] }
-        const output = await handler(createContext(app, { ...call, tx, pending, attempt }), call.input)
+        const output = await handler(
+          createContext(app, { ...call, tx, pending, attempt }),
+          withoutPrecondition(call),
+        )
         if (hasContactBudget(call.actor))
           await takeContacts(app, tx, call.actor, listContactSubjects(call.op, call.input, output))
         const [status, body] = [getSuccessStatus(call.op), JSON.stringify(output)]
@@ -127,6 +132,7 @@ const FINAL_STATUSES = new Set([403, 404, 409])
 /** Conflicts that a mere retry may resolve. */
 const TRANSIENT_REASONS = new Set<unknown>([
   'still_running',
+  'event_not_listed',
   'deleted_meanwhile',
   'visibility_changed',
   'too_many_secrets',

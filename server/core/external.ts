@@ -28,6 +28,7 @@ import { answerOpen, notConfirmedProblem, timeoutProblem } from './open-outcomes
 import { Problem } from './problem.ts'
 import { requireProviderFor } from './require-provider.ts'
 import { withRetries } from './retry.ts'
+import { checkPrecondition, withoutPrecondition } from './steps/precondition.ts'
 import {
   commitWith,
   endReplay,
@@ -114,11 +115,12 @@ const startCall = (app: App, call: WriteCall, handler: Handler, attempt: number)
         const giveUpAt = unfinished.give_up_at
         return { intent, lease, earlier: { over: giveUpAt !== null && Date.parse(giveUpAt) <= now } }
       }
+      await checkPrecondition(app, tx, call)
       await checkPlan(app, tx, call, attempt)
       const pending: PendingWrites = { events: [] }
       const ctx = createContext(app, { ...call, tx, pending })
       await requireProviderFor(app, handler, ctx, call.input)
-      const intent = await handler.prepare(ctx, call.input)
+      const intent = await handler.prepare(ctx, withoutPrecondition(call))
       if (hasContactBudget(call.actor))
         await takeContacts(app, tx, call.actor, listContactSubjects(call.op, call.input, intent))
       if (handler.queue?.takes(intent)) {

@@ -1,15 +1,16 @@
 import type { ErrorCode } from '../../catalog/errors.ts'
 import { currentVersion, type Operation } from '../../catalog/index.ts'
+import type { PastOperation } from '../../catalog/past-operation.ts'
 import type { Db } from '../../storage/database.ts'
 import { waitAtMost } from '../../storage/wait-at-most.ts'
 import { type CallTrace, normalizeClientName } from '../audit/entry.ts'
 import { recordFailure } from '../audit/record.ts'
 import { businessTime } from '../clock.ts'
 import type { App } from './app.ts'
+import { toProblem, withOpenKey } from './call-problem.ts'
 import type { Actor, CallWatch, Transport } from './context.ts'
 import { createContext } from './create-context.ts'
 import { dryRun } from './dry-run.ts'
-import { isDiskFullError, noteDiskFull } from './disk-full.ts'
 import { execute, refuse } from './execute.ts'
 import type { LocalHandler } from './handler.ts'
 import { logCall } from './log-call.ts'
@@ -17,8 +18,16 @@ import { type FieldError, Problem } from './problem.ts'
 import { type CallResponse, toProblemResult } from './respond.ts'
 import { authenticate } from './steps/authenticate.ts'
 import { isConfirmed, requireConfirm } from './steps/confirm.ts'
-import { createCallDeadline, describeDatabaseError, toDatabaseProblem } from './steps/deadline.ts'
-import { requireApiAccess, requireScope, resolveApiVersion } from './steps/entitle.ts'
+import { createCallDeadline } from './steps/deadline.ts'
+import {
+  createVersionHeaders,
+  findPastOperation,
+  resolveApiVersion,
+  toPastBody,
+  toPastError,
+  validateAt,
+} from './steps/api-version.ts'
+import { requireApiAccess, requireScope } from './steps/entitle.ts'
 import { type AgentCall, askPerson } from '../approvals/ask.ts'
 import { checkApprover } from '../approvals/check-approver.ts'
 import { isHeavy, runHeavyRead, runInHeavyTurn } from './steps/heavy-reads.ts'
@@ -28,7 +37,7 @@ import { readFromCurrent } from './steps/replica-reads.ts'
 import { peekLimits, takeToken } from './steps/rate-limit.ts'
 import { validate } from './steps/validate.ts'
 import { inTurnOf } from './turns.ts'
-import { type ExecutionResult, getHandler, getSuccessStatus } from './write-call.ts'
+import { type ExecutionResult, getSuccessStatus } from './write-call.ts'
 import { callChannel } from '../telemetry/channels.ts'
 import { recordContactRead } from '../audit/contact-reads.ts'
 import { hasContactBudget, takeContacts } from '../visibility/contact-budget.ts'
@@ -51,9 +60,10 @@ export type CallRequest = {
   input: unknown
   /**
    * Reads the input where the door has not yet: at the validation step, so that errors keep their order and
-   * nobody's body is read who may not send it. What it returns replaces those members of the call.
+   * nobody's body is read who may not send it. What it returns replaces those members of the call. `past`: the
+   * operation as the API version of the caller has it, where that is another.
    */
-  readInput?: ((actor: Actor) => Promise<CallInput>) | undefined
+  readInput?: ((actor: Actor, past: Operation | undefined) => Promise<CallInput>) | undefined
   requestId: string
   /** The whole `Authorization` header. */
   authorization: string | undefined
@@ -126,6 +136,8 @@ type Progress = {
   begun: boolean
   /** The idempotency key of a change that has begun. */
   key?: string
+  /** The operation as the API version of the caller has it, where that is another; once the input was valid. */
+  past?: PastOperation | undefined
 }
 
 const respond = async (
@@ -138,9 +150,17 @@ const respond = async (
     const result = await runSteps(app, call, headers, progress)
     if (result.replayed) headers['Idempotent-Replayed'] = 'true'
     if (result.approvalId) headers['Approval-Id'] = result.approvalId
-    return result.status < 400
-      ? { status: result.status, headers, body: result.body, isPlanned: result.isPlanned === true }
-      : toErrorResponse(app, call, result.problem ?? parseStoredProblem(result.body), headers)
+    if (result.status >= 400)
+      return toErrorResponse(app, call, result.problem ?? parseStoredProblem(result.body), headers, progress)
+    const { past } = progress
+    const body = past && !result.approvalId ? toPastBody(past, result.body) : result.body
+    return {
+      status: result.status,
+      headers,
+      body,
+      isPlanned: result.isPlanned === true,
+      version: result.version,
+    }
   } catch (thrown) {
     const error = await countRefusal(app, call, thrown, progress)
     const problem = toProblem(app, call, error, progress)
@@ -149,7 +169,7 @@ const respond = async (
       const audited = { actor, op: call.operation, trace: toTrace(call), input, dryRun }
       await waitAtMost(AUDIT_DEADLINE_MS, recordFailure(app, audited, problem, progress))
     }
-    return toErrorResponse(app, call, withOpenKey(problem, progress), headers)
+    return toErrorResponse(app, call, withOpenKey(problem, progress), headers, progress)
   }
 }
 
@@ -197,7 +217,8 @@ const runSteps = async (
   }
   Object.assign(headers, peekLimits(app, actor, kind))
   requireApiAccess(actor, call.address)
-  headers['Api-Version'] = resolveApiVersion(actor, call.apiVersion)
+  const version = resolveApiVersion(actor, call.apiVersion, call.transport)
+  Object.assign(headers, createVersionHeaders(version, app.config.publicUrl))
   const op = call.operation
   if (!op)
     throw new Problem(
@@ -207,8 +228,10 @@ const runSteps = async (
   requireScope(actor, op)
   Object.assign(headers, await inTime(() => takeToken(app, actor, kind)))
   progress.limited = true
-  if (call.readInput) Object.assign(call, await call.readInput(actor))
-  const { input, dryRun: dryRunRequested } = validate(op, call.input)
+  const past = findPastOperation(op, version)
+  if (call.readInput) Object.assign(call, await call.readInput(actor, past?.operation))
+  const { input, dryRun: dryRunRequested } = validateAt(op, past, call.input)
+  progress.past = past
   if (op.scope === 'mcp:read') {
     progress.input = actor.key.agent ? input : undefined
     return await inTime(() => executeRead(app, actor, op, input, call))
@@ -304,7 +327,8 @@ const executeRead = async (
     const contacts = await takeContacts(app, app.db, actor, listContactSubjects(op, input, output))
     if (contacts.size > 0) recordContactRead(app, { actor, op, trace: toTrace(call) }, contacts)
   }
-  return { status: getSuccessStatus(op), body }
+  const version = op.versioned?.by && (output as { version?: string }).version
+  return { status: getSuccessStatus(op), body, version }
 }
 
 const parseStoredProblem = (body: string): Problem => {
@@ -316,66 +340,22 @@ const parseStoredProblem = (body: string): Problem => {
   return new Problem(code, detail, extras)
 }
 
-/** For a connection that was lost may have been so after the change was made. */
-const OUTCOME_UNKNOWN =
-  ' Whether the change was made is not known: retry with the same Idempotency-Key, which is also in the ' +
-  'header of this response. It never runs twice.'
-
-/** True when the database refused for its full disk what is one transaction: nothing was changed. */
-const isRolledBack = (app: App, { operation }: CallRequest, error: unknown): boolean =>
-  isDiskFullError(error) &&
-  (error as { severity?: string }).severity === 'ERROR' &&
-  operation !== undefined &&
-  typeof getHandler(app, operation) === 'function'
-
-const toProblem = (app: App, call: CallRequest, error: unknown, { begun, dryRun }: Progress): Problem => {
-  if (error instanceof Problem) return error
-  const known = toDatabaseProblem(error)
-  if (!noteDiskFull(app, error))
-    app.log[known ? 'warn' : 'error'](
-      {
-        request_id: call.requestId,
-        operation: call.operation?.name,
-        cause: describeDatabaseError(error),
-      },
-      'Call failed',
-    )
-  const problem =
-    known ?? new Problem('internal_error', 'The server failed unexpectedly; report the request_id.')
-  const { code, message, extras, headers } = problem
-  const isUnknown =
-    begun &&
-    !dryRun &&
-    !isRolledBack(app, call, error) &&
-    (code === 'upstream_unavailable' || code === 'internal_error')
-  if (!isUnknown) return problem
-  const open = new Problem(code, message + OUTCOME_UNKNOWN, extras, headers)
-  open.leavesOpen = true
-  return open
-}
-
-/** Returns the problem with the key under which a repeat tells what became of the change, if that is open. */
-const withOpenKey = (problem: Problem, { key }: Progress): Problem => {
-  const { code, message, extras, headers } = problem
-  const isOpen = problem.leavesOpen || code === 'timeout' || extras.reason === 'still_running'
-  return isOpen && key !== undefined
-    ? new Problem(code, message, { ...extras, idempotency_key: key }, headers)
-    : problem
-}
-
 const toErrorResponse = (
   app: App,
   { locateError, requestId }: CallRequest,
   problem: Problem,
   headers: Record<string, string>,
+  { past }: Progress,
 ): CallResponse => {
-  const { errors } = problem.extras
+  const errors = past
+    ? problem.extras.errors?.map((error) => toPastError(past, error))
+    : problem.extras.errors
   const located =
-    errors && locateError
+    errors && (locateError || past)
       ? new Problem(
           problem.code,
           problem.message,
-          { ...problem.extras, errors: errors.map(locateError) },
+          { ...problem.extras, errors: locateError ? errors.map(locateError) : errors },
           problem.headers,
         )
       : problem

@@ -9,6 +9,8 @@ export type CallResponse = {
   problem?: ProblemDocument
   /** The body has the plan of a dry run, which holds values of any record. */
   isPlanned?: boolean
+  /** The version of the record that a read shows, where it has one. */
+  version?: string | undefined
 }
 
 type ResponseOptions = {

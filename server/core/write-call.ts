@@ -53,6 +53,8 @@ export type ExecutionResult = {
   isOwed?: boolean
   /** The body has a plan. */
   isPlanned?: boolean
+  /** Of the record that a read shows. */
+  version?: string | undefined
   /** A person decides on the call: the request for that. */
   approvalId?: string
 }

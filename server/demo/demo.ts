@@ -11,7 +11,7 @@ import {
   type StaffFields,
 } from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
-import { listRecentWriters } from '../../storage/demo-conversations.ts'
+import { listRecentWriters, setDemoExternalId } from '../../storage/demo-conversations.ts'
 import {
   insertDemoSlaPolicy,
   insertDemoQuickMessages,
@@ -21,12 +21,16 @@ import { upsertSandboxCustomer } from '../../storage/sandbox/customers.ts'
 import { insertSavedFilter } from '../../storage/saved-filters.ts'
 import { hashApiKey, createApiKey } from '../api-keys.ts'
 import { deriveUserId } from '../sandbox/emulator/ids.ts'
+import type { Sealer } from '../sealer.ts'
+import { createDemoApprovals } from './approvals.ts'
+import { createDemoConsumer } from './events.ts'
 import { generateContacts } from './generate.ts'
 import { otherDemoFields } from './labels.ts'
 import { createDemoLinks } from './links.ts'
 import type { RecentSlot } from './outlines.ts'
 import { DAY_MS, toIso } from './time.ts'
 import { demoQuickMessages, demoTemplates } from './templates.ts'
+import { createDemoWebhook } from './webhook.ts'
 
 export type Demo = { workspaceId: string; apiKey: string; testKey: string }
 
@@ -133,12 +137,24 @@ const assignRecentSlots = (): ((n: number) => RecentSlot) => {
   return (n) => places.get(n)!
 }
 
+/** What some records of the demo workspace need: without it they are left out. */
+export type DemoOptions = {
+  /** The address of the server, to which short links lead. */
+  publicUrl?: string | undefined
+  /** Seals the secret of the webhook endpoint. */
+  webhookSealer?: Sealer | undefined
+}
+
 /**
  * Creates the demo workspace in an empty database, in one transaction. Returns undefined when a workspace
- * exists. Both keys belong to the owner and have all scopes. Short links lead to `publicUrl`; without it none
- * are created.
+ * exists. Both keys belong to the owner and have all scopes. It has one of each kind of record that the examples
+ * of the catalog name by its id.
  */
-export const createDemo = (db: Db, now: string, publicUrl?: string): Promise<Demo | undefined> =>
+export const createDemo = (
+  db: Db,
+  now: string,
+  { publicUrl, webhookSealer }: DemoOptions = {},
+): Promise<Demo | undefined> =>
   db.transaction().execute(async (tx) => {
     if (!(await hasNoWorkspace(tx))) return undefined
     await lockWorkspaces(tx)
@@ -174,25 +190,37 @@ export const createDemo = (db: Db, now: string, publicUrl?: string): Promise<Dem
       policy: { id: policyId, ...policy },
     })
     await registerSandboxCustomers(tx, workspaceId, now)
-    const key = async (test: boolean) => {
-      const text = createApiKey(test)
-      await createKey(
-        tx,
-        workspaceId,
-        hashApiKey(text),
-        {
-          staff_id: owner,
-          scopes: [...scopes],
-          name: test ? 'demo test' : 'demo',
-          test,
-          api_version: currentVersion,
-        },
-        now,
-      )
-      return text
-    }
-    return { workspaceId, apiKey: await key(false), testKey: await key(true) }
+    await setDemoExternalId(tx, workspaceId, 'order-1042')
+    const keys = await createOwnerKeys(tx, workspaceId, owner, now)
+    await createDemoConsumer(tx, workspaceId, now)
+    if (webhookSealer) await createDemoWebhook(tx, workspaceId, webhookSealer, now)
+    await createDemoApprovals(tx, workspaceId, { declinedBy: { staffId: owner, keyId: keys.id }, now })
+    return { workspaceId, apiKey: keys.apiKey, testKey: keys.testKey }
   })
+
+/** Creates the live key of the owner, whose id it returns, and the test key. */
+const createOwnerKeys = async (tx: Db, workspaceId: string, owner: string, now: string) => {
+  const create = async (test: boolean): Promise<{ id: string; text: string }> => {
+    const text = createApiKey(test)
+    const { id } = await createKey(
+      tx,
+      workspaceId,
+      hashApiKey(text),
+      {
+        staff_id: owner,
+        scopes: [...scopes],
+        name: test ? 'demo test' : 'demo',
+        test,
+        api_version: currentVersion,
+      },
+      now,
+    )
+    return { id, text }
+  }
+  const live = await create(false)
+  const test = await create(true)
+  return { id: live.id, apiKey: live.text, testKey: test.text }
+}
 
 /**
  * Informs the sandbox of the customers who wrote recently, so that it accepts replies to them while the reply

@@ -161,6 +161,7 @@ export const createPerson = (settings: DemoSettings, n: number, place: number): 
     phone,
     name,
     email,
+    external_id: n % 3 === 0 ? `C-${1000 + n}` : null,
     starred: random() < 0.03,
     dnd,
     created_at: toIso(createdMs),

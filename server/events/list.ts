@@ -12,6 +12,7 @@ import {
 } from '../../storage/events.ts'
 import type { Actor } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
+import { findConsumerStart } from './consumers.ts'
 import { invalidField, notFound, type Problem } from '../core/problem.ts'
 import { toReader } from '../approvals/view.ts'
 import { listVisibleChannels } from '../visibility/policy.ts'
@@ -90,9 +91,12 @@ export const listEvents: Handler<'events_list'> = async ({ tx, actor }, input) =
     throw invalidField('from', 'contradiction', 'cannot stand beside after or cursor', {
       fix: 'Send from with the first request, and next_cursor alone with the others.',
     })
-  let after = await findStart(tx, workspaceId, start, input.from)
+  // The pages after the first go on where that ended.
+  const consumer = input.cursor === undefined ? input.consumer : undefined
+  const kept = consumer === undefined ? null : await findConsumerStart(tx, workspaceId, consumer)
+  let after = kept === null ? await findStart(tx, workspaceId, start, input.from) : kept
   if (after === null) throw input.cursor === undefined ? notFound('event', start!) : invalidCursorProblem()
-  if (start === NOW) return { data: [], next_cursor: after?.id ?? null }
+  if (start === NOW && kept === null) return { data: [], next_cursor: after?.id ?? null }
   const found: LoggedEvent[] = []
   const scanSize = filter.types || filter.channels || filter.asker ? SCAN_SIZE : input.limit + 1
   let more = true

@@ -1,7 +1,14 @@
+import { markIncompleteConsumers } from '../../storage/event-consumers.ts'
 import { deleteEventsBefore } from '../../storage/events.ts'
 import type { App } from '../core/app.ts'
 import { deleteInBatches } from '../jobs/delete-in-batches.ts'
 import { daysAgo, maintainPartitions } from '../jobs/partitions.ts'
+
+/**
+ * Consumers are marked so long before what they have not acknowledged is deleted: one that comes back to an old event
+ * is marked by the next run, and its events are there until then.
+ */
+const MARGIN_DAYS = 10 / (24 * 60)
 
 /**
  * Deletes events older than the configured retention, if there is one, except those that a delivery still
@@ -9,6 +16,7 @@ import { daysAgo, maintainPartitions } from '../jobs/partitions.ts'
  */
 export const deleteOldEvents = async (app: App, signal?: AbortSignal): Promise<number> => {
   const days = app.config.eventRetentionDays
+  if (days !== undefined) await markIncompleteConsumers(app.db, daysAgo(app.now(), days - MARGIN_DAYS))
   await maintainPartitions(app, 'events')
   if (days === undefined) return 0
   const before = daysAgo(app.now(), days)

@@ -9,6 +9,7 @@ import { authenticate } from '../core/steps/authenticate.ts'
 import { requireApiAccess, requireScope } from '../core/steps/entitle.ts'
 import { createRequestId } from '../ids.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
+import { findConsumerStart } from './consumers.ts'
 import { findStart, toEventFilter } from './list.ts'
 import { hasContactBudget, takeContacts } from '../visibility/contact-budget.ts'
 import { listSubjectsOf } from '../visibility/contact-subjects.ts'
@@ -109,7 +110,7 @@ const authorizeReader = async (app: App, { authorization, address }: StreamClien
   return actor
 }
 
-type StreamInput = { after?: string; cursor?: string; from?: string; types?: string[] }
+type StreamInput = { after?: string; cursor?: string; consumer?: string; from?: string; types?: string[] }
 
 /** What a stream reads, and how far it has come. */
 type EventReader = {
@@ -167,13 +168,17 @@ const encoder = new TextEncoder()
 export const openStream = async (
   app: App,
   client: StreamClient,
-  { after, cursor, from, types }: StreamInput,
+  { after, cursor, consumer, from, types }: StreamInput,
 ): Promise<ReadableStream<Uint8Array>> => {
   const { streams } = app
   const { key, workspace } = await authorizeReader(app, client)
   const start = cursor ?? after
   // A client that reconnects sends its last id beside the URL that it began with.
-  const position = await findStart(app.db, workspace.id, start, from)
+  const kept =
+    consumer === undefined || cursor !== undefined
+      ? null
+      : await findConsumerStart(app.db, workspace.id, consumer)
+  const position = kept === null ? await findStart(app.db, workspace.id, start, from) : kept
   if (position === null) throw notFound('event', start!)
   const uncount = countStream(streams, key.id)
   const reader: EventReader = {

@@ -4,7 +4,7 @@ import type { EventRow } from '../../storage/events.ts'
 import { toChangeName } from '../contacts/edit.ts'
 import type { Actor } from '../core/context.ts'
 import { showRecord } from '../visibility/phones.ts'
-import { canSeeManagerFields } from '../visibility/policy.ts'
+import { canSeeManagerFields, canSeeMetadata } from '../visibility/policy.ts'
 
 type Data = Record<string, unknown>
 type ShownEvent = { id: string; type: string; occurred_at: string; data: Data }
@@ -19,6 +19,10 @@ const hideChanges = (data: Data, hidden: readonly string[]): Data => {
     : data
 }
 
+/** Returns the names of the manager-only fields that the staff member does not see. */
+const listHiddenFields = async (db: Db, actor: Actor): Promise<string[]> =>
+  canSeeManagerFields(actor) ? [] : (await listManagerOnlyKeys(db, actor.workspace.id)).map(toChangeName)
+
 /**
  * Returns events as a staff member may see them. That a contact changed is no secret, for its `updated_at`
  * says so; which manager-only fields changed is not shown to agents.
@@ -29,9 +33,9 @@ export const showEvents = async (
   events: readonly EventRow[],
 ): Promise<ShownEvent[]> => {
   const hidden =
-    canSeeManagerFields(actor) || !events.some(({ type }) => isContactUpdate(type))
+    canSeeMetadata(actor) || !events.some(({ type }) => isContactUpdate(type))
       ? []
-      : (await listManagerOnlyKeys(db, actor.workspace.id)).map(toChangeName)
+      : ['metadata', ...(await listHiddenFields(db, actor))]
   return events.map(({ id, type, occurred_at, data }) => {
     const visible = isContactUpdate(type) ? hideChanges(data as Data, hidden) : (data as Data)
     return { id, type, occurred_at, data: showRecord(actor, visible) }

@@ -183,6 +183,7 @@ const CONTACT_CLAUSES: Readonly<Record<string, Clause>> = {
   email: valueClause('email address', quote),
   chatappUserId: valueClause('messaging app id', quote),
   webVisitorId: valueClause('web visitor id', quote),
+  externalId: valueClause('external id', quote),
   id: valueClause('id', plainText),
   createdAt: timeClause('were created', 'have no time of creation', 'have a time of creation'),
   updatedAt: timeClause('were changed', 'were never changed', 'were changed'),

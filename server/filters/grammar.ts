@@ -3,6 +3,8 @@ type OperandKind = keyof typeof operators
 
 export const operators = {
   text: ['eq', 'ne', 'in', 'notIn', 'contains', 'notContains', 'startsWith', 'endsWith', 'regex', 'isNull'],
+  /** Text that is compared as a whole: the id of another system. */
+  code: ['eq', 'ne', 'in', 'notIn', 'isNull'],
   id: ['eq', 'ne', 'in', 'notIn'],
   /** The id of another record, which may be absent. */
   ref: ['eq', 'ne', 'in', 'notIn', 'isNull'],
@@ -22,6 +24,7 @@ export const contactFields: Readonly<Record<string, FilterField>> = {
   // It contains the phone number.
   chatappUserId: { kind: 'text', optional: true, phone: true },
   webVisitorId: { kind: 'text', optional: true, phone: true },
+  externalId: { kind: 'code', optional: true },
   id: { kind: 'id' },
   createdAt: { kind: 'time' },
   updatedAt: { kind: 'time' },
@@ -77,6 +80,7 @@ export const relations: Readonly<Record<string, Relation>> = {
 
 /** Names from other query languages, and their names here. */
 export const synonyms: Readonly<Record<string, string>> = {
+  external_id: 'externalId',
   phone: 'phoneNumber',
   mobile: 'phoneNumber',
   created: 'createdAt',

@@ -141,6 +141,7 @@ const parseValue = (
   if (typeof raw === 'string') requireLength(state, op, raw, path)
   switch (leaf.kind) {
     case 'text':
+    case 'code':
       return parseText(state, leaf, op, raw, path)
     case 'id':
     case 'ref':

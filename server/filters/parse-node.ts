@@ -170,7 +170,7 @@ const parseField = (state: ParseState, field: string, raw: unknown, position: No
     field === 'lastActivityAt'
       ? toActivityFilter(state.ctx.actor, test as TimeTest)
       : ({
-          kind: leaf.kind,
+          kind: leaf.kind === 'code' ? 'text' : leaf.kind,
           field,
           test: field === 'phoneNumber' ? matchSpellings(test as TextTest) : test,
         } as unknown as ContactFilter),

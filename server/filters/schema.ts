@@ -16,7 +16,7 @@ const toValue = ({ kind, words }: FilterField, op: string): JsonSchema => {
   if (kind === 'number') return NUMBER
   if (kind === 'flag') return { type: 'boolean' }
   if (words) return { type: 'string', enum: [...words] }
-  if (kind === 'text')
+  if (kind === 'text' || kind === 'code')
     return { type: 'string', maxLength: op === 'regex' ? filterLimits.regex : filterLimits.string }
   return { type: ['string', 'integer'] }
 }

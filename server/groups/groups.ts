@@ -6,6 +6,7 @@ import {
   type Label,
   lockGroup,
   lockGroups,
+  updateGroupRow,
 } from '../../storage/labels.ts'
 import { fold } from '../../storage/text.ts'
 import type { Context } from '../core/context.ts'
@@ -17,6 +18,7 @@ import {
   type LabelRefs,
   listLabels,
   loadLabelNames,
+  requireFreeName,
   unknownLabelIds,
   unknownLabelName,
 } from '../labels/labels.ts'
@@ -46,6 +48,19 @@ const deletedMeanwhile = (): Problem =>
   new Problem('conflict', 'The group with this name was deleted at the same time. Retry.', {
     reason: 'deleted_meanwhile',
   })
+
+export const updateGroup: Handler<'crm_update_group'> = async (ctx, { group_id: id, name, emoji }) => {
+  const before = await lockGroup(ctx.tx, ctx.actor.workspace.id, id, true)
+  if (!before) throw notFound('group', id)
+  const group = { id, name: name ?? before.name, emoji: emoji === undefined ? before.emoji : emoji }
+  const changes = (['name', 'emoji'] as const).filter((field) => group[field] !== before[field])
+  if (changes.length === 0) return { group, changes }
+  if (changes.includes('name')) await requireFreeName(ctx, 'group', id, group.name)
+  await updateGroupRow(ctx.tx, ctx.actor.workspace.id, group)
+  ctx.emit('group.updated/1', { group, previous: { name: before.name, emoji: before.emoji } })
+  ctx.auditChange(before, group)
+  return { group, changes }
+}
 
 export const deleteGroup: Handler<'crm_delete_group'> = async (ctx, { group_id: id }) => {
   const group = await lockGroup(ctx.tx, ctx.actor.workspace.id, id, true)

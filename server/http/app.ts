@@ -1,9 +1,11 @@
 import { H3, type H3Event } from 'h3'
 import { FastResponse } from 'srvx/node'
+import { type ApiVersionId, apiVersions, currentVersion } from '../../catalog/index.ts'
 import { isObject } from '../../catalog/values.ts'
 import type { App } from '../core/app.ts'
 import { perform } from '../core/perform.ts'
 import { Problem } from '../core/problem.ts'
+import { findPastOperation } from '../core/steps/api-version.ts'
 import { describeDatabaseError, toDatabaseProblem } from '../core/steps/deadline.ts'
 import { createMediaResponse, serveMedia } from '../media/media.ts'
 import { lazy } from '../lazy.ts'
@@ -23,13 +25,14 @@ import {
   withProblems,
 } from './door.ts'
 import { createSite } from './docs/site.ts'
+import { readIfMatch, withEtag } from './etag.ts'
 import { serveEventStream, acceptsEventStream } from './events.ts'
 import { serveHealth, serveReadiness } from './health.ts'
 import { serveMetrics } from './metrics.ts'
 import { createOpenapi } from './openapi.ts'
 import { serveOps } from './ops.ts'
 import { renderPage } from './pages.ts'
-import { createErrorLocator, parseRestInput, type RestRoute, createRestRoutes } from './rest.ts'
+import { createErrorLocator, parseRestInput, type RestRoute, createRestRoutes, toPastRoute } from './rest.ts'
 import { createStaticDocument } from './static-document.ts'
 
 /** Answers a request; never rejects. */
@@ -46,16 +49,27 @@ export const createHttpApp = (
   // A path that cannot be decoded is an error of the validation step, in the order of steps, not before all.
   const http = new H3({ onError: (error, event) => serveError(app, error, event), allowMalformedURL: true })
   // Describing every operation takes longer than all else that a start does.
-  const describeApi = (facade: boolean) =>
+  const describeApi = (version: ApiVersionId, facade: boolean) =>
     lazy(() =>
       createStaticDocument(
         Buffer.from(
-          JSON.stringify(createOpenapi(app.operations, { publicUrl: app.config.publicUrl, facade })),
+          JSON.stringify(
+            createOpenapi(
+              app.operations.map((op) => findPastOperation(op, version)?.operation ?? op),
+              { publicUrl: app.config.publicUrl, facade, version },
+            ),
+          ),
         ),
         { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache' },
       ),
     )
-  const [openapi, facadeOpenapi] = [describeApi(false), describeApi(true)]
+  const apiDocuments = apiVersions.flatMap((version) => {
+    const suffix = version === currentVersion ? '' : `-${version}`
+    return [
+      { path: `/openapi${suffix}.json`, document: describeApi(version, false) },
+      { path: `/openapi-ops${suffix}.json`, document: describeApi(version, true) },
+    ]
+  })
   const serveSite = createSite(app)
   const direct = routeOperations(app, http)
   for (const [path, serve] of Object.entries(mounts)) http.all(path, (event) => serve(event.req as Request))
@@ -64,8 +78,7 @@ export const createHttpApp = (
     '/healthz',
     '/readyz',
     '/metrics',
-    '/openapi.json',
-    '/openapi-ops.json',
+    ...apiDocuments.map(({ path }) => path),
     '/media/:token',
     '/qr/:file',
     '/message/:code',
@@ -74,8 +87,8 @@ export const createHttpApp = (
   http.get('/healthz', serveHealth)
   http.get('/readyz', () => serveReadiness(app))
   http.get('/metrics', (event) => withProblems(app, () => serveMetrics(app, event.req as Request)))
-  http.get('/openapi.json', (event) => openapi().serve(event.req as Request))
-  http.get('/openapi-ops.json', (event) => facadeOpenapi().serve(event.req as Request))
+  for (const { path, document } of apiDocuments)
+    http.get(path, (event) => document().serve(event.req as Request))
   http.get('/media/:token', (event) =>
     withProblems(app, () =>
       serveMedia(app, event.context.params?.token ?? '', {
@@ -181,9 +194,13 @@ const serveRest = async (app: App, route: RestRoute, event: DoorEvent): Promise<
   return await withProblems(app, () =>
     withBody(app, event.req as Request, { maxBytes }, async (body) => {
       const query = event.url.searchParams
+      let given = route
       const call = toCallRequest(app, event, 'rest', route.operation, {
-        locateError: createErrorLocator(route, new Set(query.keys())),
-        readInput: async (actor) => ({ input: parseInput(route, event, await body.text(actor.key.id)) }),
+        locateError: (error) => createErrorLocator(given, new Set(query.keys()))(error),
+        readInput: async (actor, past) => {
+          if (past) given = toPastRoute(route, past)
+          return { input: parseInput(given, event, await body.text(actor.key.id)) }
+        },
       })
       if (route.operation.name === 'events_list' && acceptsEventStream(getHeader(event, 'accept'))) {
         const opened = await serveEventStream(app, call, getHeader(event, 'last-event-id'))
@@ -197,7 +214,7 @@ const serveRest = async (app: App, route: RestRoute, event: DoorEvent): Promise<
             response.headers,
             getRange(event),
           )
-        : toResponse(response)
+        : toResponse(withEtag(route.operation, event.req as Request, response))
     }),
   )
 }
@@ -219,7 +236,9 @@ const parseInput = (route: RestRoute, event: DoorEvent, text: string): unknown =
       ],
     })
   }
-  return parseRestInput(route, path, event.url.searchParams, route.onlyQuery ? undefined : body)
+  const input = parseRestInput(route, path, event.url.searchParams, route.onlyQuery ? undefined : body)
+  const version = readIfMatch(route.operation, getHeader(event, 'if-match'))
+  return version === undefined || !isObject(input) ? input : { ...input, if_version: version }
 }
 
 /** Without a validator there is nothing that `If-Range` could match, so that the whole file is the answer. */

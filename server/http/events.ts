@@ -18,13 +18,15 @@ export const serveEventStream = async (
   lastEventId: string | undefined,
 ): Promise<Response | CallResponse> => {
   let input: Record<string, unknown> = {}
-  const readInput: CallRequest['readInput'] = async (actor) => {
-    const requested = (await call.readInput!(actor)).input as Record<string, unknown>
+  const readInput: CallRequest['readInput'] = async (actor, past) => {
+    const requested = (await call.readInput!(actor, past)).input as Record<string, unknown>
     return {
       input: (input = {
         limit: 1,
         ...requested,
-        ...(lastEventId ? { after: lastEventId, cursor: undefined, from: undefined } : {}),
+        ...(lastEventId
+          ? { after: lastEventId, consumer: undefined, cursor: undefined, from: undefined }
+          : {}),
       }),
     }
   }

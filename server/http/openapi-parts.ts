@@ -21,6 +21,14 @@ export const headers: Record<string, Part> = {
     { pattern: '^req_[0-9A-HJKMNP-TV-Z]{26}$' },
   ),
   'Api-Version': textHeader('The API version of the response.', currentVersion),
+  Deprecation: textHeader(
+    'When the API version of the response was deprecated, as `@` and Unix seconds; absent for the current one.',
+    '@1795392000',
+  ),
+  Sunset: textHeader(
+    'From when on the API version of the response may be removed; absent for the current one.',
+    'Tue, 01 Jun 2027 00:00:00 GMT',
+  ),
   'RateLimit-Policy': textHeader(
     'The limits that apply to this request: `q` requests in `w` seconds.',
     '"read";q=300;w=60',
@@ -45,24 +53,35 @@ export const headers: Record<string, Part> = {
       enum: ['true'],
     },
   ),
+  ETag: textHeader(
+    'The version of the record, and of what is shown of it. Send it as `If-Match` of a change.',
+    '"3.k0X2hV8mQd1rT7yZbA9cW4eR6uI8oP.pN2w7vKx0cTq5LZb"',
+  ),
   'Approval-Id': textHeader('The request that a person decides on.', '12'),
   Location: textHeader('URL of the file.', 'https://files.example.com/invoice.pdf', { format: 'uri' }),
   'WWW-Authenticate': textHeader('The authentication scheme.', 'Bearer'),
 }
 
-const commonHeaders = ['Request-Id', 'Api-Version']
+const commonHeaders = ['Request-Id', 'Api-Version', 'Deprecation', 'Sunset']
 const limitHeaders = ['RateLimit-Policy', 'RateLimit']
 
 /** Returns references to headers by name. */
 const refHeaders = (names: readonly string[]): Part =>
   Object.fromEntries(names.map((name) => [name, componentRef('headers', name)]))
 
-export const successHeaders = (changes: boolean): Part =>
+export const successHeaders = (changes: boolean, hasEtag: boolean): Part =>
   refHeaders([
     ...commonHeaders,
     ...limitHeaders,
     ...(changes ? ['Idempotency-Key', 'Idempotent-Replayed'] : []),
+    ...(hasEtag ? ['ETag'] : []),
   ])
+
+/** The answer to a read whose `If-None-Match` names what the client has. */
+export const notModifiedResponse: Part = {
+  description: 'Nothing has changed: the client has this answer.',
+  headers: refHeaders([...commonHeaders, ...limitHeaders, 'ETag']),
+}
 
 const retrySafety =
   'Makes a retry safe: the same key returns the first response and never runs twice. Stored for 24 hours.'
@@ -81,6 +100,21 @@ export const parameters: Record<string, Part> = {
   RequiredIdempotencyKey: createIdempotencyKeyParameter(
     `Required, except for dry runs and test keys. ${retrySafety}`,
   ),
+  IfMatch: {
+    name: 'If-Match',
+    in: 'header',
+    required: false,
+    description:
+      'The `ETag` of the record as it was read: where it was changed since, nothing happens (412). `*`: any version.',
+    schema: { type: 'string', maxLength: 1500 },
+  },
+  IfNoneMatch: {
+    name: 'If-None-Match',
+    in: 'header',
+    required: false,
+    description: 'The `ETag` of an earlier answer: 304 where it would be the same.',
+    schema: { type: 'string', maxLength: 1500 },
+  },
 }
 
 function createIdempotencyKeyParameter(description: string): Part {

@@ -1,6 +1,6 @@
 import { AskedAnswer } from '../../catalog/approvals.ts'
 import { commonErrors, type ErrorCode } from '../../catalog/errors.ts'
-import { currentVersion } from '../../catalog/index.ts'
+import { type ApiVersionId, currentVersion } from '../../catalog/index.ts'
 import { type JsonSchema, toJsonSchema } from '../../catalog/json-schema.ts'
 import {
   getInputSchema,
@@ -8,11 +8,14 @@ import {
   getPlannedSchema,
   type Route,
   listRoutes,
+  showsVersion,
+  takesVersion,
 } from '../../catalog/operation.ts'
 import { createExamples, createRequestBody } from './openapi-bodies.ts'
 import {
   askedResponse,
   confirmParameter,
+  notModifiedResponse,
   planParameter,
   reasonParameter,
   dryRunParameter,
@@ -40,11 +43,15 @@ type Described = { op: Operation; input: JsonSchema; output: JsonSchema; tag: st
 
 /**
  * Returns the OpenAPI 3.1 document of the REST routes and webhooks; with `facade` that of `POST /v1/ops/<name>`, which
- * would say everything twice.
+ * would say everything twice. `operations`: as the API version has them.
  */
 export const createOpenapi = (
   operations: readonly Operation[],
-  { publicUrl, facade = false }: { publicUrl: string; facade?: boolean },
+  {
+    publicUrl,
+    facade = false,
+    version = currentVersion,
+  }: { publicUrl: string; facade?: boolean; version?: ApiVersionId },
 ): Part => {
   const draft: Draft = { publicUrl, paths: {}, schemas: {}, responses: {} }
   const described = operations.map((op) => describeOperation(draft, op))
@@ -58,7 +65,7 @@ export const createOpenapi = (
     openapi: '3.1.0',
     info: {
       title: facade ? 'wcrm operations' : 'wcrm',
-      version: currentVersion,
+      version,
       summary: 'Workspace messaging and CRM service',
       description:
         'Messaging and CRM for one workspace: contacts, conversations, messages, templates and reports. ' +
@@ -150,8 +157,20 @@ const toPascalCase = (name: string): string =>
     .map((word) => word[0]!.toUpperCase() + word.slice(1))
     .join('')
 
-const addRoutes = (draft: Draft, each: Described): void => {
-  listRoutes(each.op).forEach((route, index) => {
+/** Keeps the examples that a route has a place for, if there are any: test generators send them by it. */
+const withExamplesOf = (each: Described, { pathFields, queryFields, bodyFields }: Route): Described => {
+  const places = [...pathFields, ...queryFields, ...bodyFields]
+  const examples = each.op.examples.filter(
+    ({ input }) =>
+      pathFields.every((field) => field in (input as object)) &&
+      Object.keys(input as object).every((field) => places.includes(field)),
+  )
+  return examples.length === 0 ? each : { ...each, op: { ...each.op, examples } }
+}
+
+const addRoutes = (draft: Draft, described: Described): void => {
+  listRoutes(described.op).forEach((route, index) => {
+    const each = withExamplesOf(described, route)
     const operationId =
       index === 0 ? each.op.name : `${each.op.name}_${route.method.toLowerCase()}${index > 1 ? index : ''}`
     const body = route.bodyFields.length > 0 ? createRequestBody(each, route.bodyFields) : undefined
@@ -161,7 +180,11 @@ const addRoutes = (draft: Draft, each: Described): void => {
       operationId,
       tags: [each.tag],
       ...createOperationMeta(each.op),
-      parameters: [...fieldParameters(each, route), ...headerParameters(each.op)],
+      parameters: [
+        ...fieldParameters(each, route),
+        ...headerParameters(each.op),
+        ...(isConditionalRead(each.op) ? [componentRef('parameters', 'IfNoneMatch')] : []),
+      ],
       ...(body ? { requestBody: body } : {}),
       responses: each.op.bytes ? addByteResponses(responses) : responses,
     }
@@ -216,7 +239,7 @@ const addOps = (draft: Draft, each: Described): void => {
       ...createOperationMeta(op),
       parameters: [...(op.dryRun ? [dryRunParameter] : []), ...headerParameters(op)],
       requestBody: createRequestBody(withExtras, Object.keys(withExtras.input.properties)),
-      responses: createResponses(draft, each, listRoutes(op)[0]!.status, true),
+      responses: createResponses(draft, each, listRoutes(op)[0]!.status, true, true),
     },
   }
 }
@@ -246,7 +269,10 @@ const headerParameters = (op: Operation): Part[] => [
   // No example here either: nobody confirms by accepting what is filled in.
   ...(op.confirm ? [confirmParameter(op.confirm)] : []),
   ...(op.dryRun ? [reasonParameter, planParameter] : []),
+  ...(takesVersion(op) ? [componentRef('parameters', 'IfMatch')] : []),
 ]
+
+const isConditionalRead = (op: Operation): boolean => !op.dryRun && showsVersion(op)
 
 const fieldParameters = (each: Described, route: Route): Part[] => {
   const properties = each.input.properties as Record<string, JsonSchema>
@@ -256,7 +282,11 @@ const fieldParameters = (each: Described, route: Route): Part[] => {
     (name: string): Part => {
       const { description, ...schema } = properties[name]!
       if (name === 'dry_run') return { ...dryRunParameter, description }
-      const examples = createExamples(each.op, (example) => (example.input as Part)[name])
+      const examples = createExamples(each.op, ({ input }) => {
+        const given = input as Part
+        // One of another way to fill in the input is of another route.
+        return route.pathFields.every((field) => field in given) ? given[name] : undefined
+      })
       return {
         name,
         in: place,
@@ -283,6 +313,7 @@ const createResponses = (
   { op, output }: Described,
   status: number,
   readsBody: boolean,
+  isFacade = false,
 ): Part => {
   const codes = [
     ...new Set([
@@ -300,9 +331,10 @@ const createResponses = (
   return {
     [status]: {
       description: successDescriptions[status]!,
-      headers: successHeaders(op.dryRun === true),
+      headers: successHeaders(op.dryRun === true, !isFacade && showsVersion(op)),
       content: { 'application/json': { schema, ...(examples ? { examples } : {}) } },
     },
+    ...(isConditionalRead(op) && !isFacade ? { 304: notModifiedResponse } : {}),
     ...(mayBeAsked(op) && status !== 202 ? { 202: componentRef('responses', 'Asked') } : {}),
     ...refs,
   }

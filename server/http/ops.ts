@@ -4,12 +4,14 @@ import type { App } from '../core/app.ts'
 import { type CallInput, type CallRequest, perform } from '../core/perform.ts'
 import { type FieldError, Problem } from '../core/problem.ts'
 import { mergeGiven } from '../core/merge-given.ts'
+import { readIfMatch } from './etag.ts'
 import { normalizeConfirm } from '../core/steps/confirm.ts'
 import { unquoteIdempotencyKey } from '../core/steps/idempotency.ts'
 import { DEFAULT_MAX_BODY_BYTES, parseJson, withBody } from './body.ts'
 import {
   type DoorEvent,
   decodeParameter,
+  getHeader,
   serveUnknownRoute,
   toCallRequest,
   toResponse,
@@ -35,7 +37,8 @@ export const serveOps = async (app: App, event: DoorEvent): Promise<Response> =>
       })
       call.readInput = async (actor) => {
         requireKnownQuery(query)
-        return readFields(operation!, call, query, parseJson(await body.text(actor.key.id)))
+        const ifMatch = readIfMatch(operation!, getHeader(event, 'if-match'))
+        return readFields(operation!, call, query, ifMatch, parseJson(await body.text(actor.key.id)))
       }
       return toResponse(await perform(app, call))
     })
@@ -61,6 +64,7 @@ const readFields = (
   operation: Operation,
   call: CallRequest,
   query: URLSearchParams,
+  ifMatch: string | undefined,
   value: unknown,
 ): CallInput => {
   if (!isObject(value)) return { input: value, idempotencyKey: call.idempotencyKey, confirm: call.confirm }
@@ -71,7 +75,12 @@ const readFields = (
     },
     { at: { pointer: '#/dry_run' }, value: value['dry_run'] },
   )
-  const merged: Record<string, unknown> = dryRun === undefined ? value : { ...value, dry_run: dryRun }
+  const merged: Record<string, unknown> = { ...value, ...(dryRun === undefined ? {} : { dry_run: dryRun }) }
+  const version = mergeGiven(
+    { at: { header: 'If-Match' }, value: ifMatch },
+    { at: { pointer: '#/if_version' }, value: merged['if_version'] },
+  )
+  if (version !== undefined) merged['if_version'] = version
   const { idempotency_key: key, confirm: verb, ...rest } = merged
   const { reason, ...others } = rest
   // A field of the operation, or why an agent makes the call.

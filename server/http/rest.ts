@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { type Operation, type Route, getInputSchema, listRoutes } from '../../catalog/index.ts'
+import { type Operation, type Route, getInputSchema, listRoutes, takesVersion } from '../../catalog/index.ts'
 import { type FieldError, toPointer, Problem } from '../core/problem.ts'
 
 /** How the value of a query field is parsed. */
@@ -26,6 +26,10 @@ export const createRestRoutes = (operations: readonly Operation[]): RestRoute[] 
       onlyQuery: route.bodyFields.length === 0,
     })),
   )
+
+/** Returns a route with the fields that an earlier API version of its operation had. */
+export const toPastRoute = ({ method, path }: RestRoute, past: Operation): RestRoute =>
+  createRestRoutes([past]).find((route) => route.method === method && route.path === path)!
 
 const getQueryKind = (schema: z.ZodType): QueryKind => {
   let inner = schema as unknown as { _zod: { def: { type: string; innerType?: unknown } } }
@@ -65,7 +69,8 @@ export const parseRestInput = (
   const put = (name: string, value: unknown) =>
     Object.defineProperty(input, name, { value, enumerable: true, configurable: true, writable: true })
   for (const [name, value] of Object.entries(body ?? {})) {
-    if (route.pathFields.includes(name))
+    if (isPrecondition(route, name)) misplaced.push({ pointer: toPointer([name]), ...inIfMatch })
+    else if (route.pathFields.includes(name))
       misplaced.push({
         pointer: toPointer([name]),
         code: 'misplaced_field',
@@ -84,7 +89,8 @@ export const parseRestInput = (
     else put(name, value)
   }
   for (const name of new Set(query.keys())) {
-    if (isFieldOfOtherRoute(route, name)) misplaced.push(toMisplacedError({ parameter: name }))
+    if (isPrecondition(route, name)) misplaced.push({ parameter: name, ...inIfMatch })
+    else if (isFieldOfOtherRoute(route, name)) misplaced.push(toMisplacedError({ parameter: name }))
     else if (route.bodyFields.includes(name))
       misplaced.push({
         parameter: name,
@@ -111,6 +117,15 @@ export const parseRestInput = (
   return input
 }
 
+const isPrecondition = ({ operation }: RestRoute, name: string): boolean =>
+  name === 'if_version' && takesVersion(operation)
+
+const inIfMatch = {
+  code: 'misplaced_field',
+  detail: 'belongs in the header If-Match',
+  fix: 'Send the header If-Match: "…" with the ETag of the record.',
+}
+
 /** True for a field of the operation that this route does not take. */
 const isFieldOfOtherRoute = (route: RestRoute, name: string): boolean =>
   Object.hasOwn(route.operation.input.shape, name) &&
@@ -130,8 +145,9 @@ export const createErrorLocator =
     if (error.pointer === undefined || ['misplaced_field', 'duplicate_field'].includes(error.code))
       return error
     const name = error.pointer.slice(2).split('/')[0]!.replaceAll('~1', '/').replaceAll('~0', '~')
+    const { pointer: _pointer, ...rest } = error
+    if (name === 'if_version') return { header: 'If-Match', ...rest }
     if (!route.pathFields.includes(name) && !route.queryFields.includes(name) && !inQuery.has(name))
       return error
-    const { pointer: _pointer, ...rest } = error
     return { parameter: name, ...rest }
   }

@@ -1,4 +1,4 @@
-import type { MessageType } from '../../catalog/messages.ts'
+import type { MessageType } from '../../catalog/message-schemas.ts'
 import type { NewMedia } from '../../storage/messages.ts'
 import { type JsonObject, asNumber, asObject, asObjects, omitAbsent, asText } from './json.ts'
 

@@ -77,7 +77,7 @@ const showRow = (
 
 export const inboxQueue: Handler<'inbox_queue'> = async (ctx, input) => {
   const { tx, actor } = ctx
-  const { limit, waiting_minutes: minutes } = input
+  const { limit, min_waiting_minutes: minutes } = input
   const position = ctx.cursors.open(input.cursor)
   const filter = {
     ...(await toConversationFilter(ctx, input)),

@@ -184,3 +184,23 @@ const groupByLabels = (
   }
   return [...changes.values()]
 }
+
+/** Throws 409 `name_taken` when another label of the kind has the name. */
+export const requireFreeName = async (
+  ctx: Context,
+  kind: LabelKind,
+  id: string,
+  name: string,
+): Promise<void> => {
+  const [other] = (await findLabels(ctx.tx, ctx.actor.workspace.id, kind, [], [fold(name)])).filter(
+    (label) => label.id !== id,
+  )
+  if (other)
+    throw new Problem(
+      'conflict',
+      `The ${kind} ${other.id} has the name "${other.name}". Choose another name.`,
+      {
+        reason: 'name_taken',
+      },
+    )
+}

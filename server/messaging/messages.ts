@@ -1,11 +1,20 @@
 import { findConversationChannel } from '../../storage/conversation-lists.ts'
-import { listMessagePage, readMessage } from '../../storage/message-lists.ts'
+import { findMessageByExternalId, listMessagePage, readMessage } from '../../storage/message-lists.ts'
+import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
-import { notFound } from '../core/problem.ts'
+import { notFound, Problem } from '../core/problem.ts'
 import { showMessage } from './view.ts'
 import { canSeeChannel } from '../visibility/policy.ts'
 
-export const getMessage: Handler<'messaging_get_message'> = async (ctx, { message_id: id }) => {
+/** Throws 404. */
+const findId = async ({ tx, actor }: Context, externalId: string): Promise<string> => {
+  const found = await findMessageByExternalId(tx, actor.workspace.id, externalId)
+  if (found && canSeeChannel(actor, found.channel_id)) return found.id
+  throw new Problem('not_found', `No message with the external id ${externalId}.`)
+}
+
+export const getMessage: Handler<'messaging_get_message'> = async (ctx, input) => {
+  const id = input.message_id ?? (await findId(ctx, input.external_id!))
   const message = await readMessage(ctx.tx, ctx.actor.workspace.id, id)
   if (!message || !canSeeChannel(ctx.actor, message.channel_id)) throw notFound('message', id)
   return showMessage(ctx, message)

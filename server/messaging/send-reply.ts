@@ -36,6 +36,7 @@ export const sendReply = defineProviderHandler<'messaging_send_reply', SendInten
   ...sharedSendParts,
   prepare: async (ctx, input) => {
     const inputContent = parseReplyContent(input)
+    const externalId = input.external_id ?? null
     const workspaceId = ctx.actor.workspace.id
     if (ctx.dryRun) await lockContactFirst(ctx, input.conversation_id)
     const conversation = await lockVisibleConversation(ctx, input.conversation_id)
@@ -71,11 +72,15 @@ export const sendReply = defineProviderHandler<'messaging_send_reply', SendInten
         conversation,
         channel,
         contact: contact.contact,
-        content: toMessageContent(reply),
+        content: { ...toMessageContent(reply), external_id: externalId },
         repliedTo,
       })
     const recipient = requireReachable((await readRecipient(ctx.tx, workspaceId, contact.contact.id))!)
-    const content = { ...toMessageContent(reply), reply_to_id: repliedTo?.id ?? null }
+    const content = {
+      ...toMessageContent(reply),
+      reply_to_id: repliedTo?.id ?? null,
+      external_id: externalId,
+    }
     return await insertPendingMessage(
       ctx,
       { conversation, channel, recipient, opens: false, makesContact: false },

@@ -55,6 +55,7 @@ export const sendTemplate = defineProviderHandler<'messaging_send_template', Int
     const link = input.template.header?.media_url
     const content = {
       type: 'TEMPLATE',
+      external_id: input.external_id ?? null,
       text: preview,
       template_name: name,
       template_language: language,

@@ -30,6 +30,7 @@ import {
   RE_ENGAGEMENT_CODE,
   MARKETING_STOPPED_CODE,
 } from './message-status.ts'
+import { requireInserted } from './external-id.ts'
 import { showMessage } from './view.ts'
 
 /**
@@ -64,7 +65,7 @@ type SendTarget = {
 }
 type MessageContent = Pick<
   NewMessage,
-  'type' | 'text' | 'template_name' | 'template_language' | 'reply_to_id' | 'media'
+  'type' | 'text' | 'template_name' | 'template_language' | 'reply_to_id' | 'media' | 'external_id'
 >
 
 /**
@@ -82,7 +83,7 @@ export const insertPendingMessage = async (
   const workspaceId = ctx.actor.workspace.id
   const reference = `msg_${createUlid()}`
   const call: ProviderCall = { opens, makes_contact: makesContact }
-  const [messageId] = await insertMessages(ctx.tx, workspaceId, [
+  const [inserted] = await insertMessages(ctx.tx, workspaceId, [
     {
       ...content,
       conversation_id: conversation.id,
@@ -98,13 +99,14 @@ export const insertPendingMessage = async (
       content: { call },
     },
   ])
+  const messageId = await requireInserted(ctx, inserted, content.external_id ?? undefined)
   const address =
     recipient.phone === null
       ? { recipient: recipient.chatapp_user_id! }
       : { to: recipient.provider_phone ?? recipient.phone }
   return {
     workspaceId,
-    messageId: messageId!,
+    messageId,
     conversationId: conversation.id,
     contactId: recipient.id,
     opens,

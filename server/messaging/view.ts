@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { ActorView } from '../../catalog/actor.ts'
-import type { LastMessage, Message, MessageType } from '../../catalog/messages.ts'
+import type { LastMessage, Message, MessageType } from '../../catalog/message-schemas.ts'
 import type { EventData } from '../../catalog/events.ts'
 import type { MessageRow } from '../../storage/message-lists.ts'
 import type { Actor, Context } from '../core/context.ts'
@@ -27,6 +27,7 @@ type LastMessageRow = Omit<
   MessageRow,
   | 'contact_id'
   | 'channel_id'
+  | 'external_id'
   | 'note'
   | 'template_name'
   | 'template_language'
@@ -111,6 +112,7 @@ export const showMessage = (
   template:
     row.template_name === null ? null : { name: row.template_name, language: row.template_language ?? '' },
   note: row.note,
+  external_id: row.external_id,
   delivered_at: row.delivered_at,
   read_at: row.read_at,
   failed_at: row.failed_at,
@@ -141,7 +143,7 @@ export const eventMessage = (
     | 'error'
     | 'created_at'
   > &
-    Partial<Pick<MessageRow, 'deleted_at'>>,
+    Partial<Pick<MessageRow, 'deleted_at' | 'external_id'>>,
 ): EventData<'message.sent/1'>['message'] => ({
   id: row.id,
   conversation_id: row.conversation_id,
@@ -153,6 +155,7 @@ export const eventMessage = (
   text: row.text,
   has_media: hasMedia(row),
   reply_to_id: row.reply_to_id,
+  external_id: row.external_id ?? null,
   error: row.error,
   created_at: row.created_at,
 })

@@ -46,7 +46,7 @@ const planProblem = (detail: string, fix: string): Problem =>
   })
 
 /** Fields that follow from others and the time, or that every change writes. */
-const DERIVED = new Set(['updated_at', 'window', 'sla'])
+const DERIVED = new Set(['updated_at', 'version', 'window', 'sla'])
 
 /** Returns the fields that differ; undefined when none does. */
 const compare = ({ kind, id }: Touched, was: Json | null, is: Json | null): Change | undefined => {

@@ -19,6 +19,7 @@ import { parseConditions, parseFilter } from '../filters/parse-filter.ts'
 import type { Handler } from '../core/handler.ts'
 import { createPage } from '../core/paging.ts'
 import { invalidField, Problem } from '../core/problem.ts'
+import { withVersion } from '../core/record-version.ts'
 import { toDatabaseProblem } from '../core/steps/deadline.ts'
 import { hasHiddenPhones } from '../visibility/policy.ts'
 import { loadConditionView } from './hidden-conditions.ts'
@@ -35,10 +36,10 @@ const createNotFoundProblem = (id: string): Problem =>
 const toShownFilter = (
   actor: Actor,
   view: ConditionView,
-  { id, kind, name, description, owner_staff_id, filter, updated_at }: SavedFilterRow,
+  { id, kind, name, description, owner_staff_id, filter, updated_at, version }: SavedFilterRow,
 ) => {
   const isMasked = hasHiddenPhones(actor) && (actor.key.agent || owner_staff_id !== actor.staff.id)
-  return {
+  return withVersion('saved_filter', version, {
     id,
     kind,
     name,
@@ -46,7 +47,7 @@ const toShownFilter = (
     owner_staff_id,
     filter: isMasked ? maskFilter(view(filter)) : view(filter),
     updated_at,
-  }
+  })
 }
 
 type ConditionView = Awaited<ReturnType<typeof loadConditionView>>

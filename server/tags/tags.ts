@@ -1,8 +1,23 @@
-import { findLabels, hasContacts, insertTags, type Label } from '../../storage/labels.ts'
+import {
+  findLabels,
+  hasContacts,
+  insertTags,
+  type Label,
+  lockTag,
+  renameTagRow,
+} from '../../storage/labels.ts'
 import { fold } from '../../storage/text.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
-import { changeLabels, distinctIds, type LabelRefs, listLabels, unknownLabelIds } from '../labels/labels.ts'
+import { notFound } from '../core/problem.ts'
+import {
+  changeLabels,
+  distinctIds,
+  type LabelRefs,
+  listLabels,
+  requireFreeName,
+  unknownLabelIds,
+} from '../labels/labels.ts'
 
 export const listTags: Handler<'crm_list_tags'> = (ctx, input) =>
   listLabels(ctx, 'tag', input, (row) => ({
@@ -11,6 +26,18 @@ export const listTags: Handler<'crm_list_tags'> = (ctx, input) =>
     contacts_count: Number(row.contacts_count),
     created_at: row.created_at,
   }))
+
+export const renameTag: Handler<'crm_rename_tag'> = async (ctx, { tag_id: id, name }) => {
+  const tag = await lockTag(ctx.tx, ctx.actor.workspace.id, id)
+  if (!tag) throw notFound('tag', id)
+  const renamed = { id, name }
+  if (tag.name === name) return { tag: renamed, changed: false }
+  await requireFreeName(ctx, 'tag', id, name)
+  await renameTagRow(ctx.tx, ctx.actor.workspace.id, id, name)
+  ctx.emit('tag.renamed/1', { tag: { ...renamed, previous_name: tag.name } })
+  ctx.auditChange(tag, renamed)
+  return { tag: renamed, changed: true }
+}
 
 export const tagContacts: Handler<'crm_tag_contacts'> = async (ctx, input) => {
   // A tag is created for contacts, so not where none of them exists.

@@ -1,9 +1,10 @@
-import type { TemplateDetails } from '../../storage/templates.ts'
+import { loadTemplate, type TemplateDetails } from '../../storage/templates.ts'
 import type { Context } from '../core/context.ts'
 import type { ProviderTemplate } from '../provider/port.ts'
 import type { BusinessAccount } from './accounts.ts'
 import type { DraftLint } from './lint.ts'
 import type { PayloadComponent } from './payload.ts'
+import { showTemplate } from './view.ts'
 
 /**
  * What a submission stores between its parts. `payload` and `lint` are JSON text: the database's JSON type
@@ -31,13 +32,14 @@ type State = Pick<TemplateDetails, 'id' | 'status' | 'category'>
  * Emits the event of a submission, and returns the output of create and update. In a dry run it has no
  * status, and no id for a new template. `created`: the template is new.
  */
-export const completeSubmission = (
+export const completeSubmission = async (
   ctx: Context<'template.submitted/1'>,
   submission: Submission,
   { id, status, category }: State,
   created: boolean,
 ) => {
   const { name, language, account } = submission
+  const row = (await loadTemplate(ctx.tx, ctx.actor.workspace.id, id))!
   ctx.emit('template.submitted/1', { template: { id, name, language, category, status } })
   return {
     submitted: !ctx.dryRun,
@@ -50,6 +52,7 @@ export const completeSubmission = (
     business_account_name: account.name,
     lint: JSON.parse(submission.lint) as DraftLint,
     payload_preview: parsePayload(submission),
+    version: showTemplate(ctx.actor, row).version,
   }
 }
 

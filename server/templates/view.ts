@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import type { Template } from '../../catalog/templates/read.ts'
 import type { TemplateDetails } from '../../storage/templates.ts'
 import type { Actor } from '../core/context.ts'
+import { withVersion } from '../core/record-version.ts'
 import { type JsonObject, asNumber, asObject, asObjects, asText } from '../inbound/json.ts'
 import { findPart, hasNamedVariables } from './parts.ts'
 import { templateBodyText } from '../messaging/template-components.ts'
@@ -22,7 +23,7 @@ export const showTemplate = (actor: Actor, row: TemplateDetails): ShownTemplate 
   const cards = asObjects(find('CAROUSEL')?.['cards']).map(({ components }) =>
     showParts(asObjects(components), null),
   )
-  return {
+  return withVersion('template', row.version, {
     id: row.id,
     name: row.name,
     language: row.language,
@@ -46,7 +47,7 @@ export const showTemplate = (actor: Actor, row: TemplateDetails): ShownTemplate 
     meta_errors: showTexts(actor, row.meta_errors),
     created_at: row.created_at,
     updated_at: row.updated_at,
-  }
+  })
 }
 
 /** Shows the parts of the message, or of a card. */

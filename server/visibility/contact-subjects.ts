@@ -69,7 +69,7 @@ const collect = (found: Found, value: unknown): void => {
 const SHAPE_FIELDS = new Set(['cursor', 'limit', 'sort', 'detail', 'fields', 'total'])
 
 /** Returns the fields by which contacts, or conversations by their contacts and texts, are looked for. */
-const listQuestionFields = ({ name }: Operation, input: Json): string[] => {
+const listQuestionFields = ({ name }: Operation, input: Json, isAnswered: boolean): string[] => {
   switch (name) {
     case 'crm_search_contacts':
     case 'crm_count_contacts':
@@ -83,6 +83,11 @@ const listQuestionFields = ({ name }: Operation, input: Json): string[] => {
     case 'messaging_send_template':
       // Its rehearsal quotes the contact with the phone, and names it nowhere.
       return ['phone']
+    case 'crm_get_contact':
+    case 'crm_upsert_contact':
+    case 'messaging_get_message':
+      // The answer names the contact; a refusal tells whether there is one.
+      return isAnswered ? [] : ['external_id']
     default:
       return []
   }
@@ -96,8 +101,8 @@ const toDigest = (question: Json): string =>
  * A count, an empty page or the total of a list tells something of contacts that it does not show, and so does every
  * other one with another filter. So each question counts as a contact does, once a day.
  */
-const listQuestions = (op: Operation, input: Json): string[] => {
-  const asked = listQuestionFields(op, input).filter(
+const listQuestions = (op: Operation, input: Json, isAnswered: boolean): string[] => {
+  const asked = listQuestionFields(op, input, isAnswered).filter(
     (name) => input[name] !== undefined && input[name] !== '',
   )
   return asked.length === 0 ? [] : [toDigest(Object.fromEntries(asked.map((name) => [name, input[name]])))]
@@ -123,7 +128,7 @@ const createFound = (questions: readonly string[]): Found => ({
 
 /** Returns what a call tells of contacts, by its input, and its answer if there is one. */
 export const listContactSubjects = (op: Operation, input: Json, answer?: unknown): ContactSubjects => {
-  const found = createFound(listQuestions(op, input))
+  const found = createFound(listQuestions(op, input, answer !== undefined))
   for (const [name, kind] of Object.entries(idMembers)) add(found, kind, input[name])
   collect(found, answer)
   const rows = rowKinds[op.name]

@@ -1,5 +1,6 @@
 import type { Actor } from '../core/context.ts'
 import { Problem } from '../core/problem.ts'
+import { withoutDigests } from '../core/record-version.ts'
 import { countDigits, hasDigits, isNumberOnly, maskNumbers, maskPhone } from './numbers.ts'
 import { hasHiddenPhones } from './policy.ts'
 
@@ -76,6 +77,24 @@ export const refuseHiddenDigits = (actor: Actor, query: string | undefined): voi
   throw phoneHiddenProblem(actor, '#/query', 'digits in query are', 'Search by the letters of the name.')
 }
 
+/** The results of an import would tell which of hundreds of numbers are customers. Throws 403 `phone_hidden`. */
+export const refuseBlindImport = (actor: Actor): void => {
+  if (!hasHiddenPhones(actor)) return
+  const fix = actor.key.phones
+    ? 'Save contacts one by one, or ask somebody who may see phone numbers to import them.'
+    : 'Save contacts one by one, or have an administrator make a key with --phones.'
+  throw new Problem(
+    'forbidden',
+    `Phone numbers are hidden from you, so you may not import contacts. ${fix}`,
+    {
+      reason: 'phone_hidden',
+      errors: [
+        { pointer: '#/rows', code: 'phone_hidden', detail: 'would reveal which numbers are known', fix },
+      ],
+    },
+  )
+}
+
 type Json = Record<string, unknown>
 
 /** How members of records that hold or quote phones of contacts are masked. */
@@ -84,6 +103,8 @@ const MEMBER_MASKS: Readonly<Record<string, (text: string) => string>> = {
   chatapp_user_id: maskNumbers,
   web_visitor_id: maskNumbers,
   error: maskNumbers,
+  // Its digests are of what somebody else was shown.
+  if_version: withoutDigests,
 }
 
 /** Phone numbers of the business are no secret, and neither are names of staff and labels. */
@@ -103,6 +124,7 @@ const maskMember = (record: Json, name: string, value: unknown): unknown => {
   if (name === 'phone_masked') return typeof record['phone'] === 'string'
   if (typeof value !== 'string') return maskRecord(value)
   if (name === 'name' && isContact(record)) return maskName(value)
+  if (name === 'version' && isContact(record)) return withoutDigests(value)
   if (name === 'text' && record['type'] === 'SYSTEM') return maskNumbers(value)
   return Object.hasOwn(MEMBER_MASKS, name) ? MEMBER_MASKS[name]!(value) : value
 }
@@ -113,10 +135,10 @@ const maskRecord = (value: unknown): unknown => {
   if (value === null || typeof value !== 'object') return value
   const record = value as Json
   const masked = Object.fromEntries(
-    Object.entries(record).map(([name, member]) => [
-      name,
-      name === 'channel' ? member : maskMember(record, name, member),
-    ]),
+    Object.entries(record)
+      // Of a contact (`canSeeMetadata`).
+      .filter(([name]) => name !== 'metadata')
+      .map(([name, member]) => [name, name === 'channel' ? member : maskMember(record, name, member)]),
   )
   return record['type'] === 'phone' && 'typed_value' in record ? maskAttribute(masked) : masked
 }

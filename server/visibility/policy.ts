@@ -11,6 +11,12 @@ export const hasHiddenPhones = ({ staff }: Actor): boolean => staff.hidePhoneNum
 /** Owners, admins and managers see manager-only fields; agents do not. */
 export const canSeeManagerFields = ({ staff }: Actor): boolean => staff.role !== 'agent'
 
+/**
+ * Whether a caller sees the metadata of contacts: nobody knows what integrations write into it, so only those from whom
+ * nothing of a contact is hidden.
+ */
+export const canSeeMetadata = (actor: Actor): boolean => canSeeManagerFields(actor) && !hasHiddenPhones(actor)
+
 /** Whether a staff member may see a custom field and its values. */
 export const canSeeField = (
   actor: Actor,

@@ -27,3 +27,7 @@ export const requireBlindPlan = ({ actor, planned }: Pick<Context, 'actor' | 'pl
 export const BLIND_WARNING =
   'Phone numbers are hidden from you, so this dry run answers as for a number that no contact has. ' +
   'The real call finds the contact with this number, if there is one.'
+
+export const BLIND_MATCH_WARNING =
+  'Phone numbers are hidden from you, so this dry run does not say whether the contact with this external_id has ' +
+  'this number. The real call is refused (409 identity_conflict) when it has another.'

@@ -32,7 +32,7 @@ export const showDelivery = (row: DeliveryRow): OutputOf<'webhooks_list_deliveri
 export const showAttempt = (
   actor: Actor,
   row: AttemptRow,
-): OutputOf<'webhooks_get_delivery'>['attempts_made'][number] => {
+): OutputOf<'webhooks_get_delivery'>['attempt_history'][number] => {
   return {
     number: row.number,
     started_at: row.started_at,
@@ -81,7 +81,7 @@ export const getDelivery: Handler<'webhooks_get_delivery'> = async (ctx, { deliv
   if (!row) throw notFound('delivery', id)
   return {
     ...showDelivery(row),
-    attempts_made: (await listAttempts(tx, actor.workspace.id, id)).map((attempt) =>
+    attempt_history: (await listAttempts(tx, actor.workspace.id, id)).map((attempt) =>
       showAttempt(actor, attempt),
     ),
   }

@@ -1,5 +1,6 @@
 import type { EndpointRow } from '../../storage/webhooks.ts'
 import type { OutputOf } from '../core/handler.ts'
+import { withVersion } from '../core/record-version.ts'
 import type { Sealer } from '../sealer.ts'
 import { unsealHeaders, unsealSecrets } from './secrets.ts'
 
@@ -10,24 +11,25 @@ export const maskValue = (value: string): string => `****${value.length > 4 ? va
 export const showEndpoint = (
   owner: { readonly webhookSealer: Sealer },
   row: EndpointRow,
-): OutputOf<'webhooks_get_endpoint'> => ({
-  id: row.id,
-  url: row.url,
-  description: row.description,
-  status: row.status,
-  custom_headers: Object.fromEntries(
-    Object.entries(unsealHeaders(owner, row)).map(([name, value]) => [name, maskValue(value)]),
-  ),
-  consecutive_failures: row.consecutive_failures,
-  disabled_at: row.disabled_at,
-  disabled_reason: row.disabled_reason,
-  signing_secret: `whsec_${maskValue(unsealSecrets(owner, row)[0]!)}`,
-  payload_format: row.payload_format,
-  created_at: row.created_at,
-  updated_at: row.updated_at,
-  subscriptions: {
-    count: row.subscriptions.length,
-    all_active: row.subscriptions.every(({ active }) => active),
-    event_types: row.subscriptions,
-  },
-})
+): OutputOf<'webhooks_get_endpoint'> =>
+  withVersion('endpoint', row.version, {
+    id: row.id,
+    url: row.url,
+    description: row.description,
+    status: row.status,
+    custom_headers: Object.fromEntries(
+      Object.entries(unsealHeaders(owner, row)).map(([name, value]) => [name, maskValue(value)]),
+    ),
+    consecutive_failures: row.consecutive_failures,
+    disabled_at: row.disabled_at,
+    disabled_reason: row.disabled_reason,
+    signing_secret: `whsec_${maskValue(unsealSecrets(owner, row)[0]!)}`,
+    payload_format: row.payload_format,
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    subscriptions: {
+      count: row.subscriptions.length,
+      all_active: row.subscriptions.every(({ active }) => active),
+      event_types: row.subscriptions,
+    },
+  })

@@ -91,17 +91,13 @@ const withoutProblem = {
 type HealthRows = Awaited<ReturnType<typeof readChannelHealth>>
 
 /** The health of a channel with a number at the provider. What has passed by itself is no longer a problem. */
-const showChannelHealth = (
-  { id, quality_rating, provider_phone_number_id: number }: ChannelRow,
-  rows: HealthRows,
-) => {
+const showChannelHealth = ({ id, provider_phone_number_id: number }: ChannelRow, rows: HealthRows) => {
   if (number === null) return null
   const row = rows.get(id)
   const hasPassed = row?.until != null && Date.parse(row.until) <= Date.now()
   return showHealth({
     ...withoutProblem,
     ...(hasPassed ? { since: row.until, messaging_limit: row.messaging_limit } : row),
-    quality_rating,
   })
 }
 

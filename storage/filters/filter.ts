@@ -25,7 +25,7 @@ export type ContactFilter =
   | { kind: 'conversations'; quantifier: Quantifier; where: readonly ConversationCondition[] }
   | { kind: 'broadcasts'; quantifier: Quantifier; where: readonly BroadcastCondition[] }
 
-export type TextField = 'name' | 'phoneNumber' | 'email' | 'chatappUserId' | 'webVisitorId'
+export type TextField = 'name' | 'phoneNumber' | 'email' | 'chatappUserId' | 'webVisitorId' | 'externalId'
 export type TimeField = 'createdAt' | 'updatedAt' | 'lastActivityAt'
 type FlagField = 'dnd' | 'starred'
 type Quantifier = 'some' | 'none'

@@ -171,6 +171,12 @@ export const trigramPatterns = (field: TextField, test: TextTest): string[] => {
   return hasTrigram(text) ? [containsPattern(text)] : []
 }
 
+const idColumns = {
+  chatappUserId: sql`c.chatapp_user_id`,
+  webVisitorId: sql`c.web_visitor_id`,
+  externalId: sql`c.external_id`,
+}
+
 const columnTest = (field: Exclude<TextField, 'email'>, test: TextTest): Sql => {
   const hints = trigramPatterns(field, test).map((pattern) => sql`c.search like ${pattern}`)
   if (field === 'name') {
@@ -201,8 +207,8 @@ const columnTest = (field: Exclude<TextField, 'email'>, test: TextTest): Sql => 
       isFoldedTest(test) ? foldedTest(sql`c.phone`, test) : exactTest(sql`c.phone`, test),
     ])
   }
-  const column = field === 'chatappUserId' ? sql`c.chatapp_user_id` : sql`c.web_visitor_id`
-  // Ids are ASCII, which every locale lowers in the same way.
+  const column = idColumns[field]
+  // Ids are ASCII, which every locale lowers in the same way; external ids are compared as a whole.
   return isFoldedTest(test) ? foldedTest(sql`lower(${column})`, test) : exactTest(column, test)
 }
 

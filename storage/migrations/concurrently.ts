@@ -1,17 +1,22 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Builds an index while others write, for a migration without a transaction. `on` is what follows `on` of the
+ * Builds an index while others write, for a migration without a transaction. In one, which only an empty database has
+ * for it, it is built as any other. `on` is what follows `on` of the
  * statement: a table, columns in parentheses, a condition. An attempt that was cut off leaves an invalid index, which
- * `if not exists` would take for the whole one: it is dropped first.
+ * `if not exists` would take for the whole one: it is dropped first. `kind`: `unique` where it refuses doubles.
  */
 export const createIndexConcurrently = async (
   db: Kysely<unknown>,
   name: string,
   on: string,
+  kind: 'unique' | '' = '',
 ): Promise<void> => {
   const { rows } = await sql<{ valid: boolean }>`
     select indisvalid as valid from pg_index where indexrelid = to_regclass(${name}::text)`.execute(db)
   if (rows[0]?.valid === false) await sql.raw(`drop index concurrently ${name}`).execute(db)
-  if (rows[0]?.valid !== true) await sql.raw(`create index concurrently ${name} on ${on}`).execute(db)
+  if (rows[0]?.valid !== true)
+    await sql
+      .raw(`create ${kind} index ${db.isTransaction ? '' : 'concurrently'} ${name} on ${on}`)
+      .execute(db)
 }

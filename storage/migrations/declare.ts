@@ -25,7 +25,7 @@ export type DeclaredMigration = Pick<Migration, 'up'> & {
   readonly oldest?: string
   /**
    * `none`: it builds indexes concurrently, which no transaction may. It may be cut off anywhere and run again.
-   * Absent: one transaction, so that all of it is done or nothing.
+   * An empty database has one transaction for all. Absent: one transaction, so that all of it is done or nothing.
    */
   readonly transaction?: 'none'
 }

@@ -29,6 +29,13 @@ import * as unreadConversations from './0029-unread-conversations.ts'
 import * as approvalPlans from './0030-approval-plans.ts'
 import * as autovacuum from './0031-autovacuum.ts'
 import * as serverVersions from './0032-server-versions.ts'
+import * as recordVersions from './0033-record-versions.ts'
+import * as eventConsumers from './0034-event-consumers.ts'
+import * as externalIds from './0035-external-ids.ts'
+import * as externalIdIndex from './0036-external-id-index.ts'
+import * as contactMetadata from './0037-contact-metadata.ts'
+import * as messageExternalIds from './0038-message-external-ids.ts'
+import * as messageExternalIdIndex from './0039-message-external-id-index.ts'
 
 /**
  * The migrations, oldest first, each with what it locks (CONTRIBUTING.md, "Writing a migration"). Migrations that a
@@ -123,4 +130,33 @@ export const migrations = {
   '0030-approval-plans': { ...approvalPlans, cost: { closes: ['approvals'] } },
   '0031-autovacuum': { ...autovacuum, cost: {}, oldest: '0030-approval-plans' },
   '0032-server-versions': { ...serverVersions, cost: { closes: ['servers'] }, oldest: '0030-approval-plans' },
+  '0033-record-versions': {
+    ...recordVersions,
+    cost: { closes: ['contacts', 'quick_messages', 'saved_filters', 'templates', 'webhook_endpoints'] },
+    oldest: '0030-approval-plans',
+  },
+  '0034-event-consumers': { ...eventConsumers, cost: {}, oldest: '0030-approval-plans' },
+  '0035-external-ids': { ...externalIds, cost: { closes: ['contacts'] }, oldest: '0030-approval-plans' },
+  '0036-external-id-index': {
+    ...externalIdIndex,
+    cost: { work: { seconds: 0.4, of: 'contacts' } },
+    oldest: '0030-approval-plans',
+    transaction: 'none',
+  },
+  '0037-contact-metadata': {
+    ...contactMetadata,
+    cost: { closes: ['contact_facts'] },
+    oldest: '0030-approval-plans',
+  },
+  '0038-message-external-ids': {
+    ...messageExternalIds,
+    cost: { closes: ['messages'] },
+    oldest: '0030-approval-plans',
+  },
+  '0039-message-external-id-index': {
+    ...messageExternalIdIndex,
+    cost: { work: { seconds: 0.4, of: 'messages' } },
+    oldest: '0030-approval-plans',
+    transaction: 'none',
+  },
 } satisfies MigrationList

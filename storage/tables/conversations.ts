@@ -117,6 +117,7 @@ export const conversationsTables = {
     reply_to_id: nullable(bigint()),
     provider_id: nullable(text()),
     reference: nullable(text()),
+    external_id: nullable(text()),
     error: nullable(text()),
     error_code: nullable(integer()),
     created_at: timestamp(),

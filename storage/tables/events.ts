@@ -27,6 +27,14 @@ export const eventsTables = {
     occurred_at: timestamp(),
     data: jsonb(),
   },
+  event_consumers: {
+    workspace_id: bigint(),
+    name: text(),
+    event_id: text(),
+    acknowledged_at: timestamp(),
+    created_at: timestamp(),
+    is_incomplete: withDefault(boolean()),
+  },
   webhook_endpoints: {
     workspace_id: bigint(),
     id: text(),
@@ -47,6 +55,7 @@ export const eventsTables = {
     updated_at: timestamp(),
     deleted_at: nullable(timestamp()),
     for_agents: withDefault(boolean()),
+    version: withDefault(integer()),
   },
   webhook_subscriptions: {
     workspace_id: bigint(),

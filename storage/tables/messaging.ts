@@ -4,6 +4,7 @@ import {
   bytes,
   generated,
   identity,
+  integer,
   jsonb,
   nullable,
   oneOf,
@@ -34,6 +35,7 @@ export const messagingTables = {
     archived_at: nullable(timestamp()),
     created_at: timestamp(),
     updated_at: timestamp(),
+    version: withDefault(integer()),
   },
   quick_messages: {
     workspace_id: bigint(),
@@ -53,6 +55,7 @@ export const messagingTables = {
     created_at: timestamp(),
     updated_at: timestamp(),
     search: withDefault(text()),
+    version: withDefault(integer()),
   },
   quick_message_favorites: {
     workspace_id: bigint(),

@@ -126,7 +126,9 @@ describe('admin: backup, restore and move', () => {
 
   before(async () => {
     const storage = await databases.open(folder)
-    const demo = (await createDemo(storage.db, '2026-11-01T10:00:00.000Z', 'https://crm.example.com'))!
+    const demo = (await createDemo(storage.db, '2026-11-01T10:00:00.000Z', {
+      publicUrl: 'https://crm.example.com',
+    }))!
     apiKey = demo.apiKey
     await plantEdgeCases(storage.db, demo.workspaceId)
     await plantEvents(storage.db, demo.workspaceId)

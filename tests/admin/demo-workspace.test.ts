@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { createDemo } from '../../server/demo/demo.ts'
+import { createDemo, type Demo } from '../../server/demo/demo.ts'
 import { doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import type { TestServer } from '../servers.ts'
+import { requireReadableExamples } from './demo-examples.ts'
 
 type RunOperation = ReturnType<typeof doAs>
 
@@ -97,10 +98,19 @@ const requireBroadcasts = async (run: RunOperation): Promise<void> => {
 everyDatabase(
   'admin demo: workspace',
   (server) => {
-    it('replies work in open windows, and templates for everyone', async () => {
-      const demo = (await createDemo(server().db, server().app.now(), server().url))!
-      const run = doAs(server(), demo.apiKey)
+    let demo: Demo
+
+    it('every GET of the OpenAPI document answers its examples, as its schema says', async () => {
+      demo = (await createDemo(server().db, server().app.now(), {
+        publicUrl: server().url,
+        webhookSealer: server().app.webhookSealer,
+      }))!
       await server().sync(demo.workspaceId)
+      await requireReadableExamples(server().url, demo.apiKey)
+    })
+
+    it('replies work in open windows, and templates for everyone', async () => {
+      const run = doAs(server(), demo.apiKey)
       await requireDeliveredMessages(server(), run)
       await requireWorkingShortLinks(run)
       await requireQuickMessages(run)

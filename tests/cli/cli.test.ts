@@ -66,7 +66,7 @@ describe('CLI: arguments and input', () => {
         assert.ok(
           stdout.includes(
             spec.args.includes(field.name)
-              ? `<${field.name}>`
+              ? `${field.required ? '<' : '['}${field.name}`
               : field.type === 'boolean'
                 ? `--[no-]${field.flag.slice(2)}`
                 : field.flag,
@@ -149,7 +149,7 @@ describe('CLI: arguments and input', () => {
     [['contacts', 'update', '1', '--attributes', '@/nonexistent'], 'a missing file'],
     [['contacts', 'serch'], 'an unknown verb'],
     [['nope'], 'an unknown group'],
-    [['contacts', 'get'], 'a missing id'],
+    [['contacts', 'update'], 'a missing id'],
     [['contacts', 'get', '1', '2'], 'too many arguments'],
     [['contacts', 'get', '1', '--nope'], 'an unknown flag'],
     [['contacts', 'get', '1', '--json=nope'], 'an unknown JSON field'],

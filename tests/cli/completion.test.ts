@@ -125,7 +125,10 @@ describe('Completion: every command', () => {
       ['events', 'list', '--types', ''],
     ])
       assert.deepEqual((await complete(words)).words, Object.keys(eventTypes).toSorted())
-    assert.deepEqual((await complete(['listen', '--events', 'contact.created/1,tag.'])).words, [])
+    assert.deepEqual(
+      (await complete(['listen', '--events', 'contact.created/1,group.created/1,nothing.'])).words,
+      [],
+    )
     for (const words of [['-p', 'd'], ['--profile=d'], ['switch', 'd'], ['whoami', '--profile', 'd']])
       assert.deepEqual((await complete(words, { XDG_CONFIG_HOME: storeProfiles() })).words, [
         words.at(-1)!.replace(/d$/, 'demo-2'),

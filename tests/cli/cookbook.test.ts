@@ -6,6 +6,7 @@ import { delimiter, join, resolve } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { loadCredentials, storeCredentials } from '../../cli/credentials.ts'
 import { credentialsPath } from '../../cli/credentials-file.ts'
+import { toPattern } from '../printed.ts'
 import { type ServerProcess, startCommand } from '../process.ts'
 
 type Recipe = { title: string; script: string; output: string }
@@ -19,15 +20,6 @@ const readRecipes = (): Recipe[] =>
   ].map(([, title, script, output]) => ({ title: title!, script: script!, output: output! }))
 
 const recipes = readRecipes()
-
-/** Returns what fits the output, in which `…` stands for anything. */
-const toPattern = (output: string): RegExp =>
-  new RegExp(
-    `^${output
-      .split('…')
-      .map((text) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
-      .join('[^]*')}$`,
-  )
 
 describe('The cookbook', () => {
   const folder = mkdtempSync(join(tmpdir(), 'cookbook-'))

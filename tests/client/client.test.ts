@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { PassThrough } from 'node:stream'
 import { it } from 'node:test'
 import { build } from 'esbuild'
 import { Webhook } from 'standardwebhooks'
 import { catalog } from '../../catalog/index.ts'
+import { runCommandLine } from '../../cli/main.ts'
 import {
   createClient,
   type Fetch,
@@ -13,6 +16,7 @@ import {
   WebhookVerificationError,
 } from '../../client/index.ts'
 import { table } from '../../client/operations.ts'
+import { bridgeStdio } from '../../mcp/stdio.ts'
 import { libraryOptions } from '../../scripts/build.ts'
 import { renderOperations, renderTypes } from '../../scripts/client-types.ts'
 import { everyDatabase } from '../doors.ts'
@@ -20,6 +24,7 @@ import { runs } from '../level.ts'
 import { createAgentScene } from '../approvals/scene.ts'
 import { createReplyScene } from '../messaging/replies.ts'
 import { makeWorkspace } from '../servers.ts'
+import { startFaultyProxy } from './faulty-proxy.ts'
 
 it('@wcrm/client has a method for each operation', () => {
   const named = Object.values(table).flatMap((entry) =>
@@ -46,33 +51,6 @@ it('@wcrm/client: minified it has less than 60 KB, no dependency, and nothing of
     [[], []],
   )
 })
-
-/** A repeatable series of random numbers below 1. */
-const createRandom = (seed: number) => (): number => {
-  seed = (seed * 1103515245 + 12345) % 2 ** 31
-  return seed / 2 ** 31
-}
-
-/** A network that loses requests and answers, and proxies that answer for the server. */
-const createBadFetch = (seed: number): Fetch => {
-  const random = createRandom(seed)
-  return async (url, init) => {
-    const fate = random()
-    if (fate < 0.04) throw new TypeError('fetch failed')
-    if (fate < 0.2) return new Response('Too many', { status: 429, headers: { 'Retry-After': '0' } })
-    if (fate < 0.3) return new Response('<html>', { status: 503, headers: { 'Retry-After': '0' } })
-    const response = await fetch(url, init)
-    if (fate < 0.34) {
-      await response.arrayBuffer()
-      throw new TypeError('terminated')
-    }
-    if (fate < 0.42) {
-      await response.arrayBuffer()
-      return new Response('Bad gateway', { status: 502, headers: { 'Retry-After': '0' } })
-    }
-    return response
-  }
-}
 
 everyDatabase('@wcrm/client', (server) => {
   it('reads, changes, rehearses, and lists page by page', async () => {
@@ -137,55 +115,126 @@ everyDatabase('@wcrm/client', (server) => {
     )
   })
 
-  it('calls through lost answers, 429, 502 and 503 have one effect each', async () => {
-    const workspace = await makeWorkspace(server())
-    const wcrm = createClient({
-      url: server().url,
-      apiKey: workspace.owner.key,
-      fetch: createBadFetch(1),
-      retries: 40,
-    })
-    const names = Array.from({ length: runs(48, 1000) }, (_, i) => `Group ${String(i).padStart(4, '0')}`)
-    for (let at = 0; at < names.length; at += 24)
-      await Promise.all(names.slice(at, at + 24).map((name) => wcrm.groups.create({ name })))
-    const found: string[] = []
-    for await (const { name } of wcrm.groups.list({ limit: 25 })) found.push(name)
-    assert.deepEqual(found.toSorted(), names)
+  const number = (prefix: string, count: number): string[] =>
+    Array.from({ length: count }, (_, i) => `${prefix} ${String(i).padStart(4, '0')}`)
+
+  /** A conversation. Notes in it are calls of which a second one, or one under another key, shows. */
+  const createNotes = async () => {
+    const { id, workspace } = await createReplyScene(server())
+    const { key } = workspace.owner
+    const read = async (): Promise<(string | null)[]> => {
+      const texts: (string | null)[] = []
+      const wcrm = createClient({ url: server().url, apiKey: key })
+      for await (const message of wcrm.conversations.messages({ conversation_id: id, limit: 100 }))
+        if (message.note) texts.push(message.text)
+      return texts.toSorted()
+    }
+    return { id, key, read }
+  }
+
+  it('calls through lost connections, 429, 502 and 503 have one effect each', async () => {
+    const { id, key, read } = await createNotes()
+    const proxy = await startFaultyProxy(server().url, 1)
+    const wcrm = createClient({ url: proxy.url, apiKey: key, retries: 40 })
+    const texts = number('Note', runs(48, 1000))
+    const left = [...texts]
+    const write = async (): Promise<void> => {
+      for (let text = left.shift(); text !== undefined; text = left.shift())
+        await wcrm.conversations.note({ conversation_id: id, text })
+    }
+    await Promise.all(Array.from({ length: 24 }, write))
+    await proxy.close()
+    assert.deepEqual(await read(), texts)
+    const { 'stream cut': _, ...faults } = proxy.faults
+    assert.ok(
+      Object.values(faults).every((count) => count > 0),
+      JSON.stringify(faults),
+    )
+  })
+
+  it('so do those of the command line', async () => {
+    const { id, key, read } = await createNotes()
+    const proxy = await startFaultyProxy(server().url, 2)
+    const texts = number('Note', runs(16, 100))
+    const env = { WCRM_URL: proxy.url, WCRM_API_KEY: key, XDG_CONFIG_HOME: '/nonexistent' }
+    for (const text of texts) {
+      const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()]
+      const words = ['conversations', 'note', id, '--text', text, '--retry=40']
+      assert.equal(await runCommandLine(words, { stdin, stdout, stderr, env }), 0)
+    }
+    await proxy.close()
+    assert.deepEqual(await read(), texts)
+    assert.ok(proxy.faults['answer lost'] + proxy.faults[502] > 0, JSON.stringify(proxy.faults))
+  })
+
+  it('so do those of the MCP bridge, which tries again by itself', async () => {
+    const { id, key, read } = await createNotes()
+    const proxy = await startFaultyProxy(server().url, 6)
+    const [input, output, notes] = [new PassThrough(), new PassThrough(), new PassThrough()]
+    const done = bridgeStdio({ url: `${proxy.url}/mcp?toolsets=all`, apiKey: key, input, output, notes })
+    const answers = createInterface({ input: output })[Symbol.asyncIterator]()
+    const texts = number('Note', runs(16, 100))
+    const answered: string[] = []
+    for (const text of texts) {
+      const params = { name: 'inbox_add_note', arguments: { conversation_id: id, text } }
+      input.write(`${JSON.stringify({ jsonrpc: '2.0', id: text, method: 'tools/call', params })}\n`)
+      // It gives up soon: then nobody knows whether there is a note.
+      const answer = JSON.parse((await answers.next()).value as string) as object
+      if ('result' in answer) answered.push(text)
+    }
+    input.end()
+    await done
+    await proxy.close()
+    const found = await read()
+    assert.deepEqual(found, [...new Set(found)])
+    assert.deepEqual(
+      answered.filter((text) => !found.includes(text)),
+      [],
+    )
+    assert.ok(answered.length > texts.length / 2, `${answered.length} answers`)
+    assert.ok(proxy.faults['answer lost'] + proxy.faults[502] > 0, JSON.stringify(proxy.faults))
   })
 
   it('the stream yields each event once, over connections that break', async () => {
-    const workspace = await makeWorkspace(server())
-    let opened = 0
-    const breaking: Fetch = async (url, init) => {
-      if (!url.includes('/v1/events')) return await fetch(url, init)
-      if (++opened === 2) throw new TypeError('fetch failed')
-      const ends = new AbortController()
-      const response = await fetch(url, { ...init, signal: AbortSignal.any([init.signal!, ends.signal]) })
-      let count = 0
-      const cut = new TransformStream<Uint8Array, Uint8Array>({
-        transform: (chunk, controller) => {
-          controller.enqueue(chunk)
-          if (new TextDecoder().decode(chunk).includes('data:') && ++count === 2 && opened < 4) ends.abort()
-        },
-      })
-      return new Response(response.body!.pipeThrough(cut), response)
-    }
-    const wcrm = createClient({ url: server().url, apiKey: workspace.owner.key, fetch: breaking })
-    const names = Array.from({ length: 12 }, (_, i) => `G${i}`)
+    const { owner } = await makeWorkspace(server())
+    const proxy = await startFaultyProxy(server().url, 3)
+    const wcrm = createClient({ url: proxy.url, apiKey: owner.key, retries: 40 })
+    const names = number('Group', 12)
+    const seen: string[] = []
+    const stop = new AbortController()
+    // What happened before is not of `now`, and what happens while there is no connection is.
+    await wcrm.groups.create({ name: 'Before' })
+    const after = (await wcrm.events.list({ after: 'now' })).next_cursor!
     const writing = (async () => {
       for (const name of names) await wcrm.groups.create({ name })
     })()
-    const stop = new AbortController()
-    const seen: string[] = []
-    for await (const event of wcrm.stream({ types: ['group.created'], signal: stop.signal })) {
+    for await (const event of wcrm.stream({ after, types: ['group.created'], signal: stop.signal })) {
       if (event.type === 'group.created/1') seen.push(event.data.group.name)
       if (seen.length === names.length) stop.abort()
     }
     await writing
+    await proxy.close()
     assert.deepEqual(seen, names)
-    assert.ok(opened >= 3, `${opened} connections`)
+    assert.ok(proxy.faults['stream cut'] >= 2)
     const wrong = createClient({ url: server().url, apiKey: 'wc_live_wrong' }).stream()
     await assert.rejects(wrong.next(), (error) => isWcrmError(error, 'unauthenticated'))
+  })
+
+  it('a stream from now on has what happens while its first connection is lost', async () => {
+    const { owner } = await makeWorkspace(server())
+    const wcrm = createClient({ url: server().url, apiKey: owner.key })
+    let opened = 0
+    const losing: Fetch = async (url, options) => {
+      if (!/\/v1\/events(?:\?|$)/.test(url) || ++opened > 1) return await fetch(url, options)
+      await wcrm.groups.create({ name: 'Meanwhile' })
+      throw new TypeError('fetch failed')
+    }
+    const stream = createClient({ url: server().url, apiKey: owner.key, fetch: losing }).stream({
+      after: 'now',
+    })
+    const { value } = await stream.next()
+    assert.equal(value?.type === 'group.created/1' && value.data.group.name, 'Meanwhile')
+    await stream.return()
   })
 
   it('a reply and a file are sent once, and an unknown outcome is not sent anew by itself', async () => {

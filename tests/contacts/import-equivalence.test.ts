@@ -126,6 +126,7 @@ const listContacts = async ({ run }: ContactImportScene): Promise<object[]> => {
       id: _id,
       created_at: _createdAt,
       updated_at: _updatedAt,
+      version: _version,
       tags,
       groups,
       ...contact
@@ -133,6 +134,7 @@ const listContacts = async ({ run }: ContactImportScene): Promise<object[]> => {
       id: string
       created_at: string
       updated_at: string
+      version: string
       tags: Named[]
       groups: Named[]
     }) => ({ ...contact, tags: toNames(tags), groups: toNames(groups) }),

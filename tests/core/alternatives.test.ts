@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { catalog, type Operation } from '../../catalog/index.ts'
+import { catalog, listRoutes, type Operation } from '../../catalog/index.ts'
 import { everyDoor } from '../doors.ts'
 
 const values: Readonly<Record<string, unknown>> = {
@@ -12,6 +12,8 @@ const values: Readonly<Record<string, unknown>> = {
   file_name: 'a.pdf',
   quick_message_id: '1',
   contact_id: '1',
+  message_id: '1',
+  external_id: 'C-1',
   phone: '+15550100042',
   staff_id: '1',
   team_id: '1',
@@ -50,15 +52,18 @@ const listInvalid = ({ input, alternatives = [] }: Operation): [Record<string, u
 }
 
 everyDoor('Alternatives of an input', (test) => {
-  test('none, two, a part of one, and a field of another are refused by name', async ({ call }) => {
+  test('none, two, a part of one, and a field of another are refused by name', async ({ call, door }) => {
     const operations = (catalog as readonly Operation[]).filter(({ alternatives }) => alternatives)
     assert.ok(operations.length >= 3)
-    for (const op of operations)
+    for (const op of operations) {
+      // A path of its own is one of them, and the only one.
+      if (door.name === 'rest' && listRoutes(op).length === op.alternatives!.length) continue
       for (const [input, code] of listInvalid(op)) {
         const { status, body } = await call(op.name as never, input as never)
         const found = [status, body.code, body.errors?.[0]?.code]
         assert.deepEqual(found, [400, 'invalid_input', code], JSON.stringify([op.name, input]))
         assert.ok(body.errors[0].fix)
       }
+    }
   })
 })

@@ -44,17 +44,9 @@ everyDatabase('Caches', (server) => {
 
       await call('crm_update_custom_field', { custom_field_id: field, label: 'Plan' })
       assert.equal((await read()).attributes[0].label, 'Plan')
-      await db
-        .updateTable('tags')
-        .set({ name: 'After', name_key: 'after' })
-        .where('workspace_id', '=', workspace.id)
-        .execute()
+      await call('crm_rename_tag', { tag_id: before.tags[0].id, name: 'After' })
       assert.equal((await read()).tags[0].name, 'After')
-      await db
-        .updateTable('groups')
-        .set({ name: 'After', name_key: 'after' })
-        .where('workspace_id', '=', workspace.id)
-        .execute()
+      await call('crm_update_group', { group_id: group, name: 'After' })
       assert.equal((await read()).groups[0].name, 'After')
       await call('crm_delete_custom_field', { custom_field_id: field }, { confirm: 'delete' })
       assert.deepEqual((await read()).attributes, [])

@@ -12,6 +12,8 @@ import {
   getOutputSchema,
   listRoutes,
   scopes,
+  showsVersion,
+  takesVersion,
 } from '../../catalog/index.ts'
 import { handlers } from '../../server/handlers.ts'
 
@@ -88,6 +90,22 @@ describe('Catalog', () => {
     assert.deepEqual(Object.keys(handlers).sort(), operations.map((op) => op.name).sort())
     for (const op of operations) assert.equal(findOperation(op.name), op)
     assert.equal(findOperation('constructor'), undefined)
+  })
+
+  it('what changes or deletes one record that has a version takes that as a condition', () => {
+    // They change nothing of the endpoint itself.
+    const others = ['webhooks_recover_endpoint', 'webhooks_send_test']
+    const ids = ['contact_id', 'template_id', 'quick_message_id', 'saved_filter_id', 'endpoint_id']
+    for (const op of operations.filter(({ dryRun }) => dryRun)) {
+      const [id] = listRoutes(op)[0]!.pathFields.filter((field) => ids.includes(field))
+      assert.equal(takesVersion(op), id !== undefined && !others.includes(op.name), op.name)
+      if (!takesVersion(op)) continue
+      assert.equal(op.versioned!.by, id, op.name)
+      // A call that could leave it out would go unchecked.
+      assert.ok(!op.input.shape[id!]!.safeParse(undefined).success, op.name)
+      assert.ok(op.errors.includes('precondition_failed'), op.name)
+      assert.ok(op.confirm === 'delete' || showsVersion(op), op.name)
+    }
   })
 
   it('the check finds undescribed fields in arrays, records, unions and references', () => {

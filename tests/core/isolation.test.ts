@@ -30,6 +30,10 @@ const required = (op: Operation, input: Record<string, unknown>): Record<string,
 const buildMinimalInput = (world: World, op: Operation): Record<string, unknown> =>
   required(op, buildExampleInputs(world, op)[0] ?? {})
 
+/** The same with one of several ways to fill it in. */
+const buildReadInput = (world: World, op: Operation): Record<string, unknown> =>
+  op.alternatives ? buildExampleInputs(world, op)[0]! : buildMinimalInput(world, op)
+
 const withDryRun = (op: Operation, input: Record<string, unknown>) =>
   op.dryRun ? { ...input, dry_run: true } : input
 
@@ -134,7 +138,7 @@ everyDatabase('Workspace isolation', (server, database) => {
           (w) => doorsOf(server().url, w.workspace.owner.key)[index]!,
         ) as [Door, Door]
         if (op.scope === 'mcp:read') {
-          const seen = await owner.call(op.name, buildMinimalInput(other, op))
+          const seen = await owner.call(op.name, buildReadInput(other, op))
           assert.equal(seen.status, 200, seen.text)
           // A count covers only the owner's contacts.
           if (op.name === 'crm_count_contacts') assert.equal(seen.body.count, CONTACT_COUNT)

@@ -148,6 +148,8 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
     },
   ],
   crm_delete_saved_filter: none,
+  crm_rename_tag: none,
+  crm_update_group: none,
   messaging_send_template: ({ lonerId, mainChannel }) => {
     const template = { name: 'order_update', language: 'en_US', body: ['4711'] }
     return [
@@ -223,7 +225,7 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
     { channel_id: HIDDEN_ID },
     { assigned_staff_id: 'none' },
     { sla_status: 'breached' },
-    { waiting_minutes: 1 },
+    { min_waiting_minutes: 1 },
   ],
   inbox_search_conversations: ({ mainChannel }) => [
     {},
@@ -280,6 +282,9 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
     { limit: 1 },
     { types: ['message.received', 'short_link.created', 'contact.updated'] },
   ],
+  events_ack: none,
+  events_list_consumers: () => [{}, { limit: 1 }],
+  events_delete_consumer: none,
   reports_workspace_summary: () => [{ preset: 'today' }, ALL_TIME],
   reports_staff: () => [
     { preset: 'today' },

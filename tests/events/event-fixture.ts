@@ -32,10 +32,17 @@ type EventStream = {
 export const openStream = async (
   server: Pick<TestServer, 'url'>,
   key: string,
-  { after, from, last, types }: { after?: string; from?: string; last?: string; types?: string } = {},
+  {
+    after,
+    consumer,
+    from,
+    last,
+    types,
+  }: { after?: string; consumer?: string; from?: string; last?: string; types?: string } = {},
 ): Promise<EventStream> => {
   const query = new URLSearchParams({
     ...(after ? { after } : {}),
+    ...(consumer ? { consumer } : {}),
     ...(from ? { from } : {}),
     ...(types ? { types } : {}),
   })

@@ -9,6 +9,7 @@ import { type Client, createClient } from '../../client/index.ts'
 import { type ServerProcess, startCommand } from '../process.ts'
 import { type Receiver, startReceiver } from '../webhooks/receiver.ts'
 import { type Example, startExample } from './example.ts'
+import { testSupportAgent } from './support-agent.ts'
 
 describe('The examples, in the demo workspace', () => {
   const folder = mkdtempSync(join(tmpdir(), 'wcrm-examples-'))
@@ -173,4 +174,6 @@ describe('The examples, in the demo workspace', () => {
     await sync()
     assert.equal(rows('select id from events').length, events)
   })
+
+  testSupportAgent(() => ({ folder, url: server.url, ownerKey: server.said.api_key, wcrm }))
 })

@@ -34,6 +34,7 @@ everyDoor(
           name: 'New',
           filter: { name: { eq: 'Bob' } },
           updated_at: null,
+          version: null,
         },
         resolved_dates: [],
         warnings: [],
@@ -44,7 +45,7 @@ everyDoor(
       const dryRunUpdate = async (input: Record<string, unknown>) =>
         (await call('crm_update_saved_filter', { saved_filter_id: stored.id, dry_run: true, ...input })).body
       const preview = {
-        saved_filter: { ...stored, updated_at: null },
+        saved_filter: { ...stored, updated_at: null, version: null },
         resolved_dates: [],
         warnings: [],
         dry_run: true,

@@ -30,6 +30,7 @@ everyDoor(
         owner_staff_id: workspace.owner.staffId,
         filter: { createdAt: { gte: '2026-09-24T09:30:00.000Z' }, name: { contains: 'ada' } },
         updated_at: SAVED_FILTERS_NOW,
+        version: created.body.saved_filter.version,
       }
       assert.deepEqual(created.body, {
         saved_filter: saved,
@@ -44,7 +45,7 @@ everyDoor(
       })
       const renamed = await call('crm_update_saved_filter', { saved_filter_id: saved.id, name: 'Leads' })
       assert.deepEqual(renamed.body, {
-        saved_filter: { ...saved, name: 'Leads' },
+        saved_filter: { ...saved, name: 'Leads', version: renamed.body.saved_filter.version },
         changes: ['name'],
         resolved_dates: [],
         warnings: [],
@@ -52,6 +53,7 @@ everyDoor(
       assert.deepEqual((await call('crm_get_saved_filter', { saved_filter_id: saved.id })).body, {
         ...saved,
         name: 'Leads',
+        version: renamed.body.saved_filter.version,
       })
     })
 

@@ -1,18 +1,26 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { catalog, listRoutes } from '../../catalog/index.ts'
 import { runCli } from '../doors.ts'
+import { toPattern } from '../printed.ts'
 import { type ServerProcess, startCommand } from '../process.ts'
 
 type Sample = { name: string; source: string }
 type Run = { failed: string; stdout: string; stderr: string }
 
 /** The guides whose commands are run as a reader would, each with what it prints. */
-const guides = ['first-contact', 'dry-run', 'idempotency', 'errors', 'rate-limits', 'events']
+const guides = ['first-contact', 'dry-run', 'idempotency', 'lost-updates', 'errors', 'rate-limits', 'events']
+
+/** The guides with TypeScript, each with what its reader has before it. */
+const typedGuides = [
+  ['client-library', 'declare const request: Request\n'],
+  ['lost-updates', ''],
+  ['webhooks', ''],
+] as const
 
 /** Runs a program; `failed` says how it ended where it did not succeed. */
 const run = (program: string, args: string[], env: Record<string, string>, cwd: string): Promise<Run> =>
@@ -22,62 +30,29 @@ const run = (program: string, args: string[], env: Record<string, string>, cwd: 
     ),
   )
 
-/** Returns what fits the output, in which `…` stands for anything. */
-const toPattern = (output: string): RegExp =>
-  new RegExp(
-    `^${output
-      .split('…')
-      .map((text) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
-      .join('[^]*')}$`,
-  )
-
 describe('The samples of the documentation, in the demo workspace', () => {
   const folder = mkdtempSync(join(tmpdir(), 'docs-samples-'))
   let server: ServerProcess & { said: { api_key: string } }
   let env: Record<string, string>
-  let replace: (source: string) => string
   let paths: Record<string, Record<string, { 'x-operation': string; 'x-codeSamples': any[] }>>
 
-  /** All samples of a language but those of approvals: an AI agent must have asked for one first. */
+  /** All samples of a language; with an address in place of a name, which may not resolve here. */
   const listSamples = (lang: string): Sample[] =>
     Object.values(paths).flatMap((operations) =>
-      Object.values(operations)
-        .filter((op) => !/^approvals_(?!list)/.test(op['x-operation']))
-        .flatMap((op) =>
-          op['x-codeSamples']
-            .filter((sample) => sample.lang === lang)
-            .map(({ source }) => ({ name: op['x-operation'], source: replace(source) })),
-        ),
+      Object.values(operations).flatMap((op) =>
+        op['x-codeSamples']
+          .filter((sample) => sample.lang === lang)
+          .map(({ source }) => ({
+            name: op['x-operation'],
+            source: source.replaceAll('https://example.com/', 'https://93.184.215.14/'),
+          })),
+      ),
     )
 
   before(async () => {
     const settings = { XDG_CONFIG_HOME: join(folder, 'config'), WCRM_KEYCHAIN: 'off' }
     server = await startCommand(['serve', '--port', '0', '--json', '--data', join(folder, 'data')], settings)
     env = { PATH: process.env.PATH!, HOME: folder, WCRM_URL: server.url, WCRM_API_KEY: server.said.api_key }
-    const call = async (name: string, input: object) => {
-      const response = await fetch(`${server.url}/v1/ops/${name}`, {
-        method: 'POST',
-        headers: { Authorization: `Bearer ${server.said.api_key}`, 'Content-Type': 'application/json' },
-        body: JSON.stringify({ ...input, idempotency_key: `docs-samples-${name}` }),
-      })
-      return (await response.json()) as any
-    }
-    // The demo has no endpoint, so that it sends nothing. An address, because names may not resolve here.
-    const url = 'https://93.184.215.14/hooks'
-    const { endpoint } = await call('webhooks_create_endpoint', {
-      url,
-      event_types: ['contact.created/1'],
-    })
-    await call('webhooks_send_test', { endpoint_id: endpoint.id, event_type_id: 'contact.created/1' })
-    const deliveries = await fetch(`${server.url}/v1/webhooks/endpoints/${endpoint.id}/deliveries`, {
-      headers: { Authorization: `Bearer ${server.said.api_key}` },
-    })
-    const delivery = ((await deliveries.json()) as any).data[0].id as string
-    replace = (source) =>
-      source
-        .replaceAll(/ep_01JABC\w+/g, endpoint.id)
-        .replaceAll(/dlv_01JABC\w+/g, delivery)
-        .replaceAll('https://example.com/', 'https://93.184.215.14/')
     ;({ paths } = (await (await fetch(`${server.url}/docs/openapi.json`)).json()) as any)
   })
   after(async () => {
@@ -87,7 +62,7 @@ describe('The samples of the documentation, in the demo workspace', () => {
 
   it('curl', async () => {
     const samples = listSamples('curl')
-    assert.equal(samples.length, catalog.flatMap(listRoutes).length - 4)
+    assert.equal(samples.length, catalog.flatMap(listRoutes).length)
     const script = samples.map(
       ({ name, source }) =>
         `out=$(${source.replace(/^curl/, 'curl -sS --fail-with-body')}) || echo "${name}: $out"`,
@@ -114,6 +89,29 @@ describe('The samples of the documentation, in the demo workspace', () => {
     )
     const { stdout, failed } = await run(process.execPath, ['ts/all.mjs'], env, folder)
     assert.equal(stdout + failed, '')
+  })
+
+  it('TypeScript compiles against the types of the client', async () => {
+    const checked = join(folder, 'checked')
+    mkdirSync(checked)
+    for (const [index, { name, source }] of listSamples('typescript').entries())
+      writeFileSync(join(checked, `${name}-${index}.ts`), source)
+    for (const [guide, before] of typedGuides) {
+      const blocks = [...readFileSync(`docs/${guide}.md`, 'utf8').matchAll(/^```ts.*\n([^]*?)```/gm)]
+      assert.ok(blocks.length > 0, guide)
+      writeFileSync(join(checked, `${guide}.ts`), `${before}${blocks.map(([, text]) => text).join('')}`)
+    }
+    writeFileSync(join(checked, 'package.json'), '{"type":"module"}')
+    symlinkSync(resolve('node_modules'), join(checked, 'node_modules'))
+    const config = {
+      extends: resolve('tsconfig.json'),
+      // What a sample reads is for its reader to use.
+      compilerOptions: { noUnusedLocals: false },
+      include: ['*.ts'],
+    }
+    writeFileSync(join(checked, 'tsconfig.json'), JSON.stringify(config))
+    const args = [resolve('node_modules/typescript/bin/tsc'), '-p', checked, '--pretty', 'false']
+    assert.equal((await run(process.execPath, args, env, folder)).failed, '')
   })
 
   it('Python', async (t) => {

@@ -87,6 +87,7 @@ const toExpectedMessages = (
     error: null,
     text_truncated: false,
     failed_at: null,
+    external_id: null,
     delivered_at: null,
     read_at: null,
     template: null,

@@ -52,19 +52,19 @@ everyDatabase('The queue', (server) => {
     )
   })
 
-  it('waiting_minutes: those who have waited for at least as long', async () => {
+  it('min_waiting_minutes: those who have waited for at least as long', async () => {
     const data = await searchData()
     const run = doAs(server(), data.key)
     const now = Date.parse(server().app.now())
     const waits = data.rows.filter((row) => row.waitingSince !== null)
     const minutes = Math.floor((now - Date.parse(at(-3))) / 60_000)
-    const { data: found } = await run('inbox_queue', { waiting_minutes: minutes + 1, limit: 100 })
+    const { data: found } = await run('inbox_queue', { min_waiting_minutes: minutes + 1, limit: 100 })
     const least = now - (minutes + 1) * 60_000
     assert.deepEqual(
       new Set(idsOf({ data: found })),
       new Set(waits.filter((row) => Date.parse(row.waitingSince!) <= least).map((row) => row.id)),
     )
-    assert.deepEqual((await run('inbox_queue', { waiting_minutes: 5_000_000 })).data, [])
+    assert.deepEqual((await run('inbox_queue', { min_waiting_minutes: 5_000_000 })).data, [])
   })
 
   it('staff see the queue of their channels alone, also in the total', async () => {

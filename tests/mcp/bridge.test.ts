@@ -141,6 +141,29 @@ describe('stdio bridge', () => {
     assert.match(out.find(({ id }) => id === 3).error.message, /before the response/)
   })
 
+  it('a call whose answer is lost is sent again under its key, as late as the server says', async () => {
+    const call = (id: number, input: object) => ({
+      jsonrpc: '2.0',
+      id,
+      method: 'tools/call',
+      params: { name: 'crm_create_group', arguments: input, _meta: meta },
+    })
+    let requests = 0
+    const { seen, out } = await runBridge([call(1, { name: 'A' })], (one, response) => {
+      requests += 1
+      if (requests === 1) return void response.destroy()
+      if (requests === 2) return void response.writeHead(503, { 'Retry-After': '0' }).end('<html>')
+      json(response, result(one, { ok: true }))
+    })
+    const keys = seen.map(({ headers }) => headers['idempotency-key'])
+    assert.deepEqual([out[0].result, keys.length, new Set(keys).size], [{ ok: true }, 3, 1])
+    assert.match(String(keys[0]), /^[\da-f-]{36}$/)
+    const named = await runBridge([call(2, { name: 'A', idempotency_key: 'mine-0001' })], (one, response) =>
+      json(response, result(one, {})),
+    )
+    assert.equal(named.seen[0]!.headers['idempotency-key'], undefined)
+  })
+
   it('a cancelled request gets no response, and a subscription ends with the input', async () => {
     const { out } = await runBridge(
       [

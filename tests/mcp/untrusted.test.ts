@@ -17,10 +17,10 @@ const trustedEnds = `
   /unavailable/*/reason /unavailable/*/metric /range/from /range/to /range/timezone /range/preset
   /failures/*/code /failures/*/id /failures/*/errors/*/pointer /failures/*/errors/*/fix /failures/*/errors/*/code
   /failures/*/errors/*/allowed/* /failed/*/id /failed/*/name /count_error/code /count_error/message
-  /tags/*/name /groups/*/name /groups/* /group/name /group/emoji /assignee/name /actor/name
+  /tags/*/name /groups/*/name /groups/* /group/name /group/emoji /tag/name /assignee/name /actor/name
   /approved_by/name /decided_by/name /from/name
   /attributes/*/key /attributes/*/label /attributes/*/type /options/*/label /options/*/value /custom_headers/*
-  /channel/name /channel/type /channel/phone /contact/phone /health/reason /health/quality /health/messaging_limit
+  /channel/name /channel/type /channel/phone /contact/phone /health/reason /health/messaging_limit
   /conversation/state /conversations/*/state /window/kind
   /sla/policy /target/type /target/id
   /message/template/name /message/template/language /data/*/template/name /data/*/template/language
@@ -52,6 +52,7 @@ const trustedOf: Readonly<Record<string, string>> = {
     '/name /description /filter/* /changes/*',
   'crm_(tag|untag)_contacts|crm_(add|remove)_contacts_(to|from)_group': '/failures/*/message',
   'crm_list_groups|crm_list_tags': '/name /emoji',
+  crm_update_group: '/changes/*',
   events_list: '/type',
   inbox_assign_conversation: '/assigned_to',
   inbox_queue: '/tags/* /templates/*/category /templates/*/text /templates/*/example/*',

@@ -191,7 +191,14 @@ everyDatabase(
         file_name: 'b.pdf',
       })
       assert.deepEqual(await listRows(), [
-        { ...before, text: null, description: null, file_name: 'b.pdf', search: 'menu\u001Fmenu\u001F' },
+        {
+          ...before,
+          text: null,
+          description: null,
+          file_name: 'b.pdf',
+          search: 'menu\u001Fmenu\u001F',
+          version: 2,
+        },
       ])
       assert.equal(
         (await call('messaging_update_quick_message', { quick_message_id: id, type: 'TEXT' })).status,

@@ -39,6 +39,7 @@ everyDoor(
         favorite: false,
         can_edit: true,
         updated_at: QUICK_MESSAGES_NOW,
+        version: created.body.version,
       }
       assert.deepEqual(created.body, row)
       const menu = await call('messaging_create_quick_message', {
@@ -56,6 +57,7 @@ everyDoor(
         text: null,
         media_url: FILE_URL,
         visibility: 'private',
+        version: menu.body.version,
       })
       assert.deepEqual((await call('messaging_list_quick_messages')).body, {
         data: [row, menu.body],
@@ -67,7 +69,12 @@ everyDoor(
         code: 'open',
         text: 'From 8 to 18.',
       })
-      assert.deepEqual([updated.status, updated.body], [200, { ...row, code: 'open', text: 'From 8 to 18.' }])
+      const { version } = updated.body
+      assert.match(version, /^2\./)
+      assert.deepEqual(
+        [updated.status, updated.body],
+        [200, { ...row, code: 'open', text: 'From 8 to 18.', version }],
+      )
       assert.deepEqual((await call('messaging_list_quick_messages', { query: 'FROM 8' })).body.data, [
         updated.body,
       ])
@@ -98,14 +105,20 @@ everyDoor(
       const created = await call('messaging_create_quick_message', { code: 'new', text: 'Hi', dry_run: true })
       assert.deepEqual(
         [created.status, created.body],
-        [201, { ...existing, id: null, code: 'new', updated_at: null, dry_run: true }],
+        [201, { ...existing, id: null, code: 'new', updated_at: null, version: null, dry_run: true }],
       )
       const updated = await call('messaging_update_quick_message', {
         quick_message_id: existing.id,
         title: 'T',
         dry_run: true,
       })
-      assert.deepEqual(updated.body, { ...existing, title: 'T', updated_at: null, dry_run: true })
+      assert.deepEqual(updated.body, {
+        ...existing,
+        title: 'T',
+        updated_at: null,
+        version: null,
+        dry_run: true,
+      })
       assert.deepEqual(
         (await call('messaging_delete_quick_message', { quick_message_id: existing.id, dry_run: true })).body,
         { id: existing.id, deleted: true, dry_run: true },

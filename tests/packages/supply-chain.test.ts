@@ -1,17 +1,22 @@
 import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import {
   findManifestProblems,
   findPartProblems,
   isAllowed,
   listParts,
+  listVendored,
+  listVendoredComponents,
   readManifest,
+  renderLicenses,
+  ROOT,
 } from '../../scripts/supply-chain.ts'
 
 test('every package that is installed may be shipped, and needs no script to be installed', () => {
   const parts = listParts()
   assert.ok(parts.some(({ name }) => name === 'kysely') && !parts.some(({ name }) => name === 'typescript'))
-  assert.deepEqual(findPartProblems(parts), [])
+  assert.deepEqual(findPartProblems([...parts, ...listVendored()]), [])
 })
 
 test('a package without a licence, under another one, or with an install script is named', () => {
@@ -38,4 +43,32 @@ test('both packages can be published with provenance, and pin what they install'
     'wcrm: repository.url',
     'wcrm: zod is not pinned',
   ])
+})
+
+test('the release names what was copied into the server, with its licence', () => {
+  const assets = `${ROOT}server/http/docs/assets/`
+  const copied = readdirSync(assets).filter((name) => name.endsWith('.gz'))
+  assert.deepEqual(
+    listVendored()
+      .map(({ path }) => ROOT + path)
+      .toSorted(),
+    copied.map((name) => assets + name),
+  )
+  const list = renderLicenses(new Set())
+  const notices = readFileSync(`${assets}LICENSES.txt`, 'utf8')
+  for (const { name, version, license, path } of listVendored()) {
+    assert.ok(list.includes(`| ${name} | ${version} | ${license} | in the server, copied |`), name)
+    assert.ok(notices.includes(`${path.slice(path.lastIndexOf('/') + 1)}: ${name}, Copyright`), name)
+  }
+  assert.ok(list.includes('| kysely |') && list.includes('| installed by npm |'))
+  assert.deepEqual(
+    listVendoredComponents().map(({ purl, hashes }) => [
+      purl.replace(/@[\d.]+$/, ''),
+      hashes?.[0]?.content.length,
+    ]),
+    [
+      ['pkg:npm/%40scalar/api-reference', 128],
+      ['pkg:npm/minisearch', 128],
+    ],
+  )
 })

@@ -13,8 +13,8 @@ everyDatabase('Health by webhooks', (server) => {
     const scene = await createCustomerFixture(server())
     const account = (field: string, value: WebhookPart) => scene.deliver({ field, value })
     const state = async () => {
-      const { status, health } = (await scene.run('workspace_channels')).data[0]
-      return [status, health.status, health.reason, health.quality, health.messaging_limit]
+      const { status, health, quality_rating } = (await scene.run('workspace_channels')).data[0]
+      return [status, health.status, health.reason, quality_rating, health.messaging_limit]
     }
     return { ...scene, account, state }
   }
@@ -172,8 +172,8 @@ everyDatabase('Health in the sandbox', (server) => {
     assert.equal((await channel()).status, 'connected')
     await account('quality', 'RED')
     await account('limit', 'TIER_250')
-    const { health } = await channel()
-    assert.deepEqual([health.quality, health.messaging_limit], ['RED', 'TIER_250'])
+    const { health, quality_rating } = await channel()
+    assert.deepEqual([quality_rating, health.messaging_limit], ['RED', 'TIER_250'])
     assert.deepEqual(await account('quality', 'PURPLE'), [2, 'invalid_value'])
     assert.deepEqual(await account('ban', 'RED'), [2, 'unexpected'])
   })

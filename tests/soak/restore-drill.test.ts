@@ -14,7 +14,7 @@ describe('deploy/restore-drill.sh', () => {
     const urlOf = ({ location }: { location: Location }): string =>
       'databaseUrl' in location ? location.databaseUrl : ''
     await withStorage(source.location, async ({ db }) => {
-      await createDemo(db, '2026-11-01T10:00:00.000Z', 'https://crm.example.com')
+      await createDemo(db, '2026-11-01T10:00:00.000Z', { publicUrl: 'https://crm.example.com' })
     })
     const drill = () =>
       spawnSync('sh', ['deploy/restore-drill.sh', urlOf(target)], {

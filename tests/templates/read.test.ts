@@ -224,6 +224,7 @@ describe('Templates: any components of the provider', () => {
       archived_at: null,
       created_at: '2026-10-01T00:00:00.000Z',
       updated_at: '2026-10-01T00:00:00.000Z',
+      version: 1,
       components: null,
     }
     for (const hidePhoneNumbers of [true, false]) {

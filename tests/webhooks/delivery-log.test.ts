@@ -83,7 +83,7 @@ everyDoor('Webhook delivery log', (test) => {
       [status, body.status, body.attempts, body.next_attempt_at, body.last_response_status],
       [200, 'dead', 3, null, 500],
     )
-    const [refused, answered] = body.attempts_made
+    const [refused, answered] = body.attempt_history
     assert.deepEqual(
       { ...refused, started_at: 0 },
       {
@@ -107,7 +107,7 @@ everyDoor('Webhook delivery log', (test) => {
     )
     const agent = as((await workspace.staff({ role: 'agent', hide_phone_numbers: true })).key)
     const { response_excerpt: _, ...shown } = answered
-    assert.deepEqual((await agent('webhooks_get_delivery', { delivery_id })).body.attempts_made, [
+    assert.deepEqual((await agent('webhooks_get_delivery', { delivery_id })).body.attempt_history, [
       refused,
       shown,
     ])

@@ -143,7 +143,7 @@ everyDatabase('Webhook deliveries', (server, database) => {
       ['2', '3'],
     )
     const [one] = await listDeliveries(hook)
-    const { attempts_made: made } = await run('webhooks_get_delivery', { delivery_id: one!.id })
+    const { attempt_history: made } = await run('webhooks_get_delivery', { delivery_id: one!.id })
     assert.deepEqual(
       made.map((a: { number: number; response_status: number; trigger: string }) => [
         a.number,
@@ -265,7 +265,7 @@ everyDatabase('Webhook deliveries', (server, database) => {
     await createGroups()
     await deliver()
     const {
-      attempts_made: [made],
+      attempt_history: [made],
     } = await run('webhooks_get_delivery', { delivery_id: (await listDeliveries(hook))[0]!.id })
     assert.ok(
       Buffer.byteLength(made.response_excerpt) <= 1024 && Buffer.byteLength(made.response_excerpt) > 1000,
@@ -296,7 +296,7 @@ everyDatabase('Webhook deliveries', (server, database) => {
       hooks.map(async (hook) => {
         const [one] = await listDeliveries(hook)
         const {
-          attempts_made: [attempt],
+          attempt_history: [attempt],
         } = await run('webhooks_get_delivery', { delivery_id: one!.id })
         return [one!.status, attempt.error]
       }),
@@ -323,7 +323,7 @@ everyDatabase('Webhook deliveries', (server, database) => {
       await deliver()
       const [one] = await listDeliveries(hook)
       const {
-        attempts_made: [made],
+        attempt_history: [made],
       } = await run('webhooks_get_delivery', { delivery_id: one!.id })
       assert.deepEqual([one!.status, made.error], ['failed', 'No answer came within 15 seconds.'])
       assert.ok(made.duration_ms >= 14_900 && made.duration_ms < 17_000, String(made.duration_ms))

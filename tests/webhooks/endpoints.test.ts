@@ -49,6 +49,7 @@ everyDoor('Webhook endpoints', (test) => {
       payload_format: 'envelope',
       created_at: endpoint.created_at,
       updated_at: endpoint.created_at,
+      version: endpoint.version,
       subscriptions: {
         count: 2,
         all_active: true,

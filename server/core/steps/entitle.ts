@@ -1,4 +1,4 @@
-import { apiVersions, type Operation } from '../../../catalog/index.ts'
+import type { Operation } from '../../../catalog/index.ts'
 import { isAddressAllowed } from '../../client-address.ts'
 import type { Actor } from '../context.ts'
 import { Problem } from '../problem.ts'
@@ -24,24 +24,6 @@ export const requireApiAccess = (actor: Actor, address: string | undefined): voi
       feature: 'api_access',
     })
   }
-}
-
-/** Returns the requested API version, or the one that the key is pinned to. Throws 400 for an unknown one. */
-export const resolveApiVersion = (actor: Actor, requested: string | undefined): string => {
-  if (requested === undefined) return actor.key.apiVersion
-  if ((apiVersions as readonly string[]).includes(requested)) return requested
-  throw new Problem('invalid_input', `There is no API version "${requested.slice(0, 40)}".`, {
-    reason: 'unknown_version',
-    errors: [
-      {
-        header: 'Api-Version',
-        code: 'unknown_version',
-        detail: 'must be a listed version',
-        allowed: apiVersions,
-        fix: `Send ${apiVersions.at(-1)}, or leave the header out.`,
-      },
-    ],
-  })
 }
 
 /** Throws 403 when the key does not hold the operation's scope. */

@@ -12,7 +12,9 @@ const groups = {
   'How requests work': {
     'dry-run': 'Every check runs, nothing changes.',
     idempotency: 'Retries that never do anything twice.',
+    'lost-updates': 'Changes that overwrite nothing unseen: `ETag` and `If-Match`.',
     errors: 'One form, stable codes, and what to do.',
+    'api-versions': 'Pinned to a key, announced before they end.',
     'rate-limits': 'How much is allowed, and the headers that tell.',
     filters: 'Conditions on any field of a contact.',
     phones: 'One contact for all spellings of a number.',

@@ -1,5 +1,5 @@
 import { commonErrors, type ErrorCode, errors } from '../../../catalog/errors.ts'
-import { listRoutes, type Operation } from '../../../catalog/index.ts'
+import { listRoutes, type Operation, takesVersion } from '../../../catalog/index.ts'
 import { type JsonSchema, toJsonSchema } from '../../../catalog/json-schema.ts'
 import { getInputSchema } from '../../../catalog/operation.ts'
 import { createOpenapi, getGroupOf } from '../openapi.ts'
@@ -37,6 +37,11 @@ const renderRules = (op: Operation, root: string): string =>
       : []),
     `- [**Idempotency**](${root}docs/idempotency) ${describeIdempotency(op)}`,
     ...(op.dryRun ? [`- [**Dry run**](${root}docs/dry-run) \`dry_run=true\``] : []),
+    ...(takesVersion(op)
+      ? [
+          `- [**Version**](${root}docs/lost-updates) \`If-Match\` or \`if_version\`: only if nobody has changed it`,
+        ]
+      : []),
     `- [**Rate limit**](${root}docs/rate-limits) ${describeClass(op)}`,
     ...(op.emits && op.emits.length > 0
       ? [`- [**Events**](${root}docs/events) ${op.emits.map((type) => `\`${type}\``).join(', ')}`]

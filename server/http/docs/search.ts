@@ -52,6 +52,9 @@ const headerGuides: Readonly<Record<string, string>> = {
   'Idempotency-Key': 'idempotency',
   'Idempotent-Replayed': 'idempotency',
   'Api-Confirm': 'dry-run',
+  'If-Match': 'lost-updates',
+  'If-None-Match': 'lost-updates',
+  ETag: 'lost-updates',
 }
 
 const listHeaderEntries = (): SearchEntry[] => {

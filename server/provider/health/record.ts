@@ -24,7 +24,6 @@ export const showHealth = (row: {
   status: ChannelHealth['health']
   reason: string | null
   provider_code: number | null
-  quality_rating: string | null
   messaging_limit: string | null
   since: string | null
   until: string | null
@@ -32,7 +31,6 @@ export const showHealth = (row: {
   status: row.status,
   reason: row.reason,
   provider_code: row.provider_code,
-  quality: row.quality_rating,
   messaging_limit: row.messaging_limit,
   since: row.since,
   until: row.until,
@@ -64,7 +62,7 @@ export const applyHealthFacts = async (
           status: row.status,
           previous_status: before.status,
           quality_rating: row.quality_rating,
-          health: showHealth({ ...row, status: row.health }),
+          health: { ...showHealth({ ...row, status: row.health }), quality: row.quality_rating },
         },
       })
   }

@@ -51,6 +51,9 @@ export const listScreens = ({ endpoint, delivery, event }: ScreenIds): Record<st
     ['audit', 'list', '--limit', '3'],
     ['events', 'list', '--limit', '12'],
     ['events', 'list', '--after', event, '--limit', '2'],
+    ['events', 'ack', 'nightly', '--event-id', event],
+    ['events', 'consumers'],
+    ['events', 'delete-consumer', 'nightly', '--dry-run'],
   ],
   broadcasts: [
     ['broadcasts', 'list'],
@@ -112,7 +115,9 @@ export const listScreens = ({ endpoint, delivery, event }: ScreenIds): Record<st
   ],
   groups: [
     ['tags', 'list'],
+    ['tags', 'rename', '1', '--name', 'Gold', '--dry-run'],
     ['groups', 'list'],
+    ['groups', 'update', '1', '--name', 'Regulars', '--dry-run'],
     ['groups', 'create', '--name', '👨‍👩‍👧‍👦 Familien', '--emoji', '🏡', '--dry-run'],
     ['groups', 'add-contacts', '1', '--contact-ids', '6,7', '--dry-run'],
     ['groups', 'remove-contacts', '1', '--contact-ids', '1', '--dry-run'],

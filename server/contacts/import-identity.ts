@@ -1,0 +1,48 @@
+import { findIdentifiedContacts } from '../../storage/contact-identity.ts'
+import type { Context } from '../core/context.ts'
+import { Problem } from '../core/problem.ts'
+import { type GivenIdentity, matchIdentity } from './identity.ts'
+import type { PhoneLine } from './phone-lines.ts'
+
+/** A contact as the rows so far leave it. `id`: of one that a row creates, which row that is. */
+type Person = { id: string; line: PhoneLine | undefined; external_id: string | null }
+
+/**
+ * Returns a function that finds the line of the contact which a row means, in the order of the calls; it throws 404
+ * and 409 as an upsert does. An external id that a row clears stays that of its contact until the import is over. Rows
+ * without external ids cost nothing.
+ */
+export const createLineFinder = async (
+  { tx, actor }: Context,
+  rows: readonly GivenIdentity[],
+): Promise<(row: number, given: GivenIdentity) => PhoneLine> => {
+  const externalIds = rows.flatMap(({ externalId }) => externalId ?? [])
+  if (externalIds.length === 0) return (_row, { line }) => line!
+  const keys = rows.flatMap(({ line }) => line?.key ?? [])
+  const known = await findIdentifiedContacts(tx, actor.workspace.id, keys, externalIds)
+  const byKey = new Map<string, Person>()
+  const byExternalId = new Map<string, Person>()
+  const add = (person: Person) => {
+    if (person.line) byKey.set(person.line.key, person)
+    if (person.external_id !== null) byExternalId.set(person.external_id, person)
+  }
+  for (const { id, phone, line_key: key, external_id } of known)
+    add({ id, line: phone === null ? undefined : { phone, key: key! }, external_id })
+  return (row, given) => {
+    const { line, externalId } = given
+    const person: Person = matchIdentity(
+      given,
+      line && byKey.get(line.key),
+      typeof externalId === 'string' ? byExternalId.get(externalId) : undefined,
+    ) ?? { id: `of row ${row}`, line, external_id: null }
+    if (!person.line)
+      throw new Problem(
+        'conflict',
+        `Contact ${person.id} has no phone, and an import finds contacts by it. Use crm_upsert_contact.`,
+        { reason: 'phone_required' },
+      )
+    if (externalId !== undefined) person.external_id = externalId
+    add(person)
+    return person.line
+  }
+}

@@ -1,0 +1,85 @@
+import { hash } from 'node:crypto'
+import { takesVersion, type Operation } from '../../catalog/index.ts'
+import { isObject } from '../../catalog/values.ts'
+import { Problem } from '../core/problem.ts'
+import type { CallResponse } from '../core/respond.ts'
+import { acceptsGzip } from './compress.ts'
+
+/*
+ * Conditional requests (RFC 9110, section 13). An ETag is the version of the record (server/core/record-version.ts)
+ * and a hash of what is shown: the whole decides whether a client has the same answer (`If-None-Match`), its version
+ * alone whether the record was changed (`If-Match`), so that a new message refuses no change of its contact.
+ */
+
+/** A version, and the hash of an ETag where there is one. */
+const VERSION = /^\d{1,10}(?:\.[\w~-]{0,100}){0,2}$/
+/** The version of no record. */
+const NEVER = '0'
+const ENTITY_TAG = /\s*(?:(W\/)?"([^"]*)"|([^",\s]+))\s*(?:,|$)/gy
+
+const ifMatchProblem = (code: string, detail: string, fix: string): Problem =>
+  new Problem('invalid_input', `If-Match ${detail}.`, { errors: [{ header: 'If-Match', code, detail, fix }] })
+
+const FIX = 'Send the ETag that a GET of the record answered, or *.'
+
+/** Returns the members of a list of entity tags; undefined when it is none. `isWeak`: with `W/`. */
+const parseTags = (header: string): { tag: string; isWeak: boolean }[] | undefined => {
+  const found = [...header.matchAll(ENTITY_TAG)]
+  if (found.length === 0 || found.map(([text]) => text).join('').length < header.length) return undefined
+  return found.map(([, weak, quoted, bare]) => ({ tag: quoted ?? bare!, isWeak: weak !== undefined }))
+}
+
+/**
+ * Returns the header `If-Match` as `if_version` has it. A weak tag, and one of another kind, matches no version. Throws
+ * 400 where it is malformed, or where the operation would ignore it.
+ */
+export const readIfMatch = (op: Operation, header: string | undefined): string | undefined => {
+  if (header === undefined || !op.dryRun) return undefined
+  if (!takesVersion(op))
+    throw ifMatchProblem(
+      'not_supported',
+      `is not a condition of ${op.name}, which changes no single record with a version`,
+      'Leave it out.',
+    )
+  if (header.trim() === '*') return '*'
+  const tags = parseTags(header)
+  if (!tags || tags.length > 10)
+    throw ifMatchProblem(
+      'invalid_value',
+      'must be entity tags, at most 10, with commas between them, or *',
+      FIX,
+    )
+  const versions = tags.filter(({ tag, isWeak }) => !isWeak && VERSION.test(tag)).map(({ tag }) => tag)
+  return versions.join(', ') || NEVER
+}
+
+/** A strong tag is of one content coding. */
+const toEtag = (version: string, shown: string, encoding: string): string =>
+  `"${version}.${hash('sha256', encoding + shown, 'base64url').slice(0, 16)}"`
+
+/** Returns the ETag of the record in an answer; undefined where it has none, such as that of a deletion. */
+const createEtag = (op: Operation, { body, version }: CallResponse, encoding: string): string | undefined => {
+  if (!op.versioned?.by) return undefined
+  if (version !== undefined) return toEtag(version, body, encoding)
+  const answer = JSON.parse(body) as Record<string, unknown>
+  const record = op.versioned.at === undefined ? answer : answer[op.versioned.at]
+  return isObject(record) && typeof record['version'] === 'string'
+    ? toEtag(record['version'], JSON.stringify(record), encoding)
+    : undefined
+}
+
+const isNoneMatch = (header: string | null, etag: string): boolean =>
+  header !== null &&
+  (header.trim() === '*' || (parseTags(header)?.some(({ tag }) => `"${tag}"` === etag) ?? false))
+
+/** Adds the ETag to the answer to a request. A read whose answer the client has is 304. */
+export const withEtag = (op: Operation, request: Request, response: CallResponse): CallResponse => {
+  if (response.status >= 300) return response
+  const encoding = acceptsGzip(request.headers.get('accept-encoding') ?? undefined) ? 'gzip' : ''
+  const etag = createEtag(op, response, encoding)
+  if (etag === undefined) return response
+  const headers: Record<string, string> = { ...response.headers, ETag: etag }
+  if (op.dryRun || !isNoneMatch(request.headers.get('if-none-match'), etag)) return { ...response, headers }
+  const { 'Content-Type': _, ...others } = headers
+  return { status: 304, headers: others, body: '' }
+}
