@@ -64,49 +64,62 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/
 
 const SECRET = /^whsec_/
 
-const isIdName = (name: string): boolean => /^(?:.+_)?id$/.test(name)
+const ID = /^(?:.+_)?ids?$/
 
-/** Returns the ids in a value: those of its fields `id`, `…_id`, `ids` and `…_ids`. */
-const listIds = (value: unknown): string[] => {
-  if (Array.isArray(value)) return value.flatMap(listIds)
+/**
+ * What an id is of, from the name of its field and of the record around it: `contact` for `contact_id`, for
+ * `contact_ids`, and for `id` in `contact` or `contacts`. Ids of two tables can be equal.
+ */
+const toIdKind = (name: string, record: string): string =>
+  (/^ids?$/.test(name) ? record : name.replace(/_ids?$/, '')).replace(/s$/, '')
+
+const toKnownId = (name: string, record: string, id: unknown): string => `${toIdKind(name, record)} ${id}`
+
+/** Returns the ids in a value, with what they are of: those of its fields `id`, `…_id`, `ids` and `…_ids`. */
+const listKnownIds = (value: unknown, record = ''): string[] => {
+  if (Array.isArray(value)) return value.flatMap((one) => listKnownIds(one, record))
   if (!isObject(value)) return []
-  return Object.entries(value).flatMap(([name, member]) => {
-    if (isIdName(name.replace(/s$/, ''))) return [member].flat().map(String)
-    return listIds(member)
-  })
+  return Object.entries(value).flatMap(([name, member]) =>
+    ID.test(name) ? [member].flat().map((id) => toKnownId(name, record, id)) : listKnownIds(member, name),
+  )
 }
 
-/** What was there before a rehearsal: all of it as text, and the ids in it. */
+/** What was there before a rehearsal: all of it as text, and the ids in it with what they are of. */
 type Known = { text: string; ids: ReadonlySet<string> }
 
 /**
  * Replaces what differs from one rehearsal to the next, unless it is known from the input or the records as they are:
  * ids of new records, times, and new secrets.
  */
-const stabilize = (value: unknown, known: Known): unknown => {
+const stabilize = (value: unknown, known: Known, record = ''): unknown => {
   if (typeof value === 'string')
     return (TIME.test(value) || SECRET.test(value)) && !known.text.includes(value) ? 'new' : value
-  if (Array.isArray(value)) return value.map((one) => stabilize(one, known))
+  if (Array.isArray(value)) return value.map((one) => stabilize(one, known, record))
   if (!isObject(value)) return value
   return Object.fromEntries(
     Object.entries(value)
       .filter(([name]) => !DERIVED.has(name) && !name.endsWith('_seconds'))
       .map(([name, member]) => [
         name,
-        typeof member === 'string' && isIdName(name) && !known.ids.has(member)
+        typeof member === 'string' && ID.test(name) && !known.ids.has(toKnownId(name, record, member))
           ? null
-          : stabilize(member, known),
+          : stabilize(member, known, name),
       ]),
   )
 }
 
+/** Names of answers whose records are of any kind: the answer itself, and its list. */
+const ANY_KIND = new Set(['', 'data'])
+
 /** Leaves out of an answer the records that were compared: what they have beyond the changes does not count. */
-const withoutRecords = (value: unknown, ids: ReadonlySet<string>): unknown => {
-  if (Array.isArray(value)) return value.map((one) => withoutRecords(one, ids))
+const withoutRecords = (value: unknown, touched: readonly Touched[], record = ''): unknown => {
+  if (Array.isArray(value)) return value.map((one) => withoutRecords(one, touched, record))
   if (!isObject(value)) return value
-  if (typeof value['id'] === 'string' && ids.has(value['id'])) return { id: value['id'] }
+  const { id } = value
+  const isKind = (kind: string) => ANY_KIND.has(record) || toIdKind('id', record) === toIdKind('id', kind)
+  if (typeof id === 'string' && touched.some((one) => one.id === id && isKind(one.kind))) return { id }
   return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [name, withoutRecords(member, ids)]),
+    Object.entries(value).map(([name, member]) => [name, withoutRecords(member, touched, name)]),
   )
 }
 
@@ -118,17 +131,24 @@ const toDigest = (
   { output }: Rehearsed,
   { touched, changes }: Observed,
 ): string => {
-  const ids = new Set(touched.map((one) => one.id))
-  const before = changes.map((change) => change.before)
+  const before = changes.map((change) => ({ [change.kind]: change.before }))
   const known: Known = {
-    text: JSON.stringify([input, [...ids], before]),
-    ids: new Set([...ids, ...listIds(input), ...listIds(before)]),
+    text: JSON.stringify([input, touched.map((one) => one.id), before]),
+    ids: new Set([
+      ...touched.map(({ kind, id }) => toKnownId('id', kind, id)),
+      ...listKnownIds(input),
+      ...listKnownIds(before),
+    ]),
   }
   const content = {
     call: computeFingerprint(op, input).toString('base64'),
     touched: touched.map(({ kind, id }) => `${kind} ${id}`),
-    changes: stabilize(changes, known),
-    answer: op.secret ? null : stabilize(withoutRecords(output, ids), known),
+    changes: changes.map(({ kind, id, before: was, after }) => [
+      kind,
+      id,
+      ...[was, after].map((one) => stabilize(one, known, kind)),
+    ]),
+    answer: op.secret ? null : stabilize(withoutRecords(output, touched), known),
   }
   return createHash('sha256').update(canonicalJson(content)).digest('base64url')
 }

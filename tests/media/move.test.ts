@@ -79,7 +79,7 @@ everyDatabase('Moving files while a server runs', (server) => {
         while (isMoving) assert.equal(await kept.read(), 'a picture')
       })()
       const options = { db: running.db, from, keep: false, onFiles: () => {}, warn: () => {} }
-      await moveMedia({ ...options, to: slow }, 50).finally(() => {
+      await moveMedia({ ...options, to: slow }, 500).finally(() => {
         isMoving = false
       })
       await reading

@@ -65,6 +65,28 @@ const checkDigest = (request: IncomingMessage, response: ServerResponse): void =
 }
 
 /**
+ * Makes the storage atomic, as the real one is: this server writes a file in place, so that a reader could find half of
+ * it. Of one object, readers wait for the writer before them, and a writer for the readers.
+ */
+const createQueue = () => {
+  const pending = new Map<string, { isWrite: boolean; done: Promise<unknown> }[]>()
+  return async (request: IncomingMessage, response: ServerResponse, run: () => void): Promise<void> => {
+    const isWrite = request.method !== 'GET' && request.method !== 'HEAD'
+    const path = request.url!.split('?')[0]!
+    const before = pending.get(path) ?? []
+    const own = { isWrite, done: new Promise((done) => response.once('close', done)) }
+    pending.set(path, [...before, own])
+    void own.done.then(() => {
+      const left = pending.get(path)!.filter((one) => one !== own)
+      if (left.length > 0) pending.set(path, left)
+      else pending.delete(path)
+    })
+    await Promise.all(before.filter((one) => isWrite || one.isWrite).map((one) => one.done))
+    run()
+  }
+}
+
+/**
  * Starts S3-compatible storage in this process: `@20minutes/s3rver`, which verifies signatures of version 4, with one
  * bucket, and with faults before it.
  */
@@ -83,6 +105,7 @@ export const startS3 = async (): Promise<TestS3> => {
   })
   await storage.configureBuckets()
   const serve = storage.callback()
+  const queue = createQueue()
   const sockets = new Set<Socket>()
   const server: Server = createServer((request, response) => {
     s3.requests.push(`${request.method} ${request.url}`)
@@ -93,9 +116,15 @@ export const startS3 = async (): Promise<TestS3> => {
       request.resume()
       return refuse(response, fault, fault === 403 ? 'AccessDenied' : 'InternalError')
     }
-    if (fault && request.method === 'GET') halve(response, fault)
-    checkDigest(request, response)
-    serve(request, response)
+    if (fault && request.method === 'GET') {
+      halve(response, fault)
+      serve(request, response)
+      return
+    }
+    void queue(request, response, () => {
+      checkDigest(request, response)
+      serve(request, response)
+    })
   })
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)

@@ -75,6 +75,20 @@ everyDatabase('Plans of all operations', (server) => {
     }
   })
 
+  it('hold whatever id of another kind equals the id of a new record', async () => {
+    const { owner } = await makeWorkspace(server())
+    const ops = checked(doorsOf(server().url, owner.key)[1]!)
+    const made = await ops.call('crm_upsert_contact', { phone: '+15550155090', name: 'First' })
+    // The next ids are near: one of them is the number that another system gave.
+    for (const n of [1, 2, 3, 4, 5]) {
+      const external_id = String(Number(made.body.contact.id) + n)
+      const input = { phone: `+1555015509${n}`, name: 'Next', external_id }
+      const dry = await ops.call('crm_upsert_contact', { ...input, dry_run: true }, { plan: 'show' })
+      const done = await ops.call('crm_upsert_contact', input, { plan: dry.body.plan.token })
+      assert.equal(done.status, 200, done.text)
+    }
+  })
+
   it('hold for one of two calls that are sent at once', async () => {
     const { owner } = await makeWorkspace(server())
     const ops = checked(doorsOf(server().url, owner.key)[1]!)
