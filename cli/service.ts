@@ -57,9 +57,8 @@ export const runService = async <C extends { port: number }>(
 const EXIT_AFTER_FAILED_START_MS = 1000
 
 /**
- * Logs promises that were rejected without a handler, and goes on. postgres.js leaves some behind: it asks a new
- * connection for types, and closes one, without waiting for the result, so that losing a connection at that
- * moment would end the process.
+ * Logs promises that were rejected without a handler, and goes on. postgres.js leaves some behind: it closes a
+ * connection without waiting for the result, so that losing one at that moment would end the process.
  */
 const surviveRejections = (io: Io): void => {
   process.on('unhandledRejection', (error) => {

@@ -9,6 +9,7 @@ import {
   toRoleOption,
   withoutRole,
 } from './addresses.ts'
+import { arrayTypes } from './array-types.ts'
 import { createServerFinder, type ServerFinder } from './find-server.ts'
 import { toIsoTime } from './times.ts'
 
@@ -158,6 +159,8 @@ const createOpener = ({ url, role = 'any', open, prepare, finder }: OpenerOption
     const options = {
       ...toClientOptions(settings, prepare),
       max: 1,
+      // `arrayTypes` has them.
+      fetch_types: false,
       onclose: () => close(),
       onnotice: (notice: { routine?: string }) => {
         if (!isUnreplicatedCommit(notice)) return
@@ -207,7 +210,7 @@ export const toClientOptions = (settings: SessionSettings, prepare: boolean) => 
   prepare,
   onnotice: () => {},
   connection: toStartupParameters(settings),
-  types: { timestamp, json },
+  types: { timestamp, json, ...arrayTypes },
   connect_timeout: CONNECT_TIMEOUT_SECONDS,
   idle_timeout: 0,
   max_lifetime: null,

@@ -5,8 +5,8 @@ import { createDatabase, databases, withStorage } from '../databases.ts'
 import { startProcess } from '../process.ts'
 import { startTcpProxy } from '../tcp-proxy.ts'
 
-/** Text of the first statement of a connection, by which postgres.js reads the types of arrays. */
-const READS_TYPES = 'typarray'
+/** A parameter of the message with which a connection begins. */
+const STARTUP = 'application_name'
 
 describe('A connection that is lost while it opens', { skip: !databases.includes('postgresql') }, () => {
   it('ends no process: the next call opens another', async () => {
@@ -18,7 +18,7 @@ describe('A connection that is lost while it opens', { skip: !databases.includes
       const ready = async () => (await fetch(`${server.url}/readyz`)).status
       assert.equal(await ready(), 200)
       for (const when of ['before', 'after'] as const) {
-        proxy.cutOnce(READS_TYPES, when)
+        proxy.cutOnce(STARTUP, when)
         await withStorage(database.direct, async ({ db }) => {
           await sql`
             select pg_terminate_backend(pid) from pg_stat_activity
