@@ -112,6 +112,8 @@ export type ImportedContact = BasicContact & {
   attrs: Attrs
   /** Created by this import. */
   isNew: boolean
+  /** The columns of its own with which it was created. */
+  inserted: BasicContact | undefined
   /** Types of the fields whose value differs. */
   changed: FieldTypes
   /** All of it, where it differs. */
@@ -120,16 +122,20 @@ export type ImportedContact = BasicContact & {
   newGroups: readonly string[]
 }
 
-/** Builds the deferred write of an import: everything except the new contacts' own columns. */
+/** Whether the columns of a contact's own differ from those that are stored: a row that gave them may have failed. */
+const hasOtherColumns = ({ inserted, name, email, external_id }: ImportedContact): boolean =>
+  inserted?.name !== name || inserted.email !== email || inserted.external_id !== external_id
+
+/** Builds the deferred write of an import: everything except what the new contacts were inserted with. */
 export const buildImportWrite = (
   workspaceId: string,
   contacts: readonly ImportedContact[],
   now: string,
 ): DeferredWrite => {
-  const existing = contacts.filter((c) => !c.isNew)
+  const stale = contacts.filter((c) => !c.isNew || hasOtherColumns(c))
   const tags = contacts.flatMap((c) => c.newTags.map((tag) => [tag, c.id] as const))
   const groups = contacts.flatMap((c) => c.newGroups.map((group) => [group, c.id] as const))
-  const counts = new Map([['contacts', contacts.length - existing.length]])
+  const counts = new Map([['contacts', contacts.filter((c) => c.isNew).length]])
   for (const subject of [...tags.map(([tag]) => `tag:${tag}`), ...groups.map(([group]) => `group:${group}`)])
     counts.set(subject, (counts.get(subject) ?? 0) + 1)
   const values = contacts
@@ -147,10 +153,10 @@ export const buildImportWrite = (
     c as (
       update contacts c set name = u.name, email = u.email, external_id = u.external_id,
         name_key = u.name_key, search = u.search, updated_at = ${now}::timestamptz
-      from unnest(${existing.map((c) => c.id)}::bigint[], ${existing.map((c) => c.name)}::text[],
-        ${existing.map((c) => c.email)}::text[], ${existing.map((c) => c.external_id)}::text[],
-        ${existing.map((c) => fold(c.name ?? ''))}::text[],
-        ${existing.map((c) => searchText(c.name, c.phone))}::text[])
+      from unnest(${stale.map((c) => c.id)}::bigint[], ${stale.map((c) => c.name)}::text[],
+        ${stale.map((c) => c.email)}::text[], ${stale.map((c) => c.external_id)}::text[],
+        ${stale.map((c) => fold(c.name ?? ''))}::text[],
+        ${stale.map((c) => searchText(c.name, c.phone))}::text[])
           as u (id, name, email, external_id, name_key, search)
       where c.workspace_id = ${workspaceId} and c.id = u.id
     ), ${valueWriteParts(workspaceId, values)}, t as (

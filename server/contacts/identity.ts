@@ -29,7 +29,7 @@ const identityConflict = (detail: string, details: { externalId: string; phone: 
   })
 
 /** Throws 404 `not_found`: a contact is created with a phone only, or no message could reach it. */
-const unknownExternalId = (externalId: string): Problem =>
+export const unknownExternalId = (externalId: string): Problem =>
   new Problem(
     'not_found',
     `No contact with the external id ${externalId}. Send phone too, to create the contact.`,

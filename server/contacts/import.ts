@@ -28,10 +28,10 @@ import {
 import { createTags, findTags, listNewTagNames, selectTags } from '../tags/tags.ts'
 import { diffContact, emitLabelsAdded, findEmailChange } from './edit.ts'
 import { fieldsVisibleTo, markFirstUse, parseValues, requireIdentity, type ValueChanges } from './input.ts'
-import { createLineFinder } from './import-identity.ts'
+import { unknownExternalId } from './identity.ts'
+import { createLineFinder, type FoundLine } from './import-identity.ts'
 import { contactLimitReached } from './limit.ts'
 import { changeMetadata, type MetadataChanges, refuseHiddenMetadata } from './metadata.ts'
-import type { PhoneLine } from './phone-lines.ts'
 import { eventContact } from './view.ts'
 import { refuseBlindImport, toContactName } from '../visibility/phones.ts'
 
@@ -40,9 +40,8 @@ type ImportContext = Context<EmitsOf<'crm_import_contacts'>>
 type RowResult = Output['results'][number]
 type RowFailure = Output['failures'][number]
 /** An upsert of one row; `row` is the row's index in the request. */
-type RowUpsert = {
+type RowUpsert = FoundLine & {
   row: number
-  line: PhoneLine
   externalId: string | null | undefined
   metadata: MetadataChanges | undefined
   name: string | undefined
@@ -86,7 +85,7 @@ export const importContacts: Handler<'crm_import_contacts'> = async (ctx, input)
     newTagNames: listNewTagNames(existingTags, r.tagRefs),
   }))
   const findLine = await createLineFinder(ctx, selected)
-  const resolved = mapRows(failures, selected, (r) => ({ ...r, line: findLine(r.row, r) }))
+  const resolved = mapRows(failures, selected, (r) => ({ ...r, ...findLine(r.row, r) }))
   const requireRoom = await createRoomCheck(
     ctx,
     resolved.map((r) => r.line.key),
@@ -193,6 +192,7 @@ const createRoomCheck = async (ctx: Context, keys: readonly string[]): Promise<(
 /** The state of a contact after the rows so far, and their changes. `rows`: how many created rows it has. */
 type PendingContact = Omit<ExistingContact, 'tag_ids' | 'group_ids'> & {
   isNew: ImportedContact['isNew']
+  inserted: ImportedContact['inserted']
   rows: number
   differs: boolean
   changed: Map<string, CustomFieldType>
@@ -212,6 +212,7 @@ const applyRows = async (
   const contacts = await insertOrLockContacts(ctx, upserts)
   ctx.reached(0.75)
   const results = mapRows(failures, upserts, (upsert): RowResult => {
+    requireGiven(failures, upsert)
     const contact = contacts.get(upsert.line.key)!
     return {
       row: upsert.row,
@@ -222,6 +223,12 @@ const applyRows = async (
   const differing = [...contacts.values()].filter((contact) => contact.differs)
   if (differing.length > 0) ctx.deferWrite(buildImportWrite(ctx.actor.workspace.id, differing, ctx.now))
   return results
+}
+
+/** Throws 404 for a row that names an external id which the rows before it would have given, but failed. */
+const requireGiven = (failures: readonly RowFailure[], { externalId, givenBy }: RowUpsert): void => {
+  if (givenBy?.every((giver) => failures.some(({ row }) => row === giver)))
+    throw unknownExternalId(externalId!)
 }
 
 /**
@@ -246,7 +253,7 @@ const toNewContacts = (upserts: readonly RowUpsert[]): Map<string, BasicContact>
 
 /**
  * Returns the contacts of these rows by the key of the line, inserted where there was none, and locked. New ones
- * are inserted with the name, email and external id that the rows give them in the end.
+ * are inserted with the name, email and external id that the rows give them in the end, if none of these fails.
  */
 const insertOrLockContacts = async (
   ctx: Context,
@@ -254,11 +261,13 @@ const insertOrLockContacts = async (
 ): Promise<Map<string, PendingContact>> => {
   const workspaceId = ctx.actor.workspace.id
   const contacts = new Map<string, PendingContact>()
-  const add = (known: ExistingContact, isNew: boolean) => {
+  const add = (known: ExistingContact, inserted: BasicContact | undefined) => {
+    const isNew = inserted !== undefined
     const { tag_ids: tagIds, group_ids: groupIds, ...columns } = known
     contacts.set(known.key, {
       ...columns,
       isNew,
+      inserted,
       rows: 0,
       differs: isNew,
       changed: new Map(),
@@ -275,12 +284,12 @@ const insertOrLockContacts = async (
     missing.length > 0;
     missing = missing.filter(({ key }) => !contacts.has(key))
   ) {
-    const phones = new Map(missing.map(({ key, phone }) => [key, phone]))
+    const given = new Map(missing.map((contact) => [contact.key, contact]))
     for (const [key, id] of await insertContacts(ctx.tx, workspaceId, missing, ctx.now)) {
       add(
         {
           id,
-          phone: phones.get(key)!,
+          phone: given.get(key)!.phone,
           key,
           name: null,
           email: null,
@@ -294,13 +303,13 @@ const insertOrLockContacts = async (
           tag_ids: [],
           group_ids: [],
         },
-        true,
+        given.get(key),
       )
     }
     const taken = missing.flatMap(({ key }) => (contacts.has(key) ? [] : key))
     const locked = taken.length > 0 ? await lockContactsByPhone(ctx.tx, workspaceId, taken) : []
     if (locked.length > 0)
-      for (const known of await readExistingContacts(ctx.tx, workspaceId, locked)) add(known, false)
+      for (const known of await readExistingContacts(ctx.tx, workspaceId, locked)) add(known, undefined)
   }
   return contacts
 }
