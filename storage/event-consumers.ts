@@ -20,6 +20,20 @@ export const findEventConsumer = (
     .where('name', '=', name)
     .executeTakeFirst()
 
+/** Returns a consumer, and locks it until the transaction ends. */
+export const lockEventConsumer = (
+  tx: Db,
+  workspaceId: string,
+  name: string,
+): Promise<EventConsumerRow | undefined> =>
+  tx
+    .selectFrom('event_consumers')
+    .select(columns)
+    .where('workspace_id', '=', workspaceId)
+    .where('name', '=', name)
+    .forUpdate()
+    .executeTakeFirst()
+
 /** Lists consumers after a name, in the order of their names. */
 export const listEventConsumers = (
   db: Db,
@@ -51,7 +65,8 @@ export const countEventConsumers = async (db: Db, workspaceId: string): Promise<
 
 /**
  * Moves a consumer to an event, and makes it if there is none; back only with `rewind`. Returns the consumer; undefined
- * when it stands at this event or after it already.
+ * when it stands at this event or after it already. The caller has locked it, or all: a statement that waits for the lock
+ * does not see the event to which it was moved meanwhile.
  */
 export const moveEventConsumer = async (
   tx: Db,

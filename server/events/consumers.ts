@@ -5,6 +5,7 @@ import {
   type EventConsumerRow,
   findEventConsumer,
   listEventConsumers,
+  lockEventConsumer,
   lockEventConsumers,
   moveEventConsumer,
 } from '../../storage/event-consumers.ts'
@@ -60,8 +61,11 @@ export const acknowledgeEvents: Handler<'events_ack'> = async (
       `The event ${id} is not in the log yet: changes from before it are still being made. Try again in a moment.`,
       { reason: 'event_not_listed' },
     )
-  const before = await findEventConsumer(tx, workspaceId, name)
-  if (!before) await lockEventConsumers(tx, workspaceId)
+  let before = await lockEventConsumer(tx, workspaceId, name)
+  if (!before) {
+    await lockEventConsumers(tx, workspaceId)
+    before = await lockEventConsumer(tx, workspaceId, name)
+  }
   if (!before && (await countEventConsumers(tx, workspaceId)) >= MAX_CONSUMERS)
     throw new Problem(
       'conflict',

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { sql } from 'kysely'
 import { createClient } from '../../client/index.ts'
 import { deleteOldEvents } from '../../server/events/retention.ts'
 import { insertEvents } from '../../storage/events.ts'
@@ -11,6 +12,18 @@ import { groupEvent, openStream, type ShownEvent } from './event-fixture.ts'
 
 const namesOf = ({ data }: { data: ShownEvent[] }): unknown[] =>
   data.map((event) => event.data['group']!['name'])
+
+/** Resolves when a statement on consumers waits for a lock. */
+const untilOneWaits = async ({ db }: TestServer): Promise<void> => {
+  for (let isWaiting = false; !isWaiting;) {
+    const { rows } = await sql`
+      select from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock' and query like '%event_consumers%'`.execute(
+      db,
+    )
+    isWaiting = rows.length > 0
+  }
+}
 
 everyDoor('Consumers of the event log', (test) => {
   test('read on after what they acknowledged', async ({ call, server, workspace, door }) => {
@@ -116,6 +129,27 @@ everyDatabase('Consumers of the event log', (server) => {
       events.toReversed().map(({ id }) => run('events_ack', { consumer: 'busy', event_id: id })),
     )
     assert.equal((await run('events_list_consumers')).data[0].event_id, events.at(-1)!.id)
+  })
+
+  it('does not move back where an acknowledgement waited for one of a later event', async (t) => {
+    if (server().database !== 'postgresql') return t.skip('one connection: nothing waits')
+    const { workspace, run, events } = await setUp(['A', 'B'])
+    await run('events_ack', { consumer: 'slow', event_id: events[0]!.id })
+    const later = groupEvent('C')
+    let waiting: Promise<{ changed: boolean }> | undefined
+    await server()
+      .db.transaction()
+      .execute(async (tx) => {
+        const consumer = tx.updateTable('event_consumers').where('workspace_id', '=', workspace.id)
+        await consumer.set({ event_id: events[0]!.id }).execute()
+        waiting = run('events_ack', { consumer: 'slow', event_id: events[1]!.id })
+        await untilOneWaits(server())
+        // It happens after the other has begun to wait, who does not see it.
+        await insertEvents(server().db, workspace.id, [later])
+        await consumer.set({ event_id: later.id }).execute()
+      })
+    assert.equal((await waiting!).changed, false)
+    assert.equal((await run('events_list_consumers')).data[0].event_id, later.id)
   })
 
   it('are a hundred at most', async () => {
