@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { untrusted } from '../text.ts'
 
-/** Bounds of the metadata of a contact. Lengths in UTF-16 code units, size in bytes of UTF-8 as compact JSON. */
+/** Bounds of the metadata of a contact. Lengths in characters (code points), size in bytes of UTF-8 as compact JSON. */
 export const metadataLimits = { keys: 50, key: 40, value: 500, bytes: 16_384 } as const
 
 const Key = z

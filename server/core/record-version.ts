@@ -97,6 +97,13 @@ const numberOf = (version: string): string => version.split('.', 1)[0]!
 export const isMet = (precondition: string, n: number): boolean =>
   precondition === '*' || precondition.split(',').some((version) => numberOf(version.trim()) === String(n))
 
+/** Whether a record whose version is `n` has had one of these versions: they count from 1. */
+export const hasHad = (precondition: string, n: number): boolean =>
+  precondition.split(',').some((version) => {
+    const number = numberOf(version.trim())
+    return /^[1-9]/.test(number) && Number(number) <= n
+  })
+
 /**
  * Returns the names of the fields in which two versions of a record differ, as far as both were shown; undefined when
  * the first has no digests, or is a list.

@@ -22,16 +22,23 @@ const ifMatchProblem = (code: string, detail: string, fix: string): Problem =>
 
 const FIX = 'Send the ETag that a GET of the record answered, or *.'
 
-/** Returns the members of a list of entity tags; undefined when it is none. `isWeak`: with `W/`. */
-const parseTags = (header: string): { tag: string; isWeak: boolean }[] | undefined => {
+/** `isWeak`: with `W/`. `isBare`: without quotes, which is no entity tag. */
+type EntityTag = { tag: string; isWeak: boolean; isBare: boolean }
+
+/** Returns the members of a list of entity tags; undefined when it is none. */
+const parseTags = (header: string): EntityTag[] | undefined => {
   const found = [...header.matchAll(ENTITY_TAG)]
   if (found.length === 0 || found.map(([text]) => text).join('').length < header.length) return undefined
-  return found.map(([, weak, quoted, bare]) => ({ tag: quoted ?? bare!, isWeak: weak !== undefined }))
+  return found.map(([, weak, quoted, bare]) => ({
+    tag: quoted ?? bare!,
+    isWeak: weak !== undefined,
+    isBare: bare !== undefined,
+  }))
 }
 
 /**
  * Returns the header `If-Match` as `if_version` has it. A weak tag, and one of another kind, matches no version. Throws
- * 400 where it is malformed, or where the operation would ignore it.
+ * 400 where it is malformed, or where the operation would ignore it. Of tags without quotes it takes versions alone.
  */
 export const readIfMatch = (op: Operation, header: string | undefined): string | undefined => {
   if (header === undefined || !op.dryRun) return undefined
@@ -43,10 +50,10 @@ export const readIfMatch = (op: Operation, header: string | undefined): string |
     )
   if (header.trim() === '*') return '*'
   const tags = parseTags(header)
-  if (!tags || tags.length > 10)
+  if (!tags || tags.length > 10 || tags.some(({ tag, isBare }) => isBare && !VERSION.test(tag)))
     throw ifMatchProblem(
       'invalid_value',
-      'must be entity tags, at most 10, with commas between them, or *',
+      'must be entity tags in quotes, at most 10, with commas between them, or * alone',
       FIX,
     )
   const versions = tags.filter(({ tag, isWeak }) => !isWeak && VERSION.test(tag)).map(({ tag }) => tag)

@@ -108,6 +108,35 @@ everyDoor('Metadata of contacts', (test) => {
     assert.equal(Object.keys(swapped.body.contact.metadata).length, 50)
   })
 
+  test('of a key with a wrong name, the error says what is wrong with it', async ({ call }) => {
+    const { id } = (await call('crm_upsert_contact', { phone: PHONE })).body
+    const calls = (given: object): [string, string, object][] => [
+      ['crm_upsert_contact', '#/metadata', { phone: PHONE, metadata: given }],
+      ['crm_update_contact', '#/metadata', { contact_id: id, metadata: given }],
+      ['crm_import_contacts', '#/rows/0/metadata', { rows: [{ phone: PHONE, metadata: given }] }],
+      [
+        'webhooks_create_endpoint',
+        '#/custom_headers',
+        { url: 'https://example.com/', event_types: ['*'], custom_headers: given },
+      ],
+    ]
+    for (const [key, expected] of [
+      ['', ['has a name that must have at least 1 character', 'Send at least 1 character.']],
+      [
+        'k'.repeat(101),
+        [/^has a name that must have at most \d+ characters$/, /^Send at most \d+ characters.$/],
+      ],
+    ] as [string, (string | RegExp)[]][])
+      for (const [op, at, input] of calls({ [key]: 'x' })) {
+        const { status, body } = await call(op, { ...input, dry_run: true })
+        const [error] = status === 200 ? body.failures[0].errors : body.errors
+        assert.equal(error.code, 'invalid_key', op)
+        assert.ok((error.pointer ?? '').startsWith(`${at}/`) || error.parameter, JSON.stringify(error))
+        assert.match(error.detail, new RegExp(expected[0]!), op)
+        assert.match(error.fix, new RegExp(expected[1]!), op)
+      }
+  })
+
   test('does not exist for agents and staff from whom phones are hidden', async ({ call, as, workspace }) => {
     const { id } = (await call('crm_upsert_contact', { phone: PHONE, metadata: { secret: 'plan' } })).body
     await call('crm_update_contact', { contact_id: id, metadata: { secret: 'other' } })

@@ -105,6 +105,12 @@ everyDoor('if_version of every operation that changes one record', (test) => {
       const before = await loadWorkspaceRows(server.db, workspace.id)
       assertRefused(await send({ if_version: stale }), op, current)
       assertRefused(await send({ if_version: stale, dry_run: true }), op, current)
+      for (const never of ['0', '01', '999999']) {
+        const reply = await send({ if_version: never })
+        assert.equal(reply.status, 412, `${op.name}: ${reply.text}`)
+        assert.match(reply.body.detail, /names no version that the .* has had/, op.name)
+        assert.deepEqual([reply.body.current_version, reply.body.changed_fields], [current, undefined])
+      }
       const { idempotency: _, ...rows } = await loadWorkspaceRows(server.db, workspace.id)
       const { idempotency: __, ...was } = before
       assert.deepEqual(rows, was, op.name)
@@ -173,13 +179,28 @@ everyDatabase('Versions of records', (server) => {
         412,
         refused,
       )
-    for (const malformed of ['', '"open', 'a"b"', ',', Array.from({ length: 11 }, () => '"1"').join()])
+    for (const given of [`W/${current}`, '"garbage"', '"0"', `W/"1", "garbage"`, '"*"']) {
+      const reply = await request('PATCH', path, { 'If-Match': given }, { name: 'X' })
+      assert.match(((await reply.json()) as any).detail, /names no version .* a weak tag/, given)
+    }
+    const stale = await request('PATCH', path, { 'If-Match': `"garbage", ${first}` }, { name: 'X' })
+    assert.match(((await stale.json()) as any).detail, /was changed since/)
+    const stars = [`*, ${current}`, `${current}, *`, 'W/*', '*, *', 'garbage']
+    for (const malformed of [
+      '',
+      '"open',
+      'a"b"',
+      ',',
+      ...stars,
+      Array.from({ length: 11 }, () => '"1"').join(),
+    ])
       assert.equal(
         (await request('PATCH', path, { 'If-Match': malformed }, { name: 'X' })).status,
         400,
         malformed,
       )
     assert.equal((await request('PATCH', path, { 'If-Match': '*' }, { name: 'X' })).status, 200)
+    assert.equal((await request('PATCH', path, { 'If-Match': '"9.x", 3, 4' }, { name: 'Y' })).status, 200)
     assert.equal((await request('PATCH', '/contacts/999999', { 'If-Match': '*' }, { name: 'X' })).status, 404)
     assert.equal((await request('PATCH', '/contacts/999999', { 'If-Match': current }, {})).status, 404)
   })

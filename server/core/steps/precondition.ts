@@ -3,7 +3,7 @@ import { lockVersion } from '../../../storage/record-versions.ts'
 import { createRecordReader } from '../../plans/touched.ts'
 import type { App } from '../app.ts'
 import { Problem } from '../problem.ts'
-import { isMet, listChangedFields } from '../record-version.ts'
+import { hasHad, isMet, listChangedFields } from '../record-version.ts'
 import type { WriteCall } from '../write-call.ts'
 
 /**
@@ -28,11 +28,15 @@ export const checkPrecondition = async (
   const version = shown['version'] as string
   const changed = listChangedFields(kind, given, version)
   const which = changed?.length ? ` What differs from what you read: ${changed.join(', ')}.` : ''
-  throw new Problem(
-    'precondition_failed',
-    `The ${kind.replace('_', ' ')} ${id} was changed since the version that you read.${which} Nothing was done.`,
-    { current_version: version, ...(changed ? { changed_fields: changed } : {}) },
-  )
+  const record = `${kind.replace('_', ' ')} ${id}`
+  const detail = hasHad(given, n)
+    ? `The ${record} was changed since the version that you read.${which}`
+    : `If-Match, or if_version, names no version that the ${record} has had: a weak tag (W/"…"), which matches ` +
+      'nothing, or one that was not read from here.'
+  throw new Problem('precondition_failed', `${detail} Nothing was done.`, {
+    current_version: version,
+    ...(changed && hasHad(given, n) ? { changed_fields: changed } : {}),
+  })
 }
 
 /** Returns the input without the precondition, for the handler. */

@@ -140,6 +140,7 @@ const toFieldErrors = (schema: Fields, issue: Issue, raw: unknown): FieldError[]
   if (issue.code === 'unrecognized_keys')
     return issue.keys.slice(0, MAX_ERRORS).map((key) => createUnknownFieldError(schema, issue.path, key))
   const pointer = toPointer(issue.path)
+  if (issue.code === 'invalid_key') return [createKeyError(pointer, issue)]
   const given = getValueAt(raw, issue.path)
   if (given === undefined && issue.path.length > 0) {
     return [{ pointer, code: 'required', detail: 'is required', fix: `Send ${String(issue.path.at(-1))}.` }]
@@ -153,6 +154,16 @@ const toFieldErrors = (schema: Fields, issue: Issue, raw: unknown): FieldError[]
       )
   }
   return [{ pointer, code: getErrorCode(issue), detail: describeIssue(issue, given), ...getFix(issue) }]
+}
+
+/** Says what is wrong with the name of a member that the caller chose. */
+const createKeyError = (
+  pointer: string,
+  { code, path, issues }: Issue & { code: 'invalid_key' },
+): FieldError => {
+  const [wrong] = issues
+  if (!wrong) return { pointer, code, detail: 'has a name that is not allowed', fix: 'Use another name.' }
+  return { pointer, code, detail: `has a name that ${describeIssue(wrong, path.at(-1))}`, ...getFix(wrong) }
 }
 
 const createUnknownFieldError = (schema: Fields, path: PropertyKey[], key: string): FieldError => {
