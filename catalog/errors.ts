@@ -83,7 +83,8 @@ export const errors = {
     status: 412,
     title: 'Changed since it was read',
     description:
-      'The record is no longer in the version that `If-Match` or `if_version` names, or never was. `current_version` is the one ' +
+      'The record is no longer in the version that `If-Match` or `if_version` names, or never was. ' +
+      '`current_version` is the one ' +
       'it has, `changed_fields` names what differs from what was read. Nothing was done.',
     fix: 'Read the record again, make the change to what it is now, and send that with its new version.',
   },

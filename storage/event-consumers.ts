@@ -65,8 +65,8 @@ export const countEventConsumers = async (db: Db, workspaceId: string): Promise<
 
 /**
  * Moves a consumer to an event, and makes it if there is none; back only with `rewind`. Returns the consumer; undefined
- * when it stands at this event or after it already. The caller has locked it, or all: a statement that waits for the lock
- * does not see the event to which it was moved meanwhile.
+ * when it stands at this event or after it already. The caller has locked it, or all: a statement that waits for the
+ * lock does not see the event to which it was moved meanwhile.
  */
 export const moveEventConsumer = async (
   tx: Db,

@@ -5,8 +5,8 @@ import { type GivenIdentity, matchIdentity } from './identity.ts'
 import type { PhoneLine } from './phone-lines.ts'
 
 /**
- * A contact as the rows so far leave it. `id`: of one that a row creates, which row that is. `givenBy`: the rows that gave
- * it the external id; undefined for the one that is stored.
+ * A contact as the rows so far leave it. `id`: of one that a row creates, which row that is. `givenBy`: the rows that
+ * gave it the external id; undefined for the one that is stored.
  */
 type Person = {
   id: string
@@ -15,7 +15,7 @@ type Person = {
   givenBy: number[] | undefined
 }
 
-/** What an import finds a contact by. `givenBy`: the rows of which one must succeed, so that the contact has the external id. */
+/** What an import finds a contact by. `givenBy`: one of these rows must succeed, or nobody has the external id. */
 export type FoundLine = { line: PhoneLine; givenBy: readonly number[] | undefined }
 
 /**
