@@ -42,6 +42,7 @@ const groups = {
     provider: 'Connecting a messaging provider.',
     channels: "Channels of one's own.",
     visibility: 'What staff may see.',
+    privacy: 'What is held on a person, and for how long.',
     'template-rules': 'What the template lint checks.',
   },
 } as const

@@ -1,0 +1,217 @@
+import type { Database } from './database.ts'
+
+/** What a table holds of customers. */
+export type PersonalData<Column extends string = string> = {
+  /** The columns that can say something about one customer, or hold the id of the contact. No other can. */
+  columns: readonly Column[]
+  /** What the deletion of a contact does to its rows: removes them, takes the contact's id out, or nothing. */
+  onDelete: 'removed' | 'unlinked' | 'kept'
+  /** What an erasure of the person has to do: remove rows, or empty `columns` of rows that figures need. */
+  erase: 'remove' | 'empty'
+  /** How long rows stay that no deletion removes. */
+  until: string
+}
+
+type Declaration<Name extends keyof Database> = PersonalData<keyof Database[Name] & string> | 'none'
+
+const WITH_CONTACT = 'the contact is deleted'
+const FOR_EVER = 'no limit'
+const SANDBOX = 'no limit; sandbox only'
+
+/**
+ * What every table holds of customers: a table that is not here fails tests/storage/personal-data.test.ts, and so
+ * does a column in which that test finds a customer and which is not named. `none` is for what staff configure, and
+ * for figures. docs/privacy.md shows this list.
+ */
+export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
+  contacts: {
+    columns: [
+      ...(['id', 'name', 'name_key', 'search', 'phone', 'phone_key', 'provider_phone', 'email'] as const),
+      ...(['chatapp_user_id', 'web_visitor_id', 'external_id'] as const),
+      ...(['dnd', 'starred', 'last_activity_at'] as const),
+    ],
+    onDelete: 'removed',
+    erase: 'remove',
+    until: WITH_CONTACT,
+  },
+  contact_facts: {
+    columns: ['contact_id', 'attrs', 'metadata'],
+    onDelete: 'removed',
+    erase: 'remove',
+    until: WITH_CONTACT,
+  },
+  contact_attributes: {
+    columns: ['contact_id', 'text_key', 'number_value', 'bool_value', 'time_value'],
+    onDelete: 'removed',
+    erase: 'remove',
+    until: WITH_CONTACT,
+  },
+  contact_tags: {
+    columns: ['contact_id', 'tag_id'],
+    onDelete: 'removed',
+    erase: 'remove',
+    until: WITH_CONTACT,
+  },
+  contact_groups: {
+    columns: ['contact_id', 'group_id'],
+    onDelete: 'removed',
+    erase: 'remove',
+    until: WITH_CONTACT,
+  },
+  channel_customers: {
+    columns: ['contact_id', 'customer_id'],
+    onDelete: 'removed',
+    erase: 'remove',
+    until: WITH_CONTACT,
+  },
+  conversations: {
+    columns: ['contact_id', 'title'],
+    onDelete: 'unlinked',
+    erase: 'empty',
+    until: FOR_EVER,
+  },
+  conversation_episodes: {
+    columns: ['title', 'close_reason'],
+    onDelete: 'kept',
+    erase: 'empty',
+    until: FOR_EVER,
+  },
+  conversation_tags: { columns: ['tag_id'], onDelete: 'kept', erase: 'remove', until: FOR_EVER },
+  messages: {
+    columns: ['text', 'content', 'provider_id', 'reference', 'external_id', 'error'],
+    onDelete: 'kept',
+    erase: 'empty',
+    until: FOR_EVER,
+  },
+  message_reactions: { columns: ['emoji'], onDelete: 'kept', erase: 'remove', until: FOR_EVER },
+  media: {
+    columns: ['file_name', 'sha256', 'url', 'key', 'provider_media_id', 'error'],
+    onDelete: 'kept',
+    erase: 'empty',
+    until: FOR_EVER,
+  },
+  channel_deliveries: {
+    columns: ['body', 'error'],
+    onDelete: 'kept',
+    erase: 'remove',
+    until: 'the delivery succeeds or expires',
+  },
+  broadcast_recipients: {
+    columns: ['contact_id'],
+    onDelete: 'kept',
+    erase: 'empty',
+    until: FOR_EVER,
+  },
+  saved_filters: {
+    columns: ['filter', 'name', 'name_key', 'description'],
+    onDelete: 'kept',
+    erase: 'empty',
+    until: 'the filter is deleted',
+  },
+  events: {
+    columns: ['data'],
+    onDelete: 'kept',
+    erase: 'empty',
+    until: 'WCRM_EVENT_RETENTION_DAYS; no limit unless set',
+  },
+  webhook_deliveries: {
+    columns: ['payload'],
+    onDelete: 'kept',
+    erase: 'empty',
+    until: 'WCRM_WEBHOOK_RETENTION_DAYS after its end',
+  },
+  webhook_attempts: {
+    columns: ['response_excerpt', 'error'],
+    onDelete: 'kept',
+    erase: 'empty',
+    until: 'a week after the retention of its delivery',
+  },
+  provider_updates: {
+    columns: ['dedupe', 'subject', 'payload'],
+    onDelete: 'kept',
+    erase: 'remove',
+    until: '8 days',
+  },
+  idempotency: { columns: ['intent', 'body'], onDelete: 'kept', erase: 'empty', until: '24 hours' },
+  audit_log: {
+    columns: ['target_id', 'changes'],
+    onDelete: 'kept',
+    erase: 'empty',
+    until: 'WCRM_AUDIT_RETENTION_DAYS',
+  },
+  approvals: {
+    columns: [
+      ...(['contact_id', 'input', 'secrets', 'reason', 'preview', 'plan'] as const),
+      ...(['note', 'edited', 'outcome'] as const),
+    ],
+    onDelete: 'kept',
+    erase: 'empty',
+    until: '30 days after its end',
+  },
+  contact_views: { columns: ['subject'], onDelete: 'kept', erase: 'remove', until: 'the next day' },
+  contact_reads: {
+    columns: ['contacts'],
+    onDelete: 'kept',
+    erase: 'remove',
+    until: 'the hour ends; then in the audit trail',
+  },
+  phone_budgets: { columns: ['phones'], onDelete: 'kept', erase: 'empty', until: 'the next day' },
+  sandbox_customers: {
+    columns: ['user_id', 'wa_id', 'name'],
+    onDelete: 'kept',
+    erase: 'remove',
+    until: SANDBOX,
+  },
+  sandbox_messages: {
+    columns: ['user_id', 'wa_id', 'reference', 'body'],
+    onDelete: 'kept',
+    erase: 'remove',
+    until: SANDBOX,
+  },
+  sandbox_media: { columns: ['bytes', 'sha256'], onDelete: 'kept', erase: 'remove', until: SANDBOX },
+  sandbox_faults: { columns: ['recipient'], onDelete: 'kept', erase: 'remove', until: SANDBOX },
+  sandbox_updates: { columns: ['value'], onDelete: 'kept', erase: 'remove', until: SANDBOX },
+
+  agent_sends: 'none',
+  agent_sessions: 'none',
+  api_keys: 'none',
+  broadcast_counts: 'none',
+  broadcasts: 'none',
+  channel_health: 'none',
+  channel_secrets: 'none',
+  channel_tokens: 'none',
+  channels: 'none',
+  contact_budgets: 'none',
+  counters: 'none',
+  custom_fields: 'none',
+  event_consumers: 'none',
+  groups: 'none',
+  login_codes: 'none',
+  oauth_grants: 'none',
+  oauth_records: 'none',
+  provider_account_checks: 'none',
+  provider_accounts: 'none',
+  quick_message_favorites: 'none',
+  quick_messages: 'none',
+  rate_buckets: 'none',
+  reply_waits: 'none',
+  sandbox_links: 'none',
+  sandbox_numbers: 'none',
+  sandbox_settings: 'none',
+  sandbox_subscriptions: 'none',
+  sandbox_templates: 'none',
+  sandbox_uploads: 'none',
+  servers: 'none',
+  settings: 'none',
+  short_links: 'none',
+  sla_policies: 'none',
+  staff: 'none',
+  staff_reports: 'none',
+  tags: 'none',
+  team_members: 'none',
+  teams: 'none',
+  templates: 'none',
+  webhook_endpoints: 'none',
+  webhook_subscriptions: 'none',
+  workspaces: 'none',
+}
