@@ -6,7 +6,7 @@ import { catalog, type Operation } from '../../catalog/index.ts'
 import type { Db } from '../../storage/database.ts'
 import { tables } from '../../storage/database.ts'
 import { type PersonalData, personalData } from '../../storage/personal-data.ts'
-import { doAs } from '../calls.ts'
+import { callAs, doAs } from '../calls.ts'
 import { type Door, doorsOf, everyDatabase } from '../doors.ts'
 import { createSandboxDriver } from '../messaging/fixtures.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
@@ -75,6 +75,14 @@ const seedPerson = async (server: TestServer, workspace: TestWorkspace): Promise
     .where('contact_id', '=', id)
     .execute()
   assert.equal(conversations.length, 1)
+  // An agent asks before it replies: the call waits for a person.
+  const agent = await workspace.staff({ name: 'Mina', role: 'manager' }, { agent: true })
+  const text = `Dear ${MARKER}`
+  const asked = await callAs(server, agent.key)('messaging_send_reply', {
+    conversation_id: conversations[0]!.id,
+    text,
+  })
+  assert.equal(asked.status, 202, asked.text)
   const ids = { ...world.ids, contacts: [id, ...world.ids['contacts']!] }
   return { ...world, ids: { ...ids, conversations: [conversations[0]!.id, ...world.ids['conversations']!] } }
 }
@@ -135,7 +143,8 @@ everyDatabase('What is held on a person', (server) => {
     await server().settle()
     assert.ok(answered.size > operations.length * 0.75, `${answered.size} of ${operations.length} answered`)
     const found = await findColumnsWith(server().db, [MARKER, DIGITS])
-    for (const name of ['contacts.phone', 'contact_facts.metadata', 'messages.text', 'events.data'])
+    const expected = ['contacts.phone', 'contact_facts.metadata', 'messages.text', 'events.data']
+    for (const name of [...expected, 'approvals.input', 'saved_filters.filter', 'sandbox_messages.body'])
       assert.ok(found.includes(name), `${name} is not among ${found.join(', ')}`)
     assert.deepEqual(
       found.filter((name) => !isDeclared(name)),
@@ -162,11 +171,11 @@ everyDatabase('What is held on a person', (server) => {
 it('The guide of privacy shows what is declared', () => {
   const guide = readFileSync(new URL('../../docs/privacy.md', import.meta.url), 'utf8')
   const words = { removed: 'removed', unlinked: 'loses the contact', kept: 'stays' }
-  const rows = Object.entries(declared).flatMap(([table, entry]) =>
-    entry === 'none'
-      ? []
-      : `| \`${table}\` | ${entry.columns.map((c) => `\`${c}\``).join(', ')} | ${words[entry.onDelete]} | ${entry.until} |`,
-  )
+  const rows = Object.entries(declared).flatMap(([table, entry]) => {
+    if (entry === 'none') return []
+    const columns = entry.columns.map((column) => `\`${column}\``).join(', ')
+    return [`| \`${table}\` | ${columns} | ${words[entry.onDelete]} | ${entry.until} |`]
+  })
   assert.deepEqual(
     guide.split('\n').filter((line) => line.startsWith('| `')),
     rows,
