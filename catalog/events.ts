@@ -169,9 +169,13 @@ const endpoint = {
 }
 
 export const eventTypes = {
-  'contact.created/1': defineEventType('A contact was created.', z.object({ contact: EventContact }), {
-    contact,
-  }),
+  'contact.created/1': defineEventType(
+    'A contact was created, or came back from a merge that was undone.',
+    z.object({ contact: EventContact }),
+    {
+      contact,
+    },
+  ),
   'contact.updated/1': defineEventType(
     'Fields of a contact changed.',
     z.object({
@@ -190,9 +194,12 @@ export const eventTypes = {
           id: Id.describe('Contact id.'),
           merged_into: Id.optional().describe('The contact that has its conversations, tags and values now.'),
           reason: z
-            .enum(['same_customer'])
+            .enum(['same_customer', 'request'])
             .optional()
-            .describe('Why it was merged: the provider reported both as one customer.'),
+            .describe(
+              'Why it was merged: the provider reported both as one customer, or somebody asked for it ' +
+                '(`crm_merge_contacts`).',
+            ),
         })
         .describe('The deleted contact.'),
     }),

@@ -3,6 +3,7 @@ import { listAudit } from './audit.ts'
 import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './broadcasts.ts'
 import { listChannels } from './channels.ts'
 import { deleteContact, tagContacts, untagContacts, updateContact } from './contacts/change.ts'
+import { mergeContacts, undoContactMerge } from './contacts/merge.ts'
 import { getContact, searchContacts } from './contacts/read.ts'
 import { importContacts, upsertContact } from './contacts/upsert.ts'
 import { assignConversation, unassignConversation } from './conversations/assign.ts'
@@ -75,6 +76,8 @@ export const catalog = [
   upsertContact,
   updateContact,
   deleteContact,
+  mergeContacts,
+  undoContactMerge,
   tagContacts,
   untagContacts,
   importContacts,

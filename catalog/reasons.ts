@@ -70,7 +70,12 @@ export const reasons = {
   filter_too_many_conditions: of('invalid_input', 'The filter has too many conditions.'),
   headers_too_large: of('invalid_input', 'The request line and headers are too large.'),
   host_not_allowed: of('forbidden', 'The Host or Origin is not one of this server (`WCRM_PUBLIC_URL`).'),
-  identity_conflict: of('conflict', 'The external id and the phone are not those of one contact.'),
+  identity_conflict: of(
+    'conflict',
+    'The external id and the phone are not those of one contact, or another contact has them.',
+  ),
+  merge_expired: of('conflict', 'The merge of contacts is too old to be undone.'),
+  merged_again: of('conflict', 'The contact that a merge kept was merged into another one since.'),
   idempotency_key_invalid: of(
     'invalid_input',
     'The Idempotency-Key has other characters or another length than allowed.',

@@ -38,7 +38,7 @@ export type Operations = {
       input?: types.CrmSearchContactsInput,
       options?: CallOptions,
     ) => Listing<types.CrmSearchContactsOutput>
-    /** Read one contact in full. Operation `crm_get_contact`. */
+    /** Read one contact in full. The id of a contact that was merged into another one answers that one. Operation `crm_get_contact`. */
     readonly get: (
       input: types.CrmGetContactInput,
       options?: CallOptions,
@@ -58,6 +58,16 @@ export type Operations = {
       input: types.CrmDeleteContactInput,
       options: Confirmed<'delete'> & Versioned,
     ) => Promise<types.CrmDeleteContactOutput>
+    /** Merge two contacts of one person. The contact `contact_id` stays and gets what belongs to the other one: conversations with their messages, tags, groups, recipients of broadcasts, and names at bridges. The other one is deleted; `crm_get_contact` with its id answers the contact that stays. What the contact that stays has, wins; fields of the other fill what it lacks, and replace what `prefer_other` names. Do-not-disturb and the star of either hold. A dry run shows the winner of each field. A number that no contact has any more makes a new contact when it writes. Until `undo_until`, `crm_undo_contact_merge` brings the other back. Operation `crm_merge_contacts`. */
+    readonly merge: (
+      input: types.CrmMergeContactsInput,
+      options: Confirmed<'delete'> & Versioned,
+    ) => Promise<types.CrmMergeContactsOutput>
+    /** Undo a merge of contacts. Brings back a contact that was merged into another one within the last 7 days, by `crm_merge_contacts` or because the provider reported both as one customer. It has its id, fields, tags, groups and conversations again. The contact that stayed gets back what it had, but for fields that changed since; messages that arrived since stay in their conversations. Tags, groups and custom fields that were deleted since do not come back. A 409 when another contact has its phone or external id now, or when the contact that stayed was itself merged: undo that first. Operation `crm_undo_contact_merge`. */
+    readonly undoMerge: (
+      input: types.CrmUndoContactMergeInput,
+      options?: ChangeOptions,
+    ) => Promise<types.CrmUndoContactMergeOutput>
     /** Add tags to contacts. Unknown tag names are created. Tagging twice is harmless. Operation `crm_tag_contacts`. */
     readonly tag: (
       input: types.CrmTagContactsInput,
@@ -511,6 +521,8 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
     upsert: ['crm_upsert_contact', 'change'],
     update: ['crm_update_contact', 'change'],
     delete: ['crm_delete_contact', 'change'],
+    merge: ['crm_merge_contacts', 'change'],
+    undoMerge: ['crm_undo_contact_merge', 'change'],
     tag: ['crm_tag_contacts', 'change'],
     untag: ['crm_untag_contacts', 'change'],
     import: ['crm_import_contacts', 'change'],

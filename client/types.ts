@@ -640,6 +640,8 @@ export type Reason =
   | 'headers_too_large'
   | 'host_not_allowed'
   | 'identity_conflict'
+  | 'merge_expired'
+  | 'merged_again'
   | 'idempotency_key_invalid'
   | 'idempotency_key_required'
   | 'idempotency_key_reused'
@@ -2462,6 +2464,228 @@ export interface CrmDeleteContactOutput {
    * True: it was deleted.
    */
   deleted: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface Contact {
+  /**
+   * Contact id.
+   */
+  id: string
+  /**
+   * Name.
+   */
+  name: string | null
+  /**
+   * E.164 digits without `+`, or masked when the workspace hides numbers from the key's owner.
+   */
+  phone: string | null
+  /**
+   * True: `phone` is masked.
+   */
+  phone_masked: boolean
+  /**
+   * Id at the messaging app; shows no phone digits to staff from whom phones are hidden.
+   */
+  chatapp_user_id: string | null
+  /**
+   * Id of the contact in another system, unique in the workspace.
+   */
+  external_id: string | null
+  /**
+   * Do-not-disturb: receives no broadcasts or marketing.
+   */
+  dnd: boolean
+  /**
+   * Starred; null only when it could not be read.
+   */
+  starred: boolean | null
+  /**
+   * When it was created.
+   */
+  created_at: string | null
+  /**
+   * When it was last changed.
+   */
+  updated_at: string | null
+  /**
+   * Value of the `email` custom field; absent from summary rows.
+   */
+  email?: string | null
+  /**
+   * Id of the web chat visitor.
+   */
+  web_visitor_id: string | null
+  /**
+   * Tags by name; absent from summary rows.
+   */
+  tags?: {
+    /**
+     * Tag id.
+     */
+    id: string
+    /**
+     * Tag name.
+     */
+    name: string | null
+  }[]
+  /**
+   * Groups by name; absent from summary rows.
+   */
+  groups?: {
+    /**
+     * Group id.
+     */
+    id: string
+    /**
+     * Group name.
+     */
+    name: string | null
+  }[]
+  /**
+   * What integrations keep about the contact. Absent from summary rows, and for agents and staff from whom phone numbers are hidden.
+   */
+  metadata?: {
+    [k: string]: string
+  }
+  /**
+   * Custom field values that the staff member may see, at most 100; text is cut after 2000 characters.
+   *
+   * @maxItems 100
+   */
+  attributes: {
+    /**
+     * Custom field key.
+     */
+    key: string
+    /**
+     * Label shown to people.
+     */
+    label: string | null
+    /**
+     * Custom field type.
+     */
+    type: string | null
+    /**
+     * As shown in the panel: checkbox and boolean as Yes or No, date as YYYY-MM-DD, datetime as YYYY-MM-DD HH:MM:SS in UTC, multiselect as comma-joined text, int, float and number as numbers, decimal as a string with 8 decimals.
+     */
+    value: string | number | null
+    /**
+     * The value as text; option labels for select, radio and multiselect.
+     */
+    display: string | null
+    /**
+     * Number, true or false, YYYY-MM-DD, ISO 8601 UTC, array of option values, or string, by type; null when empty or unreadable.
+     */
+    typed_value: string | number | boolean | string[] | null
+    /**
+     * Present when the text is longer than what is shown: it is cut after 2000 characters.
+     */
+    truncated?: true
+  }[]
+  /**
+   * Newest first, at most 10.
+   *
+   * @maxItems 10
+   */
+  conversations: {
+    /**
+     * Conversation id.
+     */
+    id: string
+    /**
+     * Channel.
+     */
+    channel_id: string | null
+    /**
+     * `open` or `closed`.
+     */
+    state: string | null
+    /**
+     * True: it is assigned to a staff member or a team.
+     */
+    assigned: boolean
+    /**
+     * Staff member it is assigned to.
+     */
+    assigned_staff_id: string | null
+    /**
+     * When it started.
+     */
+    created_at: string | null
+    /**
+     * Latest activity.
+     */
+    last_activity_at: string | null
+  }[]
+  /**
+   * Latest conversation activity.
+   */
+  last_activity_at: string | null
+  /**
+   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   */
+  version: string | null
+  /**
+   * Parts that could not be read now; retry later.
+   */
+  unavailable?: ('profile_extras' | 'conversations')[]
+}
+export interface CrmMergeContactsInput {
+  /**
+   * The contact that stays.
+   */
+  contact_id: string
+  /**
+   * The contact that is merged into it.
+   */
+  other_contact_id: string
+  /**
+   * Fields of which the value of the other contact wins, where it has one: `name`, `phone`, `email`, `external_id`, `chatapp_user_id`, `web_visitor_id`, `metadata`, `attributes.<key>`.
+   *
+   * @maxItems 100
+   */
+  prefer_other?: string[]
+}
+export interface CrmMergeContactsOutput {
+  contact: Contact
+  /**
+   * The contact that was merged into it.
+   */
+  other_contact_id: string
+  /**
+   * Fields of which the other contact has a value.
+   */
+  fields: {
+    /**
+     * Field, as `prefer_other` names it.
+     */
+    name: string
+    /**
+     * Whose value the contact has now.
+     */
+    winner: 'kept' | 'other'
+  }[]
+  /**
+   * When the merge can no longer be undone.
+   */
+  undo_until: string
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface CrmUndoContactMergeInput {
+  /**
+   * The contact that was merged into another one.
+   */
+  merged_contact_id: string
+}
+export interface CrmUndoContactMergeOutput {
+  contact: Contact
+  kept_contact: Contact
   /**
    * Present on a dry run: nothing was changed.
    */
@@ -9516,7 +9740,7 @@ export interface WebhooksRecoverEndpointOutput {
   dry_run?: true
 }
 /**
- * A contact was created.
+ * A contact was created, or came back from a merge that was undone.
  */
 export interface ContactCreatedEvent {
   /**
@@ -9534,7 +9758,7 @@ export interface ContactCreatedEvent {
   data: ContactCreatedData
 }
 /**
- * A contact was created.
+ * A contact was created, or came back from a merge that was undone.
  */
 export interface ContactCreatedData {
   /**
@@ -9676,9 +9900,9 @@ export interface ContactDeletedData {
      */
     merged_into?: string
     /**
-     * Why it was merged: the provider reported both as one customer.
+     * Why it was merged: the provider reported both as one customer, or somebody asked for it (`crm_merge_contacts`).
      */
-    reason?: 'same_customer'
+    reason?: 'same_customer' | 'request'
   }
   actor?: Actor
 }
@@ -13083,7 +13307,7 @@ export interface ApprovalsCancelOutput {
   dry_run?: true
 }
 /**
- * A contact was created.
+ * A contact was created, or came back from a merge that was undone.
  */
 export interface ContactCreatedWebhook {
   /**

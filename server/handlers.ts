@@ -8,6 +8,7 @@ import {
 import { listAudit } from './audit/list.ts'
 import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './broadcasts/broadcasts.ts'
 import { deleteContact, getContact, updateContact } from './contacts/contacts.ts'
+import { mergeContacts, undoContactMerge } from './contacts/merge-operations.ts'
 import { importContacts } from './contacts/import.ts'
 import { searchContacts } from './contacts/search.ts'
 import { upsertContact } from './contacts/upsert.ts'
@@ -94,6 +95,8 @@ export const handlers = {
   crm_upsert_contact: upsertContact,
   crm_update_contact: updateContact,
   crm_delete_contact: deleteContact,
+  crm_merge_contacts: mergeContacts,
+  crm_undo_contact_merge: undoContactMerge,
   crm_tag_contacts: tagContacts,
   crm_untag_contacts: untagContacts,
   crm_import_contacts: importContacts,

@@ -100,11 +100,15 @@ export const writeMetadata = async (
   tx: Db,
   workspaceId: string,
   contactId: string,
-  metadata: Metadata,
+  metadata: Metadata | null,
 ): Promise<void> => {
   await tx
     .insertInto('contact_facts')
-    .values({ workspace_id: workspaceId, contact_id: contactId, metadata: JSON.stringify(metadata) })
+    .values({
+      workspace_id: workspaceId,
+      contact_id: contactId,
+      metadata: metadata && JSON.stringify(metadata),
+    })
     .onConflict((conflict) =>
       conflict
         .columns(['workspace_id', 'contact_id'])

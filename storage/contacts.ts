@@ -198,6 +198,19 @@ export const lockContact = async (tx: Db, workspaceId: string, id: string): Prom
     .forUpdate()
     .executeTakeFirst()) !== undefined
 
+/** Locks contacts in the order of their ids. Returns the ids of those that exist. */
+export const lockContacts = async (tx: Db, workspaceId: string, ids: readonly string[]): Promise<string[]> =>
+  (
+    await tx
+      .selectFrom('contacts')
+      .select('id')
+      .where('workspace_id', '=', workspaceId)
+      .where('id', '=', sql<string>`any(${ids.map(toStorableId)}::bigint[])`)
+      .orderBy('id')
+      .forUpdate()
+      .execute()
+  ).map(({ id }) => id)
+
 /** The text that `query` is matched against: the folded name, a newline, the phone. */
 export const searchText = (name: string | null, phone: string | null): string =>
   `${fold(name ?? '')}\n${phone ?? ''}`
@@ -375,7 +388,8 @@ export const deleteContactRow = async (tx: Db, workspaceId: string, id: string):
     g as (
       delete from contact_groups where workspace_id = ${workspaceId} and contact_id = ${id}
       returning group_id),
-    h as (delete from channel_customers where workspace_id = ${workspaceId} and contact_id = ${id})
+    h as (delete from channel_customers where workspace_id = ${workspaceId} and contact_id = ${id}),
+    m as (delete from contact_merges where workspace_id = ${workspaceId} and into_id = ${id})
     select 'tag:' || tag_id as subject from t union all select 'group:' || group_id from g`.execute(tx)
   const changes = new Map([['contacts', -1]])
   for (const { subject } of rows) changes.set(subject, -1)

@@ -117,6 +117,16 @@ export const seedWorld = async (
       attributes: { shelf: 'one', remark: `${marker} remark` },
     })
   }
+  const { contact } = (await callOperation('crm_upsert_contact', {
+    phone: `+1555${digits}100`,
+    name: `${marker} double`,
+    external_id: `${marker} id 0`,
+  })) as { contact: { id: string } }
+  const [{ id: keptId }] = (await callOperation('crm_search_contacts', { query: `${marker} contact 1` }))[
+    'data'
+  ] as [{ id: string }]
+  const pair = { contact_id: keptId, other_contact_id: contact.id }
+  await callOperation('crm_merge_contacts', pair, { confirm: 'delete' })
   // Inputs use the last filter; the one with a phone is only listed.
   for (const filter of [{ phoneNumber: { eq: `1555${digits}101` } }, { name: { contains: marker } }])
     await callOperation('crm_create_saved_filter', { name: `${marker} filter`, filter })
@@ -329,6 +339,9 @@ const loadIds = async (db: Db, workspaceId: string): Promise<Record<string, stri
       where workspace_id = ${workspaceId} order by t.id desc`.execute(db)
     ids[table] = found.rows.map((row) => row.id)
   }
+  const merged = await sql<{ contact_id: string }>`
+    select contact_id from contact_merges where workspace_id = ${workspaceId}`.execute(db)
+  ids['merged_contacts'] = merged.rows.map((row) => row.contact_id)
   return ids
 }
 
@@ -343,6 +356,7 @@ const tablesByField: Record<string, string> = {
   after: 'events',
   key: 'api_keys',
   target: 'contacts',
+  other_contact: 'contacts',
 }
 
 /** Returns the table that a field refers to; undefined when it holds no id. */
@@ -370,6 +384,7 @@ export const getIdValue = (world: World, op: Operation, field: string): string |
     )
   // As integers, because a string of digits in `tags` can be a name.
   if (field === 'tags') return [Number(ids[0])]
+  if (field === 'other_contact_id') return ids[1]!
   return isList(op, field) ? ids.slice(0, 2) : ids[0]!
 }
 

@@ -163,6 +163,7 @@ export const getContact = defineOperation({
   since,
   stability: 'stable',
   summary: 'Read one contact in full',
+  description: 'The id of a contact that was merged into another one answers that one.',
   slim: [
     'id',
     'name',

@@ -5,6 +5,7 @@ import {
   readContact,
   readContactByExternalId,
 } from '../../storage/contacts.ts'
+import { findMergedInto } from '../../storage/contact-merges.ts'
 import { listFields } from '../../storage/custom-fields.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
@@ -17,13 +18,22 @@ import { refuseHiddenMetadata } from './metadata.ts'
 import { withTimeline } from './timeline.ts'
 import { showContact, showContactView } from './view.ts'
 
+const findWithFields = (ctx: Context, id: string): Promise<ContactWithFields | undefined> =>
+  withTimeline(ctx, (timeline) => readContact(ctx.tx, ctx.actor.workspace.id, id, timeline))
+
 /** Throws 404. */
 const readWithFields = async (ctx: Context, id: string): Promise<ContactWithFields> => {
-  const read = await withTimeline(ctx, (timeline) =>
-    readContact(ctx.tx, ctx.actor.workspace.id, id, timeline),
-  )
+  const read = await findWithFields(ctx, id)
   if (!read) throw notFound('contact', id)
   return read
+}
+
+/** Reads a contact, or the one that it became by a merge. Throws 404. */
+const readWithMerged = async (ctx: Context, id: string): Promise<ContactWithFields> => {
+  const read = await findWithFields(ctx, id)
+  if (read) return read
+  const mergedInto = await findMergedInto(ctx.tx, ctx.actor.workspace.id, id)
+  return await readWithFields(ctx, mergedInto ?? id)
 }
 
 /** Throws 404. */
@@ -38,7 +48,7 @@ const readByExternalId = async (ctx: Context, externalId: string): Promise<Conta
 export const getContact: Handler<'crm_get_contact'> = async (ctx, input) => {
   const { contact_id: id, external_id: externalId, detail = 'full' } = input
   const { contact, fields } =
-    id === undefined ? await readByExternalId(ctx, externalId!) : await readWithFields(ctx, id)
+    id === undefined ? await readByExternalId(ctx, externalId!) : await readWithMerged(ctx, id)
   return showContactView(ctx.actor, contact, fields, detail)
 }
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import {
   type MergeableContact,
   type MergedContact,
@@ -6,6 +7,7 @@ import {
   readMergeableContacts,
   updateMergedContact,
 } from '../../storage/contact-merge.ts'
+import { recordMerge, recordMergeResult } from '../../storage/contact-merges.ts'
 import { type FieldRow, listFields } from '../../storage/custom-fields.ts'
 import { findLabels } from '../../storage/labels.ts'
 import type { ConversationContext } from '../inbox/conversation-context.ts'
@@ -24,28 +26,44 @@ export type MergeEvent =
 
 type MergeContext = ConversationContext<MergeEvent>
 
+/** `preferOther`: names, as events have them, of what the contact that stays takes from the other one. */
+export type MergeOptions = {
+  reason: 'same_customer' | 'request'
+  preferOther?: ReadonlySet<string>
+}
+
+/** Both contacts as they were, and the one that stays as it is now. */
+export type Merge = {
+  kept: MergeableContact
+  other: MergeableContact
+  merged: MergedContact
+  fields: readonly FieldRow[]
+}
+
 /**
  * Merges two contacts of one person, both locked by the caller in the order of their ids, before any
  * conversation. `keepId` stays; the other is deleted and its records move (`moveContactRecords`).
  *
  * What the one that stays has, wins: name, phone, user id, email, external id, web visitor id, custom values and
- * metadata of the other only fill what is missing. Do-not-disturb and the star of either hold, and so do its tags and
+ * metadata of the other only fill what is missing, but for what is preferred of the other. Do-not-disturb and the star of either hold, and so do its tags and
  * groups. Conversations move whole: two on one channel stay two, and the next message goes on in the later one.
  */
 export const mergeContacts = async (
   context: MergeContext,
   keepId: string,
   otherId: string,
-  reason: 'same_customer',
-): Promise<void> => {
+  { reason, preferOther = new Set() }: MergeOptions,
+): Promise<Merge | undefined> => {
   const { tx, workspaceId, now } = context
   const rows = await readMergeableContacts(tx, workspaceId, [keepId, otherId])
   const [kept, other] = [keepId, otherId].map((id) => rows.find((row) => row.id === id))
-  if (!kept || !other) return
+  if (!kept || !other) return undefined
   const fields = await listFields(tx, workspaceId)
+  await recordMerge(tx, workspaceId, { fromId: other.id, intoId: kept.id }, now)
   const labels = await moveContactRecords(tx, workspaceId, other.id, kept.id)
-  const merged = combine(kept, other, fields)
+  const merged = combine(kept, other, fields, preferOther)
   await updateMergedContact(tx, workspaceId, merged, now)
+  await recordMergeResult(tx, workspaceId, other.id)
   context.emit('contact.deleted/1', { contact: { id: other.id, merged_into: kept.id, reason } })
   const changes = listChanges(kept, merged, fields)
   if (changes.length > 0)
@@ -59,6 +77,7 @@ export const mergeContacts = async (
       changes,
     })
   await emitMovedLabels(context, kept.id, labels)
+  return { kept, other, merged, fields }
 }
 
 const later = (a: string | null, b: string | null): string | null =>
@@ -71,41 +90,59 @@ const combine = (
   kept: MergeableContact,
   other: MergeableContact,
   fields: readonly FieldRow[],
+  preferOther: ReadonlySet<string>,
 ): MergedContact => {
-  const filled = fields.filter(({ id }) => kept.attrs[id] === undefined && other.attrs[id] !== undefined)
-  const hasPhone = kept.phone !== null
+  const takes = (name: string, own: unknown, others: unknown): boolean =>
+    others != null && (own == null || preferOther.has(name))
+  const pick = <K extends keyof MergeableContact>(name: K): MergeableContact[K] =>
+    (takes(name, kept[name], other[name]) ? other : kept)[name]
+  const filled = fields.filter(({ id, key }) => takes(toChangeName(key), kept.attrs[id], other.attrs[id]))
+  const ofPhone = takes('phone', kept.phone, other.phone) ? other : kept
   return {
     id: kept.id,
-    name: kept.name ?? other.name,
-    line: toLine(hasPhone ? kept : other),
-    provider_phone: hasPhone ? kept.provider_phone : other.provider_phone,
-    chatapp_user_id: kept.chatapp_user_id ?? other.chatapp_user_id,
-    web_visitor_id: kept.web_visitor_id ?? other.web_visitor_id,
-    email: kept.email ?? other.email,
-    external_id: kept.external_id ?? other.external_id,
-    metadata: fillMetadata(kept.metadata, other.metadata),
+    name: pick('name'),
+    line: toLine(ofPhone),
+    provider_phone: ofPhone.provider_phone,
+    chatapp_user_id: pick('chatapp_user_id'),
+    web_visitor_id: pick('web_visitor_id'),
+    email: pick('email'),
+    external_id: pick('external_id'),
+    metadata: preferOther.has('metadata')
+      ? fillMetadata(other.metadata, kept.metadata, kept.metadata)
+      : fillMetadata(kept.metadata, other.metadata, kept.metadata),
     dnd: kept.dnd || other.dnd,
     starred: kept.starred || other.starred,
     last_activity_at: later(kept.last_activity_at, other.last_activity_at),
     values: {
       attrs: { ...kept.attrs, ...Object.fromEntries(filled.map(({ id }) => [id, other.attrs[id]!])) },
-      changed: new Map(filled.map(({ id, type }) => [id, type])),
+      changed: new Map(
+        filled
+          .filter(({ id }) => !isDeepStrictEqual(kept.attrs[id], other.attrs[id]))
+          .map(({ id, type }) => [id, type]),
+      ),
     },
   }
 }
 
-/** Returns metadata with the keys of the other contact that it lacks, as many as it may have; undefined without any. */
-const fillMetadata = (kept: Metadata | null, other: Metadata | null): Metadata | undefined => {
-  const missing = Object.entries(other ?? {}).filter(([key]) => kept?.[key] === undefined)
-  let filled: Metadata | undefined
-  for (const [key, value] of missing) {
+/**
+ * Returns metadata with the keys of another contact that it lacks, as many as it may have; undefined where that is what
+ * `was` has.
+ */
+const fillMetadata = (
+  first: Metadata | null,
+  second: Metadata | null,
+  was: Metadata | null,
+): Metadata | undefined => {
+  let filled = first ?? {}
+  for (const [key, value] of Object.entries(second ?? {})) {
+    if (filled[key] !== undefined) continue
     try {
-      filled = mergeMetadata(filled ?? kept ?? {}, { [key]: value })
+      filled = mergeMetadata(filled, { [key]: value })
     } catch (error) {
       if (!(error instanceof Problem)) throw error
     }
   }
-  return filled
+  return isDeepStrictEqual(filled, was ?? {}) ? undefined : filled
 }
 
 const COLUMNS = ['name', 'chatapp_user_id', 'web_visitor_id', 'external_id', 'dnd', 'starred'] as const

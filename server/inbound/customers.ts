@@ -152,7 +152,7 @@ const mergeDoubles = async (
   const doubles = rows.filter(
     (row) => row.id !== kept.id && row.chatapp_user_id === userId && row.phone === null,
   )
-  for (const double of doubles) await mergeContacts(context, kept.id, double.id, 'same_customer')
+  for (const double of doubles) await mergeContacts(context, kept.id, double.id, { reason: 'same_customer' })
   if (doubles.length === 0) return [...rows]
   const [merged] = await lockCustomersById(context.tx, context.workspaceId, [kept.id])
   Object.assign(kept, merged)

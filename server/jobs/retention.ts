@@ -6,6 +6,7 @@ import { deletePastPhones } from '../../storage/phone-budgets.ts'
 import { deleteProviderUpdatesBefore } from '../../storage/provider-updates.ts'
 import { deleteIdleBuckets } from '../../storage/rate-limits.ts'
 import { deleteOldApprovals } from '../approvals/run.ts'
+import { expireMerges } from '../contacts/merge-operations.ts'
 import type { App } from '../core/app.ts'
 import { deleteOldEvents } from '../events/retention.ts'
 import { deleteInBatches } from './delete-in-batches.ts'
@@ -64,4 +65,5 @@ export const retentionJobs = (app: App): JobDefinition[] => [
   retentionJob('audit-retention', (signal) => deleteOldAudit(app, signal)),
   ...(app.config.oauth ? [retentionJob('oauth-retention', (signal) => deleteOldOauth(app, signal))] : []),
   retentionJob('approval-retention', (signal) => deleteOldApprovals(app, signal)),
+  retentionJob('merge-retention', (signal) => expireMerges(app, signal)),
 ]

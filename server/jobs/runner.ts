@@ -26,6 +26,7 @@ export type JobName =
   | 'contact-reads'
   | 'oauth-retention'
   | 'approval-retention'
+  | 'merge-retention'
 
 /** What a run returns; every field is optional. */
 type JobRunResult = {

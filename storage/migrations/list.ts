@@ -36,6 +36,7 @@ import * as externalIdIndex from './0036-external-id-index.ts'
 import * as contactMetadata from './0037-contact-metadata.ts'
 import * as messageExternalIds from './0038-message-external-ids.ts'
 import * as messageExternalIdIndex from './0039-message-external-id-index.ts'
+import * as contactMerges from './0053-contact-merges.ts'
 
 /**
  * The migrations, oldest first, each with what it locks (CONTRIBUTING.md, "Writing a migration"). Migrations that a
@@ -159,4 +160,5 @@ export const migrations = {
     oldest: '0030-approval-plans',
     transaction: 'none',
   },
+  '0053-contact-merges': { ...contactMerges, cost: {}, oldest: '0030-approval-plans' },
 } satisfies MigrationList

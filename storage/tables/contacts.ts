@@ -84,6 +84,14 @@ export const contactsTables = {
     shard: smallint(),
     n: bigint(),
   },
+  contact_merges: {
+    workspace_id: bigint(),
+    contact_id: bigint(),
+    into_id: bigint(),
+    merged_at: timestamp(),
+    before: nullable(jsonb()),
+    after: nullable(jsonb()),
+  },
   custom_fields: {
     workspace_id: bigint(),
     id: identity(),

@@ -113,6 +113,20 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
     { contact_id: lonerId, name: 'Loner' },
   ],
   crm_delete_contact: ({ lonerId }) => [{ contact_id: lonerId }, { contact_id: NO_ID }],
+  crm_merge_contacts: ({ ids, lonerId }) => [
+    ...ids['contacts']!.flatMap((id) => [
+      { contact_id: lonerId, other_contact_id: id },
+      { contact_id: id, other_contact_id: lonerId, prefer_other: ['phone', 'name'] },
+    ]),
+    { contact_id: lonerId, other_contact_id: NO_ID },
+    ...HIDDEN_KEYS.map((key) => ({
+      contact_id: lonerId,
+      other_contact_id: ids['contacts']![0]!,
+      prefer_other: [`attributes.${key}`],
+    })),
+    { contact_id: lonerId, other_contact_id: ids['contacts']![0]!, prefer_other: ['metadata'] },
+  ],
+  crm_undo_contact_merge: ({ lonerId }) => [{ merged_contact_id: lonerId }, { merged_contact_id: NO_ID }],
   crm_tag_contacts: ({ lonerId }) => [{ contact_ids: [lonerId, NO_ID], tags: ['secret'] }],
   crm_untag_contacts: ({ lonerId }) => [{ contact_ids: [lonerId], tags: ['secret'] }],
   crm_import_contacts: () => [

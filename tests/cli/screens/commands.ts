@@ -72,6 +72,8 @@ export const listScreens = ({ endpoint, delivery, event }: ScreenIds): Record<st
     ['contacts', 'upsert', '--phone', '+15550100199', '--name', '鈴木 一郎', '--tags', 'VIP', '--dry-run'],
     ['contacts', 'update', '3', '--name', 'Familie 👨‍👩‍👧‍👦', '--starred', '--dry-run'],
     ['contacts', 'delete', '1'],
+    ['contacts', 'merge', '1', '--other-contact-id', '2', '--prefer-other', 'name', '--dry-run'],
+    ['contacts', 'undo-merge', '1'],
     ['contacts', 'tag', '--contact-ids', '1,2', '--tags', 'お得意様', '--dry-run'],
     ['contacts', 'untag', '--contact-ids', '1,2,999', '--tags', 'coffee ☕', '--dry-run'],
     [

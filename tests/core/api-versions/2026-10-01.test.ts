@@ -71,7 +71,11 @@ everyDatabase('API version 2026-10-01', (server) => {
   it('a channel has its health', async () => {
     const workspace = await makeWorkspace(server())
     const fields = { type: 'chatapp', name: null, identifier: '15550100002', status: 'inactive' } as const
-    const number = { provider_channel_id: 'p2', provider_phone_number_id: 'n2', quality_rating: 'GREEN' }
+    const number = {
+      provider_channel_id: `p${workspace.id}`,
+      provider_phone_number_id: `n${workspace.id}`,
+      quality_rating: 'GREEN',
+    }
     await createChannel(server().db, workspace.id, { ...fields, ...number }, server().app.now())
     for (const run of callersOf(workspace.owner.key))
       assert.deepEqual((await run('workspace_channels')).data[1].health, {

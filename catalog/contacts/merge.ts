@@ -1,0 +1,126 @@
+import { z } from 'zod'
+import { Id, Timestamp } from '../fields.ts'
+import { defineOperation } from '../operation.ts'
+import { Contact, ContactId, contact } from './schemas.ts'
+
+const since = '2026-11-23'
+
+/** For how many days a merge can be undone. */
+export const UNDO_DAYS = 7
+
+const FieldName = z
+  .string()
+  .max(70)
+  .regex(/^(?:name|phone|email|external_id|chatapp_user_id|web_visitor_id|metadata|attributes\..+)$/, {
+    error:
+      'must be name, phone, email, external_id, chatapp_user_id, web_visitor_id, metadata or attributes.<key>',
+  })
+
+export const mergeContacts = defineOperation({
+  name: 'crm_merge_contacts',
+  cli: 'contacts merge',
+  routes: ['POST /v1/contacts/{contact_id}/merge'],
+  since,
+  stability: 'stable',
+  summary: 'Merge two contacts of one person',
+  description:
+    'The contact `contact_id` stays and gets what belongs to the other one: conversations with their messages, tags, ' +
+    'groups, recipients of broadcasts, and names at bridges. The other one is deleted; `crm_get_contact` with its id ' +
+    'answers the contact that stays. What the contact that stays has, wins; fields of the other fill what it lacks, ' +
+    'and replace what `prefer_other` names. Do-not-disturb and the star of either hold. A dry run shows the winner of ' +
+    'each field. A number that no contact has any more makes a new contact when it writes. Until `undo_until`, ' +
+    '`crm_undo_contact_merge` brings the other back.',
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  confirm: 'delete',
+  versioned: { kind: 'contact', by: 'contact_id', at: 'contact' },
+  emits: ['contact.updated/1', 'contact.deleted/1', 'contact.tags_added/1', 'contact.groups_added/1'],
+  input: z.object({
+    contact_id: ContactId.describe('The contact that stays.'),
+    other_contact_id: ContactId.describe('The contact that is merged into it.'),
+    prefer_other: z
+      .array(FieldName)
+      .max(100)
+      .optional()
+      .describe(
+        'Fields of which the value of the other contact wins, where it has one: `name`, `phone`, `email`, ' +
+          '`external_id`, `chatapp_user_id`, `web_visitor_id`, `metadata`, `attributes.<key>`.',
+      ),
+  }),
+  output: z.object({
+    contact: Contact.describe('The contact that stays.'),
+    other_contact_id: Id.describe('The contact that was merged into it.'),
+    fields: z
+      .array(
+        z.object({
+          name: z.string().describe('Field, as `prefer_other` names it.'),
+          winner: z.enum(['kept', 'other']).describe('Whose value the contact has now.'),
+        }),
+      )
+      .describe('Fields of which the other contact has a value.'),
+    undo_until: Timestamp.describe('When the merge can no longer be undone.'),
+  }),
+  errors: ['not_found', 'confirm_required', 'precondition_failed'],
+  examples: [
+    {
+      title: 'Keep contact 42, with the name of contact 43',
+      input: { contact_id: '42', other_contact_id: '43', prefer_other: ['name'] },
+      output: {
+        contact,
+        other_contact_id: '43',
+        fields: [
+          { name: 'name', winner: 'other' },
+          { name: 'phone', winner: 'kept' },
+        ],
+        undo_until: '2026-10-08T09:30:00.000Z',
+      },
+    },
+  ],
+})
+
+export const undoContactMerge = defineOperation({
+  name: 'crm_undo_contact_merge',
+  cli: 'contacts undo-merge',
+  routes: ['POST /v1/contacts/{merged_contact_id}/undo-merge'],
+  since,
+  stability: 'stable',
+  summary: 'Undo a merge of contacts',
+  description:
+    'Brings back a contact that was merged into another one within the last 7 days, by `crm_merge_contacts` or because ' +
+    'the provider reported both as one customer. It has its id, fields, tags, groups and conversations again. The ' +
+    'contact that stayed gets back what it had, but for fields that changed since; messages that arrived since stay in ' +
+    'their conversations. Tags, groups and custom fields that were deleted since do not come back. A 409 when another ' +
+    'contact has its phone or external id now, or when the contact that stayed was itself merged: undo that first.',
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: [
+    'contact.created/1',
+    'contact.updated/1',
+    'contact.tags_added/1',
+    'contact.tags_removed/1',
+    'contact.groups_added/1',
+    'contact.groups_removed/1',
+  ],
+  input: z.object({
+    merged_contact_id: ContactId.describe('The contact that was merged into another one.'),
+  }),
+  output: z.object({
+    contact: Contact.describe('The contact that is back.'),
+    kept_contact: Contact.describe('The contact into which it had been merged.'),
+  }),
+  errors: ['not_found', 'conflict', 'forbidden'],
+  examples: [
+    {
+      title: 'Undo the merge of contact 43 into 42',
+      input: { merged_contact_id: '43' },
+      output: {
+        contact: { ...contact, id: '43', external_id: null },
+        kept_contact: contact,
+      },
+    },
+  ],
+})
