@@ -115,10 +115,10 @@ export const undoContactMerge = defineOperation({
   errors: ['not_found', 'conflict', 'forbidden'],
   examples: [
     {
-      title: 'Undo the merge of contact 43 into 42',
-      input: { merged_contact_id: '43' },
+      title: 'Undo the merge of contact 201 into 42',
+      input: { merged_contact_id: '201' },
       output: {
-        contact: { ...contact, id: '43', external_id: null },
+        contact: { ...contact, id: '201', external_id: null },
         kept_contact: contact,
       },
     },

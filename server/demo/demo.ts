@@ -12,6 +12,7 @@ import {
 } from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
 import { listRecentWriters, setDemoExternalId } from '../../storage/demo-conversations.ts'
+import { insertDemoMerge } from '../../storage/demo-merge.ts'
 import {
   insertDemoSlaPolicy,
   insertDemoQuickMessages,
@@ -191,6 +192,7 @@ export const createDemo = (
     })
     await registerSandboxCustomers(tx, workspaceId, now)
     await setDemoExternalId(tx, workspaceId, 'order-1042')
+    await insertDemoMerge(tx, workspaceId, { name: 'Ada (web shop)', intoId: '42' }, now)
     const keys = await createOwnerKeys(tx, workspaceId, owner, now)
     await createDemoConsumer(tx, workspaceId, now)
     if (webhookSealer) await createDemoWebhook(tx, workspaceId, webhookSealer, now)

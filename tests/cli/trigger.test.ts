@@ -10,6 +10,8 @@ import { makeWorkspace } from '../servers.ts'
 
 const offline = { XDG_CONFIG_HOME: '/nonexistent', WCRM_URL: 'http://127.0.0.1:9', WCRM_API_KEY: 'wc_test_x' }
 
+const AT_ONCE = 4
+
 everyDatabase('wcrm trigger', (server, database) => {
   /** Does the jobs of a server, which tests run by hand, until the work is done. */
   const withJobs = async <T>(work: Promise<T>): Promise<T> => {
@@ -33,7 +35,10 @@ everyDatabase('wcrm trigger', (server, database) => {
   it('every event that the sandbox can make happens, and is in the event log', async () => {
     const { run, trigger } = await setUp()
     const events = Object.keys(recipes).filter((_, i) => database === 'embedded' || i % 5 === 0)
-    const made = await withJobs(Promise.all(events.map((event) => trigger(event))))
+    const made = []
+    // More at once would be more reads of the log than one key may have.
+    for (let i = 0; i < events.length; i += AT_ONCE)
+      made.push(...(await withJobs(Promise.all(events.slice(i, i + AT_ONCE).map((event) => trigger(event))))))
     for (const { event, made: by, event_id: id } of made) {
       const { data } = await run('events_list', { types: [event] })
       assert.equal(by, 'sandbox', event)
