@@ -3,6 +3,7 @@ import type { Attrs, FieldTypes, Metadata } from './contact-values.ts'
 import { writeMetadata, writeValues } from './contact-values.ts'
 import { addToCounters } from './counters.ts'
 import type { Db } from './database.ts'
+import { toStorableId } from './ids.ts'
 import { type StoredLine, toPhoneKey } from './contact-lines.ts'
 import { fold } from './text.ts'
 import { searchText } from './contacts.ts'
@@ -25,6 +26,19 @@ export type MergeableContact = {
   attrs: Attrs
   metadata: Metadata | null
 }
+
+/** Locks contacts in the order of their ids. Returns the ids of those that exist. */
+export const lockContacts = async (tx: Db, workspaceId: string, ids: readonly string[]): Promise<string[]> =>
+  (
+    await tx
+      .selectFrom('contacts')
+      .select('id')
+      .where('workspace_id', '=', workspaceId)
+      .where('id', '=', sql<string>`any(${ids.map(toStorableId)}::bigint[])`)
+      .orderBy('id')
+      .forUpdate()
+      .execute()
+  ).map(({ id }) => id)
 
 /** Returns two locked contacts; undefined for one that does not exist. */
 export const readMergeableContacts = async (

@@ -198,19 +198,6 @@ export const lockContact = async (tx: Db, workspaceId: string, id: string): Prom
     .forUpdate()
     .executeTakeFirst()) !== undefined
 
-/** Locks contacts in the order of their ids. Returns the ids of those that exist. */
-export const lockContacts = async (tx: Db, workspaceId: string, ids: readonly string[]): Promise<string[]> =>
-  (
-    await tx
-      .selectFrom('contacts')
-      .select('id')
-      .where('workspace_id', '=', workspaceId)
-      .where('id', '=', sql<string>`any(${ids.map(toStorableId)}::bigint[])`)
-      .orderBy('id')
-      .forUpdate()
-      .execute()
-  ).map(({ id }) => id)
-
 /** The text that `query` is matched against: the folded name, a newline, the phone. */
 export const searchText = (name: string | null, phone: string | null): string =>
   `${fold(name ?? '')}\n${phone ?? ''}`

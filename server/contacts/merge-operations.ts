@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { UNDO_DAYS } from '../../catalog/contacts/merge.ts'
-import type { MergeableContact } from '../../storage/contact-merge.ts'
+import { lockContacts, type MergeableContact } from '../../storage/contact-merge.ts'
 import {
   type ContactMerge,
   deleteEmptyFacts,
@@ -14,7 +14,7 @@ import {
   restoreMergedContact,
 } from '../../storage/contact-merges.ts'
 import { type FieldTypes, writeMetadata, writeValues } from '../../storage/contact-values.ts'
-import { lockContact, lockContacts, readContact } from '../../storage/contacts.ts'
+import { lockContact, readContact } from '../../storage/contacts.ts'
 import { type FieldRow, listFields } from '../../storage/custom-fields.ts'
 import { findLabels } from '../../storage/labels.ts'
 import type { App } from '../core/app.ts'

@@ -1,0 +1,82 @@
+import { sql } from 'kysely'
+import { hashApiKey } from '../server/api-keys.ts'
+import type { Db } from '../storage/database.ts'
+import type { TestWorkspace } from './servers.ts'
+
+/** Inserts first responses by the colleague, and a stored report of an earlier month. */
+export const seedReports = async (
+  db: Db,
+  workspaceId: string,
+  marker: string,
+  now: string,
+): Promise<void> => {
+  await sql`
+    insert into reply_waits (workspace_id, conversation_id, since, kind, episode, ended_at, ended_by)
+    select v.workspace_id, v.id, v.created_at, 'first_response', 1,
+      ${now}::timestamptz - interval '5 minutes', s.id
+    from conversations v
+    join staff s on s.workspace_id = v.workspace_id and s.name = ${`${marker} colleague`}
+    where v.workspace_id = ${workspaceId}`.execute(db)
+  await sql`
+    insert into staff_reports (workspace_id, name, from_day, to_day, timezone, generated_at, rows)
+    values (${workspaceId}, ${`${marker} report`}, '2026-01-01', '2026-01-31', 'UTC', ${now}, '[]')`.execute(
+    db,
+  )
+}
+
+/** The key of the approvals: a key that is gone, and none of the owner's. */
+const GONE_KEY = '999999999'
+
+/** Inserts two calls that an agent asked for, and when its key sent. */
+export const seedApprovals = async (
+  db: Db,
+  { id, owner }: TestWorkspace,
+  marker: string,
+  now: string,
+): Promise<void> => {
+  for (const n of [1, 2]) {
+    const input = JSON.stringify({ name: `${marker} asked ${n}` })
+    await sql`
+      insert into approvals (workspace_id, key_id, staff_id, operation, input, digest, door, request_id, reason,
+        asked_for, view, requested_at, expires_at)
+      values (${id}, ${GONE_KEY}, ${owner.staffId}, 'crm_create_group', ${input}::jsonb,
+        sha256(${input}::text::bytea), 'rest', 'req_00000000000000000000000000', ${`${marker} reason ${n}`},
+        '{operation}', '{"fields": true, "channels": null}', ${now}::timestamptz,
+        ${now}::timestamptz + interval '10 years')`.execute(db)
+  }
+  await sql`
+    insert into agent_sends (workspace_id, key_id, sent_at)
+    values (${id}, ${owner.keyId}, array[${now}::timestamptz])`.execute(db)
+}
+
+/** Inserts what the key of an AI agent saw of contacts. */
+export const seedContactViews = async (db: Db, { id, owner }: TestWorkspace, now: string): Promise<void> => {
+  await sql`
+    insert into contact_views (workspace_id, key_id, day, subject) values (${id}, ${owner.keyId}, ${now}, 1)`.execute(
+    db,
+  )
+  await sql`
+    insert into contact_budgets (workspace_id, key_id, day, used) values (${id}, ${owner.keyId}, ${now}, 1)`.execute(
+    db,
+  )
+  await sql`
+    insert into contact_reads (workspace_id, key_id, operation, hour, audit_id, calls, contacts)
+    values (${id}, ${owner.keyId}, 'crm_get_contact', ${now}, 1, 1, '{1}')`.execute(db)
+}
+
+/** Inserts a grant of an OAuth client, and a login code. */
+export const seedOauth = async (
+  db: Db,
+  { id, owner }: TestWorkspace,
+  marker: string,
+  now: string,
+): Promise<void> => {
+  const hash = hashApiKey(`${marker} ${id}`)
+  await sql`
+    insert into oauth_grants (workspace_id, key_id, grant_hash, client_id, created_at)
+    values (${id}, ${owner.keyId}, ${hash}, ${`https://${marker}.example`}, ${now}::timestamptz)`.execute(db)
+  await sql`
+    insert into login_codes (workspace_id, hash, staff_id, scopes, created_at, expires_at)
+    values (${id}, ${hash}, ${owner.staffId}, '{mcp:read}', ${now}::timestamptz,
+      ${now}::timestamptz + interval '10 minutes')`.execute(db)
+}
