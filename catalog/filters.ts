@@ -36,7 +36,7 @@ export const Filter = z
       '`createdAt`, `updatedAt`, `lastActivityAt`: ' +
       '`eq ne gt gte lt lte between isNull`; ISO instants, dates, or `now`, `today`, ' +
       '`yesterday`, `-7d`, `+3d` (`m h d w mo y`), `start_of_month`, `end_of_week`. `dnd`, ' +
-      '`starred`: `eq ne isNull`. ' +
+      '`starred`, `awaitingReply`: `eq ne isNull`. ' +
       '`tags`, `groups`: `some none every` of `{id, name}`. `attributes`: `some none` of ' +
       '`{attributeName: {eq: key}, stringValue | numberValue | booleanValue | dateValue: …}`. ' +
       '`conversations`: `some none` of `{state, channelId, assignedStaffId, assignedTeamId, ' +

@@ -1287,6 +1287,7 @@ export interface ContactFilter {
   lastActivityAt?: TimeTest
   dnd?: FlagTest
   starred?: FlagTest
+  awaitingReply?: FlagTest
   tags?: {
     some?: {
       id?: RefTest

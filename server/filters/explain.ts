@@ -190,6 +190,7 @@ const CONTACT_CLAUSES: Readonly<Record<string, Clause>> = {
   lastActivityAt: timeClause('were last active', 'were never active', 'were active'),
   dnd: flagClause('do-not-disturb'),
   starred: flagClause('starred'),
+  awaitingReply: flagClause('awaiting a reply'),
 }
 
 const messageStatusClause: Clause = (op, operand) => {

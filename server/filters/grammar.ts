@@ -31,6 +31,7 @@ export const contactFields: Readonly<Record<string, FilterField>> = {
   lastActivityAt: { kind: 'time', optional: true },
   dnd: { kind: 'flag' },
   starred: { kind: 'flag' },
+  awaitingReply: { kind: 'flag' },
 }
 
 export type Relation = { quantifiers: readonly string[]; fields: Readonly<Record<string, FilterField>> }

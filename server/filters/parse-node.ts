@@ -1,6 +1,6 @@
 import { filterLimits } from '../../catalog/filters.ts'
 import type { FieldRow } from '../../storage/custom-fields.ts'
-import type { ContactFilter, TextTest, TimeTest } from '../../storage/filters/filter.ts'
+import type { ContactFilter, FlagTest, TextTest, TimeTest } from '../../storage/filters/filter.ts'
 import { type FilterField, contactFields, nodeKeys, operators, relations } from './grammar.ts'
 import { collectLabels } from './labels.ts'
 import { type OperandRules, type ParsedTest, parseTest, requireListLength } from './operands.ts'
@@ -14,7 +14,7 @@ import {
   type ParseState,
 } from './parse-state.ts'
 import { matchSpellings } from './phone-spellings.ts'
-import { listChannelLimits, toActivityFilter } from './visible-channels.ts'
+import { listChannelLimits, toActivityFilter, toAwaitingFilter } from './visible-channels.ts'
 import { warnAboutCombined, warnAboutNot, warnAboutRecord, warnAboutTests } from './warnings.ts'
 import { isNameTestHidden } from '../visibility/phones.ts'
 import { canSeeManagerFields, hasHiddenPhones } from '../visibility/policy.ts'
@@ -166,15 +166,15 @@ const parseField = (state: ParseState, field: string, raw: unknown, position: No
   const tests = parseTests(state, { ...leaf, digits: field === 'phoneNumber' }, raw, position)
   warnAboutTests(state, { field, leaf, path, tests, absentToo: absentFields?.includes(field) ?? false })
   // The grammar gives each field the tests of its kind.
-  const of = tests.map(({ test }) =>
-    field === 'lastActivityAt'
-      ? toActivityFilter(state.ctx.actor, test as TimeTest)
-      : ({
-          kind: leaf.kind === 'code' ? 'text' : leaf.kind,
-          field,
-          test: field === 'phoneNumber' ? matchSpellings(test as TextTest) : test,
-        } as unknown as ContactFilter),
-  )
+  const of = tests.map(({ test }) => {
+    if (field === 'lastActivityAt') return toActivityFilter(state.ctx.actor, test as TimeTest)
+    if (field === 'awaitingReply') return toAwaitingFilter(state.ctx.actor, test as FlagTest)
+    return {
+      kind: leaf.kind === 'code' ? 'text' : leaf.kind,
+      field,
+      test: field === 'phoneNumber' ? matchSpellings(test as TextTest) : test,
+    } as unknown as ContactFilter
+  })
   return { filter: all(of), absolute: toAbsolute(tests) }
 }
 

@@ -1,9 +1,4 @@
-import type {
-  BroadcastCondition,
-  ContactFilter,
-  ConversationCondition,
-  TimeTest,
-} from '../../storage/filters/filter.ts'
+import type { ContactFilter, FlagTest, TimeTest } from '../../storage/filters/filter.ts'
 import type { Actor } from '../core/context.ts'
 import { listVisibleChannels } from '../visibility/policy.ts'
 
@@ -13,13 +8,14 @@ import { listVisibleChannels } from '../visibility/policy.ts'
  * the predicate, the candidates and the counts.
  */
 
-type RelatedCondition = ConversationCondition | BroadcastCondition
-
 const ofChannels = (channels: readonly string[]) =>
   ({ field: 'channelId', test: { op: 'in', values: channels } }) as const
 
 /** Returns the condition that limits related records of this kind to visible channels; none for others. */
-export const listChannelLimits = (actor: Actor, relation: string): readonly RelatedCondition[] => {
+export const listChannelLimits = (
+  actor: Actor,
+  relation: string,
+): readonly ReturnType<typeof ofChannels>[] => {
   const channels = listVisibleChannels(actor)
   const isOfChannel = relation === 'conversations' || relation === 'broadcasts'
   return channels !== null && isOfChannel ? [ofChannels(channels)] : []
@@ -39,6 +35,17 @@ export const toActivityFilter = (actor: Actor, test: TimeTest): ContactFilter =>
     where: [{ field: 'lastActivityAt', test: when }, limit],
   })
   return compareLatest(has, test)
+}
+
+/** Returns a test of `awaitingReply`, which every contact has: whether one of the visible conversations waits. */
+export const toAwaitingFilter = (actor: Actor, test: FlagTest): ContactFilter => {
+  const everyContact: ContactFilter = { kind: 'and', of: [] }
+  if (test.op === 'isNull') return test.value ? { kind: 'not', of: everyContact } : everyContact
+  return {
+    kind: 'conversations',
+    quantifier: (test.op === 'eq') === test.value ? 'some' : 'none',
+    where: [{ field: 'awaitingReply' }, ...listChannelLimits(actor, 'conversations')],
+  }
 }
 
 /** The latest of some times is at least a bound when one is, and at most a bound when there is no later one. */

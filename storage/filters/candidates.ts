@@ -75,7 +75,7 @@ export const candidateQueries = (scope: PredicateScope, node: Condition): Candid
       return labelCandidates(scope, node)
     case 'conversations': {
       if (node.quantifier !== 'some') return []
-      const indexed = node.where.some(({ field }) => field === 'state')
+      const indexed = node.where.some(({ field }) => field === 'state' || field === 'awaitingReply')
       const least = leastUnread(node.where)
       return [
         {

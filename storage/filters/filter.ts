@@ -72,6 +72,8 @@ export type ConversationCondition =
   | { field: 'channelId' | 'assignedStaffId' | 'assignedTeamId'; test: IdTest }
   | { field: 'createdAt' | 'lastActivityAt'; test: TimeTest }
   | { field: 'unreadCount'; test: NumberTest }
+  /** It is open, and its last message is the customer's, which nobody answered. */
+  | { field: 'awaitingReply' }
 
 /**
  * `message_status`: how far the message came, and beside it whether the contact has `responded` or

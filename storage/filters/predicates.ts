@@ -360,6 +360,9 @@ export const conversationTest = (condition: ConversationCondition): Sql => {
       return timeTest(sql`r.last_activity_at`, condition.test)
     case 'unreadCount':
       return numberTest(sql`r.unread_count`, condition.test)
+    // The condition of the index `conversations_waiting`.
+    case 'awaitingReply':
+      return sql`(r.state = 'open' and r.reply_status = 'incoming_no_reply')`
   }
 }
 

@@ -99,7 +99,7 @@ export const arbitraryFilter = ({
       ),
     ),
     ...['createdAt', 'updatedAt', 'lastActivityAt'].map((name) => field(name, timeTests(dates))),
-    ...['dnd', 'starred'].map((name) => field(name, flagTests)),
+    ...['dnd', 'starred', 'awaitingReply'].map((name) => field(name, flagTests)),
     ...(['tags', 'groups'] as const).map((name) => ({
       weight: 2,
       arbitrary: field(name, quantified(['some', 'none', 'every'], label(name))),

@@ -53,7 +53,7 @@ const contactCases: FieldCase[] = [
       '',
     ],
   })),
-  ...['dnd', 'starred'].map((field) => ({
+  ...['dnd', 'starred', 'awaitingReply'].map((field) => ({
     name: field,
     wrap: onField(field),
     operators: FLAG,

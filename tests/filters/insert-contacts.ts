@@ -76,7 +76,7 @@ const insertRelated = async (
     'conversations',
     `workspace_id bigint, contact_id bigint, state text, channel_id bigint, assigned_staff_id bigint,
     assigned_team_id bigint, created_at timestamptz, updated_at timestamptz,
-    last_activity_at timestamptz, unread_count integer`,
+    last_activity_at timestamptz, unread_count integer, reply_status text`,
     listRelated((c) =>
       c.conversations.map((v) => ({
         unread_count: 0,

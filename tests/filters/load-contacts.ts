@@ -32,7 +32,8 @@ export const loadModelContacts = async (db: Db, workspaceId: string): Promise<Mo
       'conversations', ${aggregate(
         `'state', r.state, 'channelId', r.channel_id::text, 'assignedStaffId', r.assigned_staff_id::text,
         'assignedTeamId', r.assigned_team_id::text, 'createdAt', ${toMs('r.created_at')},
-        'lastActivityAt', ${toMs('r.last_activity_at')}, 'unreadCount', r.unread_count`,
+        'lastActivityAt', ${toMs('r.last_activity_at')}, 'unreadCount', r.unread_count,
+        'replyStatus', r.reply_status`,
         `conversations r where r.${ofContact}`,
       )},
       'broadcasts', ${aggregate(

@@ -31,6 +31,7 @@ const conversation = {
   createdAt: 0,
   lastActivityAt: null,
   unreadCount: 0,
+  replyStatus: null,
 }
 const contacts = [
   createContact('1', {

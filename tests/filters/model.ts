@@ -16,6 +16,7 @@ type ModelConversation = {
   createdAt: number
   lastActivityAt: number | null
   unreadCount: number
+  replyStatus: string | null
 }
 /**
  * A contact with its related records. Times are in milliseconds since 1970. A multiselect has one value per
@@ -93,6 +94,10 @@ const fieldTest = (context: ModelContext, contact: ModelContact, field: string):
     case 'dnd':
     case 'starred':
       return exact(contact[field])
+    case 'awaitingReply':
+      return exact(
+        contact.conversations.some((v) => v.state === 'open' && v.replyStatus === 'incoming_no_reply'),
+      )
     default:
       return unknownField(field)
   }

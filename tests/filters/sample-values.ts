@@ -202,6 +202,7 @@ const conversation = fc.record({
   created_at: instant,
   last_activity_at: orNull(instant, 2),
   unread_count: oneOf([0, 0, 1, 2, 3, 40]),
+  reply_status: orNull(oneOf(['incoming_no_reply', 'outgoing_no_response']), 2),
 })
 const recipient = fc.record({
   status: oneOf(['pending', 'sent', 'delivered', 'read', 'failed']),

@@ -66,6 +66,8 @@ const indexedConditions = fc.array(
     { createdAt: { gte: '-30d' } },
     { lastActivityAt: { lt: '-1d' } },
     { starred: { eq: true } },
+    { awaitingReply: { eq: true } },
+    { awaitingReply: { ne: true }, tags: { some: { name: { startsWith: 'v' } } } },
   ),
   { minLength: 2, maxLength: 4 },
 )

@@ -5,7 +5,7 @@ import { createChannel, updateStaff } from '../../storage/admin.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { deliverDue } from '../../server/webhooks/delivery-job.ts'
-import { plantConversation } from '../inbox/conversations.ts'
+import { plantConversation, receiveMessage, sendReply } from '../inbox/conversations.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
 import { startReceiver } from '../webhooks/receiver.ts'
 
@@ -48,6 +48,13 @@ everyDatabase('Staff who are limited to channels', (server) => {
       [{ lastActivityAt: { ne: '2020-01-01T00:00:00Z' } }, 2, 1],
       [{ not: { lastActivityAt: future } }, 2, 2],
       [{ lastActivityAt: future }, 0, 0],
+      [{ awaitingReply: { eq: true } }, 2, 1],
+      [{ awaitingReply: { ne: true } }, 0, 1],
+      [{ awaitingReply: { eq: false } }, 0, 1],
+      [{ awaitingReply: { ne: false } }, 2, 1],
+      [{ not: { awaitingReply: { eq: true } } }, 0, 1],
+      [{ awaitingReply: { isNull: false } }, 2, 2],
+      [{ awaitingReply: { isNull: true } }, 0, 0],
     ]
     for (const [filter, all, visible] of cases)
       assert.deepEqual(
@@ -55,6 +62,22 @@ everyDatabase('Staff who are limited to channels', (server) => {
         [all, visible],
         JSON.stringify(filter),
       )
+  })
+
+  it('awaitingReply follows messages, replies and the end of a conversation', async () => {
+    const { workspace, owner, seen, hidden } = await createScene(server())
+    const listWaiting = async (): Promise<string[]> =>
+      (await owner('crm_search_contacts', { filter: { awaitingReply: { eq: true } } })).data
+        .map((contact: { id: string }) => contact.id)
+        .toSorted()
+    const both = [seen.contactId, hidden.contactId].map(String).toSorted()
+    assert.deepEqual(await listWaiting(), both)
+    await sendReply(server(), workspace.id, hidden.id)
+    assert.deepEqual(await listWaiting(), [String(seen.contactId)])
+    await receiveMessage(server(), workspace.id, hidden.id)
+    assert.deepEqual(await listWaiting(), both)
+    await owner('inbox_close_conversation', { conversation_id: hidden.id })
+    assert.deepEqual(await listWaiting(), [String(seen.contactId)])
   })
 
   it('the comparison of the latest activity agrees with what a contact shows', async () => {
