@@ -45,7 +45,7 @@ import {
   updateSavedFilter,
 } from './saved-filters.ts'
 import { createShortLink, deleteShortLink, getShortLink, listShortLinks } from './short-links.ts'
-import { listTags, renameTag } from './tags.ts'
+import { deleteTag, listTags, renameTag } from './tags.ts'
 import { archiveTemplates, createTemplate, updateTemplate, uploadSample } from './templates/change.ts'
 import { getTemplate, lintTemplate, listTemplates } from './templates/read.ts'
 import {
@@ -85,6 +85,7 @@ export const catalog = [
   checkFilter,
   listTags,
   renameTag,
+  deleteTag,
   listGroups,
   createGroup,
   updateGroup,

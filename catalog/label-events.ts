@@ -43,4 +43,11 @@ export const labelEvents = {
     }),
     { tag: { id: '7', name: 'Gold', previous_name: 'VIP' } },
   ),
+  'tag.deleted/1': defineEventType(
+    'A tag was deleted, and removed from all contacts and conversations.',
+    z.object({
+      tag: z.object({ id: Id.describe('Tag id.'), name: z.string().describe('Name.') }).describe('The tag.'),
+    }),
+    { tag: { id: '7', name: 'VIP' } },
+  ),
 } as const

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Id, listWithTotal, page, Search, Timestamp, VisibleName } from './fields.ts'
+import { deleted, Id, listWithTotal, page, Search, Timestamp, VisibleName } from './fields.ts'
 import { defineOperation } from './operation.ts'
 
 export const TagRef = z.object({
@@ -80,4 +80,26 @@ export const renameTag = defineOperation({
       output: { tag: { id: '7', name: 'Gold' }, changed: true },
     },
   ],
+})
+
+export const deleteTag = defineOperation({
+  name: 'crm_delete_tag',
+  cli: 'tags delete',
+  routes: ['DELETE /v1/tags/{tag_id}'],
+  since: '2026-11-23',
+  stability: 'stable',
+  summary: 'Delete a tag; its contacts and conversations stay',
+  description:
+    'It is removed from all contacts and conversations. Saved filters that name it stay as they are and find no ' +
+    'contact by it. Its name may be used again.',
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  confirm: 'delete',
+  repeatable: true,
+  emits: ['tag.deleted/1'],
+  input: z.object({ tag_id: Id.describe('Tag id.') }),
+  output: z.object(deleted),
+  errors: ['not_found', 'conflict', 'confirm_required'],
+  examples: [{ title: 'Delete a tag', input: { tag_id: '7' }, output: { id: '7', deleted: true } }],
 })

@@ -102,6 +102,11 @@ export type Operations = {
       input: types.CrmRenameTagInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmRenameTagOutput>
+    /** Delete a tag; its contacts and conversations stay. It is removed from all contacts and conversations. Saved filters that name it stay as they are and find no contact by it. Its name may be used again. Operation `crm_delete_tag`. */
+    readonly delete: (
+      input: types.CrmDeleteTagInput,
+      options: Confirmed<'delete'>,
+    ) => Promise<types.CrmDeleteTagOutput>
   }
   readonly groups: {
     /** List contact groups by name. Operation `crm_list_groups`. */
@@ -532,6 +537,7 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
   tags: {
     list: ['crm_list_tags', 'list'],
     rename: ['crm_rename_tag', 'change'],
+    delete: ['crm_delete_tag', 'change'],
   },
   groups: {
     list: ['crm_list_groups', 'list'],

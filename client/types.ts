@@ -498,6 +498,7 @@ export type Event =
   | GroupUpdatedEvent
   | GroupDeletedEvent
   | TagRenamedEvent
+  | TagDeletedEvent
   | ConversationCreatedEvent
   | ConversationAssignedEvent
   | ConversationUnassignedEvent
@@ -537,6 +538,7 @@ export type WebhookEvent =
   | GroupUpdatedWebhook
   | GroupDeletedWebhook
   | TagRenamedWebhook
+  | TagDeletedWebhook
   | ConversationCreatedWebhook
   | ConversationAssignedWebhook
   | ConversationUnassignedWebhook
@@ -3136,6 +3138,26 @@ export interface CrmRenameTagOutput {
    * False: it had this name.
    */
   changed: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface CrmDeleteTagInput {
+  /**
+   * Tag id.
+   */
+  tag_id: string
+}
+export interface CrmDeleteTagOutput {
+  /**
+   * The requested id.
+   */
+  id: string
+  /**
+   * True: it was deleted.
+   */
+  deleted: boolean
   /**
    * Present on a dry run: nothing was changed.
    */
@@ -10249,6 +10271,43 @@ export interface TagRenamedData {
   actor?: Actor
 }
 /**
+ * A tag was deleted, and removed from all contacts and conversations.
+ */
+export interface TagDeletedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'tag.deleted/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: TagDeletedData
+}
+/**
+ * A tag was deleted, and removed from all contacts and conversations.
+ */
+export interface TagDeletedData {
+  /**
+   * The tag.
+   */
+  tag: {
+    /**
+     * Tag id.
+     */
+    id: string
+    /**
+     * Name.
+     */
+    name: string
+  }
+  actor?: Actor
+}
+/**
  * A conversation was created.
  */
 export interface ConversationCreatedEvent {
@@ -13636,6 +13695,36 @@ export interface TagRenamedWebhook {
    */
   company_id: string
   data: TagRenamedData
+}
+/**
+ * A tag was deleted, and removed from all contacts and conversations.
+ */
+export interface TagDeletedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'tag.deleted'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: TagDeletedData
 }
 /**
  * A conversation was created.

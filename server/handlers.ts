@@ -59,7 +59,7 @@ import {
 import { createShortLink } from './short-links/create.ts'
 import { deleteShortLink } from './short-links/delete.ts'
 import { getShortLink, listShortLinks } from './short-links/read.ts'
-import { listTags, renameTag, tagContacts, untagContacts } from './tags/tags.ts'
+import { deleteTag, listTags, renameTag, tagContacts, untagContacts } from './tags/tags.ts'
 import { archiveTemplates } from './templates/archive.ts'
 import { lintTemplate } from './templates/lint.ts'
 import { getTemplate, listTemplates } from './templates/lists.ts'
@@ -104,6 +104,7 @@ export const handlers = {
   crm_check_filter: checkFilter,
   crm_list_tags: listTags,
   crm_rename_tag: renameTag,
+  crm_delete_tag: deleteTag,
   crm_list_groups: listGroups,
   crm_create_group: createGroup,
   crm_update_group: updateGroup,

@@ -4,6 +4,7 @@ import { writeMetadata, writeValues } from './contact-values.ts'
 import { addToCounters } from './counters.ts'
 import type { Db } from './database.ts'
 import { toStorableId } from './ids.ts'
+import { lockTagsOf } from './labels.ts'
 import { type StoredLine, toPhoneKey } from './contact-lines.ts'
 import { fold } from './text.ts'
 import { searchText } from './contacts.ts'
@@ -69,6 +70,7 @@ export const moveContactRecords = async (
   fromId: string,
   toId: string,
 ): Promise<MovedLabels> => {
+  await lockTagsOf(tx, workspaceId, fromId)
   const { rows } = await sql<{ kind: 'tag' | 'group'; id: string; is_new: boolean }>`
     with c as (delete from contacts where workspace_id = ${workspaceId} and id = ${fromId}),
     f as (delete from contact_facts where workspace_id = ${workspaceId} and contact_id = ${fromId}),

@@ -190,6 +190,54 @@ export const lockTag = async (tx: Db, workspaceId: string, id: string): Promise<
     .forUpdate()
     .executeTakeFirst()
 
+/** Finds tags by ids or folded names, locked so that they are not deleted while contacts get them. */
+export const lockTags = async (
+  tx: Db,
+  workspaceId: string,
+  ids: readonly string[],
+  nameKeys: readonly string[],
+): Promise<(Label & { name_key: string })[]> =>
+  await tx
+    .selectFrom('tags')
+    .select(['id', 'name', 'name_key'])
+    .where('workspace_id', '=', workspaceId)
+    .where((where) =>
+      where.or([
+        where('id', '=', sql<string>`any(${ids.map(toStorableId)}::bigint[])`),
+        where('name_key', '=', sql<string>`any(${nameKeys}::text[])`),
+      ]),
+    )
+    .orderBy('id')
+    .forKeyShare()
+    .execute()
+
+/** Locks the tags of a contact against deletion, so that they can be given to another one. */
+export const lockTagsOf = async (tx: Db, workspaceId: string, contactId: string): Promise<void> => {
+  await tx
+    .selectFrom('tags')
+    .select('id')
+    .where('workspace_id', '=', workspaceId)
+    .where('id', 'in', (tagIds) =>
+      tagIds
+        .selectFrom('contact_tags')
+        .select('tag_id')
+        .where('workspace_id', '=', workspaceId)
+        .where('contact_id', '=', contactId),
+    )
+    .orderBy('id')
+    .forKeyShare()
+    .execute()
+}
+
+/** Deletes a locked tag, and removes it from contacts and conversations. */
+export const deleteTagRow = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
+  await sql`
+    with c as (delete from contact_tags where workspace_id = ${workspaceId} and tag_id = ${id}),
+    v as (delete from conversation_tags where workspace_id = ${workspaceId} and tag_id = ${id})
+    delete from tags where workspace_id = ${workspaceId} and id = ${id}`.execute(tx)
+  await deleteCounter(tx, workspaceId, `tag:${id}`)
+}
+
 export const renameTagRow = async (tx: Db, workspaceId: string, id: string, name: string): Promise<void> => {
   await tx
     .updateTable('tags')

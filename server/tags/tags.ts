@@ -1,9 +1,10 @@
 import {
-  findLabels,
+  deleteTagRow,
   hasContacts,
   insertTags,
   type Label,
   lockTag,
+  lockTags,
   renameTagRow,
 } from '../../storage/labels.ts'
 import { fold } from '../../storage/text.ts'
@@ -39,6 +40,15 @@ export const renameTag: Handler<'crm_rename_tag'> = async (ctx, { tag_id: id, na
   return { tag: renamed, changed: true }
 }
 
+export const deleteTag: Handler<'crm_delete_tag'> = async (ctx, { tag_id: id }) => {
+  const tag = await lockTag(ctx.tx, ctx.actor.workspace.id, id)
+  if (!tag) throw notFound('tag', id)
+  await deleteTagRow(ctx.tx, ctx.actor.workspace.id, id)
+  ctx.emit('tag.deleted/1', { tag })
+  ctx.auditChange(tag, null)
+  return { id, deleted: true }
+}
+
 export const tagContacts: Handler<'crm_tag_contacts'> = async (ctx, input) => {
   // A tag is created for contacts, so not where none of them exists.
   const hasAny = () => hasContacts(ctx.tx, ctx.actor.workspace.id, distinctIds(input.contact_ids))
@@ -62,19 +72,13 @@ export type TagIndex = { byId: ReadonlyMap<string, Label>; byName: ReadonlyMap<s
 
 const isId = (ref: string | number): boolean => typeof ref === 'number' || /^[1-9]\d{0,18}$/.test(ref)
 
-/** Reads the tags that these refs may mean. */
+/** Reads the tags that these refs may mean, locked against deletion. */
 export const findTags = async (ctx: Context, refs: LabelRefs): Promise<TagIndex> => {
   const names = refs.filter((ref) => typeof ref === 'string')
   const found =
     refs.length === 0
       ? []
-      : await findLabels(
-          ctx.tx,
-          ctx.actor.workspace.id,
-          'tag',
-          refs.filter(isId).map(String),
-          names.map(fold),
-        )
+      : await lockTags(ctx.tx, ctx.actor.workspace.id, refs.filter(isId).map(String), names.map(fold))
   return {
     byId: new Map(found.map(({ id, name }) => [id, { id, name }])),
     byName: new Map(found.map(({ id, name, name_key: key }) => [key, { id, name }])),

@@ -32,6 +32,39 @@ everyDoor('Names of tags and groups', (test) => {
     assert.equal(again.body.contact.tags.length, 3)
   })
 
+  test('a deleted tag is gone from contacts and conversations', async ({ call, door: { confirms } }) => {
+    const phone = '+15550100043'
+    const { body: ada } = await call('crm_upsert_contact', { phone, tags: ['VIP', 'Press'] })
+    const { data } = (await call('crm_list_tags')).body
+    const vip = data.find(({ name }: { name: string }) => name === 'VIP')
+    const remove = (input: Record<string, unknown> = {}) =>
+      call('crm_delete_tag', { tag_id: vip.id, ...input }, { confirm: 'delete' })
+    assert.deepEqual((await remove({ dry_run: true })).body, { id: vip.id, deleted: true, dry_run: true })
+    assert.equal((await call('crm_delete_tag', { tag_id: vip.id })).status, 428)
+    if (!confirms) return
+    assert.deepEqual((await remove()).body, { id: vip.id, deleted: true })
+    assert.equal((await remove()).status, 404)
+    const namesOf = async () =>
+      (await call('crm_get_contact', { contact_id: ada.id })).body.tags.map(
+        ({ name }: { name: string }) => name,
+      )
+    assert.deepEqual(await namesOf(), ['Press'])
+    const byId = await call('crm_tag_contacts', { tags: [Number(vip.id)], contact_ids: [ada.id] })
+    assert.deepEqual([byId.status, byId.body.errors[0].code], [400, 'unknown_tag'])
+    // The name is free, for a tag that no contact has.
+    const again = await call('crm_upsert_contact', { phone: '+15550100044', tags: ['vip'] })
+    assert.notEqual(again.body.contact.tags[0].id, vip.id)
+    assert.deepEqual(await namesOf(), ['Press'])
+    const counts = (await call('crm_list_tags')).body.data
+    assert.deepEqual(
+      counts.map((tag: { name: string; contacts_count: number }) => [tag.name, tag.contacts_count]),
+      [
+        ['Press', 1],
+        ['vip', 1],
+      ],
+    )
+  })
+
   test('a group changes its name and emoji', async ({ call }) => {
     const { group } = (await call('crm_create_group', { name: 'Friends', emoji: '⭐' })).body
     await call('crm_create_group', { name: 'Foes' })
@@ -56,7 +89,7 @@ everyDoor('Names of tags and groups', (test) => {
   })
 })
 
-everyDatabase('Names of tags and groups', (server) => {
+everyDatabase('Names of tags and groups', (server, database) => {
   it('each change writes one event, with what was before', async () => {
     const workspace = await makeWorkspace(server())
     const run = doAs(server(), workspace.owner.key)
@@ -73,6 +106,32 @@ everyDatabase('Names of tags and groups', (server) => {
         ['group.updated/1', { ...group, emoji: '⭐' }, { name: 'Friends', emoji: null }],
       ],
     )
+  })
+
+  it('deleting a tag while contacts get it leaves it on none', async () => {
+    const workspace = await makeWorkspace(server())
+    const run = doAs(server(), workspace.owner.key)
+    const call = callAs(server(), workspace.owner.key)
+    const { id } = await run('crm_upsert_contact', { phone: '+15550100042' })
+    for (let round = 0; round < (database === 'embedded' ? 2 : 10); round++) {
+      const name = `Short-lived ${round}`
+      const old = { phone: `+155502${String(round).padStart(2, '0')}000`, tags: [name] }
+      const { id: from } = await run('crm_upsert_contact', old)
+      const tag = Number((await run('crm_list_tags', { search: name })).data[0].id)
+      const upserts = Array.from({ length: 6 }, (_, i) =>
+        call('crm_upsert_contact', { phone: `+155501${String(round).padStart(2, '0')}00${i}`, tags: [tag] }),
+      )
+      const [deleted, tagged, ...replies] = await Promise.all([
+        call('crm_delete_tag', { tag_id: String(tag) }, { confirm: 'delete' }),
+        call('crm_tag_contacts', { tags: [tag], contact_ids: [id, from] }),
+        ...upserts,
+      ])
+      assert.equal(deleted.status, 200)
+      for (const { status } of [tagged!, ...replies])
+        assert.ok(status === 200 || status === 400, String(status))
+      const left = server().db.selectFrom('contact_tags').select('contact_id')
+      assert.deepEqual(await left.where('tag_id', '=', String(tag)).execute(), [])
+    }
   })
 
   it('of two who take a name at the same time one gets it', async () => {

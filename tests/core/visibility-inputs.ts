@@ -163,6 +163,7 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
   ],
   crm_delete_saved_filter: none,
   crm_rename_tag: none,
+  crm_delete_tag: none,
   crm_update_group: none,
   messaging_send_template: ({ lonerId, mainChannel }) => {
     const template = { name: 'order_update', language: 'en_US', body: ['4711'] }

@@ -118,6 +118,7 @@ export const listScreens = ({ endpoint, delivery, event }: ScreenIds): Record<st
   groups: [
     ['tags', 'list'],
     ['tags', 'rename', '1', '--name', 'Gold', '--dry-run'],
+    ['tags', 'delete', '1'],
     ['groups', 'list'],
     ['groups', 'update', '1', '--name', 'Regulars', '--dry-run'],
     ['groups', 'create', '--name', '👨‍👩‍👧‍👦 Familien', '--emoji', '🏡', '--dry-run'],
