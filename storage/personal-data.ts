@@ -58,6 +58,12 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
     erase: 'remove',
     until: WITH_CONTACT,
   },
+  contact_merges: {
+    columns: ['contact_id', 'into_id', 'before', 'after'],
+    onDelete: 'removed',
+    erase: 'remove',
+    until: '7 days; where a merged id leads to, until the contact is deleted',
+  },
   channel_customers: {
     columns: ['contact_id', 'customer_id'],
     onDelete: 'removed',
