@@ -225,8 +225,8 @@ export type RestoredLabels = {
 }
 
 /**
- * Brings a merged contact back with all that belonged to it, but for what has been deleted since, and forgets the merge.
- * Returns the labels that moved.
+ * Brings a merged contact back with all that belonged to it, but for what has been deleted since, and forgets the
+ * merge. Returns the labels that moved.
  */
 export const restoreMergedContact = async (
   tx: Db,

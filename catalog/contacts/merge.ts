@@ -24,12 +24,13 @@ export const mergeContacts = defineOperation({
   stability: 'stable',
   summary: 'Merge two contacts of one person',
   description:
-    'The contact `contact_id` stays and gets what belongs to the other one: conversations with their messages, tags, ' +
-    'groups, recipients of broadcasts, and names at bridges. The other one is deleted; `crm_get_contact` with its id ' +
-    'answers the contact that stays. What the contact that stays has, wins; fields of the other fill what it lacks, ' +
-    'and replace what `prefer_other` names. Do-not-disturb and the star of either hold. A dry run shows the winner of ' +
-    'each field. A number that no contact has any more makes a new contact when it writes. Until `undo_until`, ' +
-    '`crm_undo_contact_merge` brings the other back.',
+    'The contact `contact_id` stays and gets what belongs to the other one: conversations with their ' +
+    'messages, tags, groups, recipients of broadcasts, and names at bridges. The other one is deleted; ' +
+    '`crm_get_contact` with its id answers the contact that stays. What the contact that stays has, wins;' +
+    ' fields of the other fill what it lacks, and replace what `prefer_other` names. Do-not-disturb and ' +
+    'the star of either hold. A dry run shows the winner of each field. A number that no contact has any ' +
+    'more makes a new contact when it writes. Until `undo_until`, `crm_undo_contact_merge` brings the ' +
+    'other back.',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -88,11 +89,12 @@ export const undoContactMerge = defineOperation({
   stability: 'stable',
   summary: 'Undo a merge of contacts',
   description:
-    'Brings back a contact that was merged into another one within the last 7 days, by `crm_merge_contacts` or because ' +
-    'the provider reported both as one customer. It has its id, fields, tags, groups and conversations again. The ' +
-    'contact that stayed gets back what it had, but for fields that changed since; messages that arrived since stay in ' +
-    'their conversations. Tags, groups and custom fields that were deleted since do not come back. A 409 when another ' +
-    'contact has its phone or external id now, or when the contact that stayed was itself merged: undo that first.',
+    'Brings back a contact that was merged into another one within the last 7 days, by ' +
+    '`crm_merge_contacts` or because the provider reported both as one customer. It has its id, fields, ' +
+    'tags, groups and conversations again. The contact that stayed gets back what it had, but for fields ' +
+    'that changed since; messages that arrived since stay in their conversations. Tags, groups and custom' +
+    ' fields that were deleted since do not come back. A 409 when another contact has its phone or ' +
+    'external id now, or when the contact that stayed was itself merged: undo that first.',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',

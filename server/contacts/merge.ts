@@ -45,8 +45,9 @@ export type Merge = {
  * conversation. `keepId` stays; the other is deleted and its records move (`moveContactRecords`).
  *
  * What the one that stays has, wins: name, phone, user id, email, external id, web visitor id, custom values and
- * metadata of the other only fill what is missing, but for what is preferred of the other. Do-not-disturb and the star of either hold, and so do its tags and
- * groups. Conversations move whole: two on one channel stay two, and the next message goes on in the later one.
+ * metadata of the other only fill what is missing, but for what is preferred of the other. Do-not-disturb and the star
+ * of either hold, and so do its tags and groups. Conversations move whole: two on one channel stay two, and the next
+ * message goes on in the later one.
  */
 export const mergeContacts = async (
   context: MergeContext,
