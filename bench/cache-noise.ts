@@ -1,7 +1,7 @@
 /*
  * Whether others use the caches of this machine: programs of other virtual machines on the same processor, which no
- * counter here shows. A request to the bare server fits into the first two levels; one to the product needs the third, so
- * that it takes up to three times as long when that is taken, and the bare one does not.
+ * counter here shows. A request to the bare server fits into the first two levels; one to the product needs the third,
+ * so that it takes up to three times as long when that is taken, and the bare one does not.
  */
 
 const ACCESSES = 2_000_000

@@ -14,7 +14,7 @@ const operations: readonly Operation[] = catalog
 /** What deletes a record comes last. */
 const guarded = operations
   .filter(takesVersion)
-  .toSorted((a, b) => Number(a.confirm === 'delete') - Number(b.confirm === 'delete'))
+  .toSorted((a, b) => Number(a.name.includes('_delete_')) - Number(b.name.includes('_delete_')))
 
 /** A change of a record of each kind that another client makes, the field that differs then, and how it is read. */
 const kinds: Readonly<
