@@ -127,13 +127,18 @@ const withoutName = (template: unknown): Json | undefined => {
   return Object.keys(values).length > 0 ? values : undefined
 }
 
-/** How records that have a name are found by the id in an input: by the operation that reads or lists them. */
-const records: Readonly<Record<string, { label: string; name: OperationName; list?: true }>> = {
+/**
+ * How records that have a name are found by the id in an input: by the operation that reads or lists them. `by`: what
+ * that takes, where it is called otherwise.
+ */
+const records: Readonly<Record<string, { label: string; name: OperationName; list?: true; by?: string }>> = {
   contact_id: { label: 'Customer', name: 'crm_get_contact' },
+  other_contact_id: { label: 'Other contact', name: 'crm_get_contact', by: 'contact_id' },
   template_id: { label: 'Template', name: 'messaging_get_template' },
   saved_filter_id: { label: 'Saved filter', name: 'crm_get_saved_filter' },
   short_link_id: { label: 'Short link', name: 'messaging_get_short_link' },
   endpoint_id: { label: 'Webhook endpoint', name: 'webhooks_get_endpoint' },
+  tag_id: { label: 'Tag', name: 'crm_list_tags', list: true },
   group_id: { label: 'Group', name: 'crm_list_groups', list: true },
   custom_field_id: { label: 'Custom field', name: 'crm_list_custom_fields', list: true },
   quick_message_id: { label: 'Quick message', name: 'messaging_list_quick_messages', list: true },
@@ -182,10 +187,8 @@ const describeRecords = async (read: Read, op: Operation, input: Json): Promise<
   const readList = createListReader(read)
   const lines: string[] = []
   for (const [field, id] of listReferences(op, input)) {
-    const { label, name, list } = records[field]!
-    const record = list
-      ? (await readList(name)).find((row) => row.id === id)
-      : await read(name, { [field]: id })
+    const { label, name, list, by = field } = records[field]!
+    const record = list ? (await readList(name)).find((row) => row.id === id) : await read(name, { [by]: id })
     const count = record?.contacts_count
     lines.push(
       ...line(

@@ -308,6 +308,25 @@ everyDatabase('What the question of a client shows', (server) => {
       assert.ok(summary.includes(line), summary.join('\n'))
   })
 
+  it('names both contacts that a call merges, and the tag that it deletes', async () => {
+    const scene = await createAgentScene(server())
+    const { body } = await scene.person('crm_upsert_contact', {
+      phone: '+15550100977',
+      name: 'Grace',
+      tags: ['Press'],
+    })
+    const summaryOf = async (op: 'crm_merge_contacts' | 'crm_delete_tag', input: object) => {
+      const { id } = (await scene.ask(op, input as never)).body.approval
+      return ((await scene.person('approvals_get', { approval_id: id })).body.summary as string[]).join('\n')
+    }
+    const pair = { contact_id: scene.contactId, other_contact_id: body.contact.id }
+    const merge = await summaryOf('crm_merge_contacts', pair)
+    assert.match(merge, new RegExp(`^Customer: .*Ada.*contact ${scene.contactId}$`, 'm'))
+    assert.match(merge, new RegExp(`^Other contact: .*Grace.*15550100977.*id ${body.contact.id}$`, 'm'))
+    const tag = body.contact.tags[0].id as string
+    assert.match(await summaryOf('crm_delete_tag', { tag_id: tag }), /^Tag: .*Press.*1 contacts/m)
+  })
+
   it('names what a call empties', async () => {
     const scene = await createAgentScene(server())
     const { body } = await scene.person('webhooks_create_endpoint', { url: 'https://hooks.example.com/a' })
