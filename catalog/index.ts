@@ -3,6 +3,7 @@ import { listAudit } from './audit.ts'
 import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './broadcasts.ts'
 import { listChannels } from './channels.ts'
 import { deleteContact, tagContacts, untagContacts, updateContact } from './contacts/change.ts'
+import { changePhone } from './contacts/change-phone.ts'
 import { mergeContacts, undoContactMerge } from './contacts/merge.ts'
 import { getContact, searchContacts } from './contacts/read.ts'
 import { importContacts, upsertContact } from './contacts/upsert.ts'
@@ -75,6 +76,7 @@ export const catalog = [
   getContact,
   upsertContact,
   updateContact,
+  changePhone,
   deleteContact,
   mergeContacts,
   undoContactMerge,

@@ -127,6 +127,7 @@ export const reasons = {
   phone_budget: of('rate_limited', "Phone numbers are hidden, and the day's different numbers are used up."),
   plan_changed: of('conflict', 'The call would do something else now than its plan says; `plan` shows what.'),
   phone_hidden: of('forbidden', 'Phone numbers are hidden from the staff member.'),
+  phone_taken: of('conflict', 'Another contact has the phone.'),
   phone_required: of('conflict', 'This can only be sent to a phone number.'),
   placeholder_empty: of('conflict', 'The contact has no value for a placeholder.'),
   provider_access: of('upstream_error', "The provider's token has expired or lacks a permission."),

@@ -53,6 +53,11 @@ export type Operations = {
       input: types.CrmUpdateContactInput,
       options?: ChangeOptions & Versioned,
     ) => Promise<types.CrmUpdateContactOutput>
+    /** Give a contact a new phone number. For a person who has a new number. The contact keeps its conversations with their messages, tags, groups and values, and its user id at the messaging app unless that is the old number itself; messages to it go to the new number. For 7 days, while one of its conversations is open, a message from the old number still arrives in it, unless it comes with the user id of somebody else. After that, and where no conversation is open, it makes a new contact: a number may have a new owner. Any spelling of the number that the contact has changes nothing. 409 `phone_taken` when another contact has the new number: `crm_merge_contacts` makes both one. Where phones are hidden from the key's owner, a dry run does not tell whether a contact has the number, and says so in `warnings`; real calls are limited to a number of different phones a day (429, reason `phone_budget`). Operation `crm_change_phone`. */
+    readonly changePhone: (
+      input: types.CrmChangePhoneInput,
+      options: Confirmed<'rotate'> & Versioned,
+    ) => Promise<types.CrmChangePhoneOutput>
     /** Delete a contact. Its conversations remain, without a contact. Operation `crm_delete_contact`. */
     readonly delete: (
       input: types.CrmDeleteContactInput,
@@ -525,6 +530,7 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
     get: ['crm_get_contact', 'read'],
     upsert: ['crm_upsert_contact', 'change'],
     update: ['crm_update_contact', 'change'],
+    changePhone: ['crm_change_phone', 'change'],
     delete: ['crm_delete_contact', 'change'],
     merge: ['crm_merge_contacts', 'change'],
     undoMerge: ['crm_undo_contact_merge', 'change'],

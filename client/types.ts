@@ -683,6 +683,7 @@ export type Reason =
   | 'phone_budget'
   | 'plan_changed'
   | 'phone_hidden'
+  | 'phone_taken'
   | 'phone_required'
   | 'placeholder_empty'
   | 'provider_access'
@@ -2452,26 +2453,6 @@ export interface CrmUpdateContactOutput {
    */
   dry_run?: true
 }
-export interface CrmDeleteContactInput {
-  /**
-   * Contact id.
-   */
-  contact_id: string
-}
-export interface CrmDeleteContactOutput {
-  /**
-   * The requested id.
-   */
-  id: string
-  /**
-   * True: it was deleted.
-   */
-  deleted: boolean
-  /**
-   * Present on a dry run: nothing was changed.
-   */
-  dry_run?: true
-}
 export interface Contact {
   /**
    * Contact id.
@@ -2635,6 +2616,51 @@ export interface Contact {
    * Parts that could not be read now; retry later.
    */
   unavailable?: ('profile_extras' | 'conversations')[]
+}
+export interface CrmChangePhoneInput {
+  /**
+   * Contact id.
+   */
+  contact_id: string
+  /**
+   * The new number in international format with country code, such as `+1 555 010 0042`; local numbers starting with 0 are refused.
+   */
+  phone: string
+}
+export interface CrmChangePhoneOutput {
+  contact: Contact
+  /**
+   * False: it had this number.
+   */
+  changed: boolean
+  /**
+   * Only in a dry run for staff from whom phones are hidden: what it does not tell.
+   */
+  warnings?: string[]
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface CrmDeleteContactInput {
+  /**
+   * Contact id.
+   */
+  contact_id: string
+}
+export interface CrmDeleteContactOutput {
+  /**
+   * The requested id.
+   */
+  id: string
+  /**
+   * True: it was deleted.
+   */
+  deleted: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
 }
 export interface CrmMergeContactsInput {
   /**

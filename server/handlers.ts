@@ -8,6 +8,7 @@ import {
 import { listAudit } from './audit/list.ts'
 import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './broadcasts/broadcasts.ts'
 import { deleteContact, getContact, updateContact } from './contacts/contacts.ts'
+import { changePhone } from './contacts/change-phone.ts'
 import { mergeContacts, undoContactMerge } from './contacts/merge-operations.ts'
 import { importContacts } from './contacts/import.ts'
 import { searchContacts } from './contacts/search.ts'
@@ -95,6 +96,7 @@ export const handlers = {
   crm_upsert_contact: upsertContact,
   crm_update_contact: updateContact,
   crm_delete_contact: deleteContact,
+  crm_change_phone: changePhone,
   crm_merge_contacts: mergeContacts,
   crm_undo_contact_merge: undoContactMerge,
   crm_tag_contacts: tagContacts,

@@ -59,8 +59,8 @@ export const readMergeableContacts = async (
 export type MovedLabels = { tagIds: string[]; groupIds: string[] }
 
 /**
- * Moves everything that belongs to a locked contact to another locked one, and deletes it: conversations with
- * all that is in them, tags, groups, names at bridges, and rows among recipients of broadcasts. Of a broadcast
+ * Moves everything that belongs to a locked contact to another locked one, and deletes it: conversations with all that
+ * is in them, tags, groups, names at bridges, former phones, and rows among recipients of broadcasts. Of a broadcast
  * that went to both, the row of the deleted contact stays without a contact, so that totals hold. Returns the
  * labels that are new to the contact that stays.
  */
@@ -78,6 +78,8 @@ export const moveContactRecords = async (
     v as (update conversations set contact_id = ${toId}
       where workspace_id = ${workspaceId} and contact_id = ${fromId}),
     b as (update channel_customers set contact_id = ${toId}
+      where workspace_id = ${workspaceId} and contact_id = ${fromId}),
+    p as (update contact_former_phones set contact_id = ${toId}
       where workspace_id = ${workspaceId} and contact_id = ${fromId}),
     r as (update broadcast_recipients r set contact_id = ${toId}
       where workspace_id = ${workspaceId} and contact_id = ${fromId}

@@ -44,6 +44,8 @@ export const recordMerge = async (
         from conversations v where v.workspace_id = ${workspaceId} and v.contact_id in ${both}),
       'customers', (select coalesce(jsonb_agg(to_jsonb(h)), '[]') from channel_customers h
         where h.workspace_id = ${workspaceId} and h.contact_id = ${fromId}),
+      'former_phones', (select coalesce(jsonb_agg(p.line_key), '[]') from contact_former_phones p
+        where p.workspace_id = ${workspaceId} and p.contact_id = ${fromId}),
       'broadcasts', (select coalesce(jsonb_agg(r.broadcast_id), '[]') from broadcast_recipients r
         where r.workspace_id = ${workspaceId} and r.contact_id = ${fromId}
           and not exists (select 1 from broadcast_recipients o where o.workspace_id = r.workspace_id
@@ -258,7 +260,10 @@ export const restoreMergedContact = async (
     h as (update channel_customers h set contact_id = ${fromId}
       from m, jsonb_populate_recordset(null::channel_customers, m.before -> 'customers') was
       where h.workspace_id = ${workspaceId} and h.contact_id = m.into_id
-        and h.channel_id = was.channel_id and h.customer_id = was.customer_id)
+        and h.channel_id = was.channel_id and h.customer_id = was.customer_id),
+    p as (update contact_former_phones p set contact_id = ${fromId}
+      from m, jsonb_array_elements_text(coalesce(m.before -> 'former_phones', '[]')) was
+      where p.workspace_id = ${workspaceId} and p.contact_id = m.into_id and p.line_key = was)
     update broadcast_recipients r set contact_id = ${fromId}
     from m, jsonb_array_elements_text(m.before -> 'broadcasts') b
     where r.workspace_id = ${workspaceId} and r.contact_id = m.into_id and r.broadcast_id = b::bigint`.execute(

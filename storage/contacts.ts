@@ -376,6 +376,7 @@ export const deleteContactRow = async (tx: Db, workspaceId: string, id: string):
       delete from contact_groups where workspace_id = ${workspaceId} and contact_id = ${id}
       returning group_id),
     h as (delete from channel_customers where workspace_id = ${workspaceId} and contact_id = ${id}),
+    p as (delete from contact_former_phones where workspace_id = ${workspaceId} and contact_id = ${id}),
     m as (delete from contact_merges where workspace_id = ${workspaceId} and into_id = ${id})
     select 'tag:' || tag_id as subject from t union all select 'group:' || group_id from g`.execute(tx)
   const changes = new Map([['contacts', -1]])

@@ -51,6 +51,9 @@ export type CustomerRow = {
   updated_at: string
 }
 
+/** A contact, and the keys of lines that it had and still answers for. */
+export type CustomerWithFormer = CustomerRow & { former_keys?: string[] }
+
 const selectCustomers = async (
   tx: Db,
   workspaceId: string,
@@ -73,13 +76,37 @@ export const findCustomers = (
   userIds: readonly string[],
 ): Promise<CustomerRow[]> => selectCustomers(tx, workspaceId, keys, userIds, sql``)
 
-/** Locks the contacts with these lines, by their keys, or user ids, in the order of their ids. */
-export const lockCustomers = (
+/** Locks the contacts with these lines, by their keys, in the order of their ids. */
+export const lockCustomersByLine = (
+  tx: Db,
+  workspaceId: string,
+  keys: readonly string[],
+): Promise<CustomerRow[]> => selectCustomers(tx, workspaceId, keys, [], sql`for update`)
+
+/**
+ * Locks the contacts with these lines, by their keys, or user ids, in the order of their ids; and those that have an
+ * open conversation and had one of the lines until later than `formerSince`.
+ */
+export const lockCustomers = async (
   tx: Db,
   workspaceId: string,
   keys: readonly string[],
   userIds: readonly string[],
-): Promise<CustomerRow[]> => selectCustomers(tx, workspaceId, keys, userIds, sql`for update`)
+  formerSince: string,
+): Promise<CustomerWithFormer[]> => {
+  const former = sql`from contact_former_phones p
+    where p.workspace_id = ${workspaceId} and p.line_key = any(${keys}::text[]) and p.changed_at > ${formerSince}
+      and exists (select from conversations v where v.workspace_id = p.workspace_id
+        and v.contact_id = p.contact_id and v.state = 'open')`
+  const { rows } = await sql<CustomerWithFormer>`
+    select ${customerColumns}, array(select p.line_key ${former} and p.contact_id = contacts.id) as former_keys
+    from contacts
+    where workspace_id = ${workspaceId} and (${lineKey} = any(${keys}::text[])
+      or chatapp_user_id = any(${userIds}::text[])
+      or id = any(array(select p.contact_id ${former})))
+    order by contacts.id for update`.execute(tx)
+  return rows
+}
 
 /** Locks contacts by their ids, in that order. */
 export const lockCustomersById = async (

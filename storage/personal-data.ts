@@ -64,6 +64,12 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
     erase: 'remove',
     until: '7 days; where a merged id leads to, until the contact is deleted',
   },
+  contact_former_phones: {
+    columns: ['line_key', 'contact_id'],
+    onDelete: 'removed',
+    erase: 'remove',
+    until: '7 days',
+  },
   channel_customers: {
     columns: ['contact_id', 'customer_id'],
     onDelete: 'removed',

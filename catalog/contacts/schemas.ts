@@ -123,6 +123,9 @@ export const ContactView = Contact.partial()
     description: 'All fields of a contact but `attributes_map`, unless `detail` is `ids` or `compact`.',
   })
 
+/** A phone in any international form. */
+export const PhoneInput = z.string().trim().min(3).max(32)
+
 export const Name = VisibleName(255)
 
 export const Email = z.union(

@@ -4,7 +4,17 @@ import { defineOperation } from '../operation.ts'
 import { TagRef } from '../tags.ts'
 import { untrusted } from '../text.ts'
 import { MetadataInput } from './metadata.ts'
-import { Attributes, Contact, ContactExternalId, Email, Name, TagName, contact, since } from './schemas.ts'
+import {
+  Attributes,
+  Contact,
+  ContactExternalId,
+  Email,
+  Name,
+  PhoneInput,
+  TagName,
+  contact,
+  since,
+} from './schemas.ts'
 
 /** What a contact's answer looks like where a dry run may have made it. */
 const WouldBeContact = z.object({
@@ -21,12 +31,7 @@ const WouldBeContact = z.object({
 })
 
 const upsertFields = {
-  phone: z
-    .string()
-    .trim()
-    .min(3)
-    .max(32)
-    .optional()
+  phone: PhoneInput.optional()
     .describe(
       'International format with country code, such as `+1 555 010 0042`; local numbers ' +
         'starting with 0 are refused. Every spelling of a number is one contact. ' +

@@ -5,11 +5,11 @@ const SERIALIZATION_FAILURE = '40001'
 const DEADLOCK_DETECTED = '40P01'
 const UNIQUE_VIOLATION = '23505'
 /** Keys of which the call itself says, when it runs again, that another one took them. */
-const RETRYABLE_KEYS = new Set(['idempotency_pkey', 'contacts_external_id'])
+const RETRYABLE_KEYS = new Set(['idempotency_pkey', 'contacts_external_id', 'contacts_line'])
 
 /**
  * True for failures that a new transaction may not meet: serialization failures, deadlocks, a deferred write
- * that did not write its row, and the race of two requests for one idempotency key or one external id.
+ * that did not write its row, and the race of two requests for one idempotency key, external id or phone line.
  */
 const isRetryable = (error: unknown): boolean => {
   const { code, constraint_name: constraint } = error as { code?: string; constraint_name?: string }

@@ -1,6 +1,7 @@
 import { type CustomerPhone, toPhoneKey, toProviderPhone } from '../../storage/contact-lines.ts'
 import {
   type CustomerRow,
+  type CustomerWithFormer,
   insertCustomers,
   findCustomers,
   lockCustomers,
@@ -9,10 +10,12 @@ import {
   type NewCustomer,
   updateCustomer,
 } from '../../storage/inbound.ts'
+import { FORMER_PHONE_DAYS } from '../../catalog/contacts/change-phone.ts'
 import { mergeContacts, type MergeEvent } from '../contacts/merge.ts'
 import { parsePhoneLine } from '../contacts/phone.ts'
 import { eventContact } from '../contacts/view.ts'
 import type { ConversationContext } from '../inbox/conversation-context.ts'
+import { daysAgo } from '../jobs/partitions.ts'
 import { toContactName } from '../visibility/phones.ts'
 import { type JsonObject, asObject, toStorableText, asText } from './json.ts'
 
@@ -67,7 +70,7 @@ export const toName = (given: unknown): string | null => {
 /** Finds a customer's contact among the locked ones. By phone line first: staff know customers by it. */
 export type FindContact = (customer: InboundCustomer) => CustomerRow | undefined
 
-const createFinder = (rows: readonly CustomerRow[]): FindContact => {
+const createFinder = (rows: readonly CustomerWithFormer[]): FindContact => {
   const byLine = new Map(
     rows.flatMap((row) => {
       const key = lineKeyOf(row)
@@ -80,9 +83,22 @@ const createFinder = (rows: readonly CustomerRow[]): FindContact => {
       .toReversed()
       .flatMap((row) => (row.chatapp_user_id === null ? [] : [[row.chatapp_user_id, row] as const])),
   )
-  return ({ phone, userId }) =>
-    (phone === null ? undefined : byLine.get(phone.key)) ?? (userId === null ? undefined : byUser.get(userId))
+  const byFormer = new Map(rows.flatMap((row) => (row.former_keys ?? []).map((key) => [key, row] as const)))
+  return (customer) => {
+    const { phone, userId } = customer
+    const known =
+      (phone === null ? undefined : byLine.get(phone.key)) ??
+      (userId === null ? undefined : byUser.get(userId))
+    if (known || phone === null) return known
+    const former = byFormer.get(phone.key)
+    // With another user id, the number has a new owner.
+    return userId === null || (former?.chatapp_user_id ?? userId) === userId ? former : undefined
+  }
 }
+
+/** Whether a contact is the customer's by a line that it had alone, which whoever writes now may have by now. */
+const isFormer = (row: CustomerRow, { phone, userId }: InboundCustomer): boolean =>
+  phone !== null && row.phone !== null && lineKeyOf(row) !== phone.key && row.chatapp_user_id !== userId
 
 /**
  * The contacts of these customers, locked; created where there is none. Missing fields of a contact are
@@ -201,9 +217,10 @@ const listKeys = (customers: readonly InboundCustomer[]): [keys: string[], userI
 ]
 
 const lockContacts = (
-  { tx, workspaceId }: ConversationContext,
+  { tx, workspaceId, now }: ConversationContext,
   customers: readonly InboundCustomer[],
-): Promise<CustomerRow[]> => lockCustomers(tx, workspaceId, ...listKeys(customers))
+): Promise<CustomerWithFormer[]> =>
+  lockCustomers(tx, workspaceId, ...listKeys(customers), daysAgo(now, FORMER_PHONE_DAYS))
 
 const mergeById = (rows: readonly CustomerRow[], more: readonly CustomerRow[]): CustomerRow[] => [
   ...new Map([...rows, ...more].map((row) => [row.id, row])).values(),
@@ -242,7 +259,7 @@ const fillMissingFields = async (
 ): Promise<void> => {
   const find = createFinder(rows)
   const row = find(customer)
-  if (!row) return
+  if (!row || isFormer(row, customer)) return
   const missing: Partial<CustomerRow> = {
     ...(row.name === null && customer.name !== null ? { name: customer.name } : {}),
     ...findPhoneChange(row, customer),

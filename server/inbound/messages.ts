@@ -1,5 +1,5 @@
 import { insertMessages, type NewMessage } from '../../storage/messages.ts'
-import { type CustomerRow, lockCustomers, findMessageIds } from '../../storage/inbound.ts'
+import { type CustomerRow, lockCustomersByLine, findMessageIds } from '../../storage/inbound.ts'
 import { lockLatestConversation, type ConversationState } from '../../storage/conversations.ts'
 import type { ConversationContext } from '../inbox/conversation-context.ts'
 import { findOrCreateConversation, applyInboundMessage } from '../inbox/lifecycle.ts'
@@ -137,7 +137,7 @@ export const applyPhoneChange = async (
   const before = parseCustomerPhone(asText(message['from']))
   const after = parseCustomerPhone(asText(system['wa_id'] ?? system['new_wa_id']))
   if (before === null || after === null || before.key === after.key) return
-  const rows = await lockCustomers(context.tx, context.workspaceId, [before.key, after.key], [])
+  const rows = await lockCustomersByLine(context.tx, context.workspaceId, [before.key, after.key])
   const contact = rows.find((row) => lineKeyOf(row) === before.key)
   if (!contact) return
   if (!rows.some((row) => lineKeyOf(row) === after.key))

@@ -6,6 +6,7 @@ import { deletePastPhones } from '../../storage/phone-budgets.ts'
 import { deleteProviderUpdatesBefore } from '../../storage/provider-updates.ts'
 import { deleteIdleBuckets } from '../../storage/rate-limits.ts'
 import { deleteOldApprovals } from '../approvals/run.ts'
+import { deleteFormerPhones } from '../contacts/change-phone.ts'
 import { expireMerges } from '../contacts/merge-operations.ts'
 import type { App } from '../core/app.ts'
 import { deleteOldEvents } from '../events/retention.ts'
@@ -66,4 +67,5 @@ export const retentionJobs = (app: App): JobDefinition[] => [
   ...(app.config.oauth ? [retentionJob('oauth-retention', (signal) => deleteOldOauth(app, signal))] : []),
   retentionJob('approval-retention', (signal) => deleteOldApprovals(app, signal)),
   retentionJob('merge-retention', (signal) => expireMerges(app, signal)),
+  retentionJob('former-phone-retention', (signal) => deleteFormerPhones(app, signal)),
 ]

@@ -27,6 +27,7 @@ export type JobName =
   | 'oauth-retention'
   | 'approval-retention'
   | 'merge-retention'
+  | 'former-phone-retention'
 
 /** What a run returns; every field is optional. */
 type JobRunResult = {

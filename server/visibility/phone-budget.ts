@@ -9,6 +9,7 @@ import { hasHiddenPhones } from './policy.ts'
 /** The input fields that name a customer by phone; other fields of that name hold numbers of the business. */
 const PHONE_FIELDS: Readonly<Partial<Record<OperationName, string>>> = {
   crm_upsert_contact: 'phone',
+  crm_change_phone: 'phone',
   messaging_send_template: 'phone',
 }
 

@@ -31,3 +31,7 @@ export const BLIND_WARNING =
 export const BLIND_MATCH_WARNING =
   'Phone numbers are hidden from you, so this dry run does not say whether the contact with this external_id has ' +
   'this number. The real call is refused (409 identity_conflict) when it has another.'
+
+export const BLIND_CHANGE_WARNING =
+  'Phone numbers are hidden from you, so this dry run does not say whether this contact or another one has this ' +
+  'number. The real call changes nothing in the one case, and is refused (409 phone_taken) in the other.'

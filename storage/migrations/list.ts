@@ -37,6 +37,7 @@ import * as contactMetadata from './0037-contact-metadata.ts'
 import * as messageExternalIds from './0038-message-external-ids.ts'
 import * as messageExternalIdIndex from './0039-message-external-id-index.ts'
 import * as contactMerges from './0053-contact-merges.ts'
+import * as formerPhones from './0060-former-phones.ts'
 
 /**
  * The migrations, oldest first, each with what it locks (CONTRIBUTING.md, "Writing a migration"). Migrations that a
@@ -161,4 +162,5 @@ export const migrations = {
     transaction: 'none',
   },
   '0053-contact-merges': { ...contactMerges, cost: {}, oldest: '0030-approval-plans' },
+  '0060-former-phones': { ...formerPhones, cost: {}, oldest: '0030-approval-plans' },
 } satisfies MigrationList

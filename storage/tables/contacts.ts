@@ -92,6 +92,12 @@ export const contactsTables = {
     before: nullable(jsonb()),
     after: nullable(jsonb()),
   },
+  contact_former_phones: {
+    workspace_id: bigint(),
+    line_key: text(),
+    contact_id: bigint(),
+    changed_at: timestamp(),
+  },
   custom_fields: {
     workspace_id: bigint(),
     id: identity(),

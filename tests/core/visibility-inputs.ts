@@ -113,6 +113,11 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
     { contact_id: lonerId, name: 'Loner' },
   ],
   crm_delete_contact: ({ lonerId }) => [{ contact_id: lonerId }, { contact_id: NO_ID }],
+  crm_change_phone: ({ lonerId }) => [
+    ...GUESSES.map((phone) => ({ contact_id: lonerId, phone, dry_run: true })),
+    { contact_id: NO_ID, phone: '+15550199996' },
+    { contact_id: lonerId, phone: '+15550199996' },
+  ],
   crm_merge_contacts: ({ ids, lonerId }) => [
     ...ids['contacts']!.flatMap((id) => [
       { contact_id: lonerId, other_contact_id: id },

@@ -53,6 +53,7 @@ const trustedOf: Readonly<Record<string, string>> = {
   'crm_(tag|untag)_contacts|crm_(add|remove)_contacts_(to|from)_group': '/failures/*/message',
   'crm_list_groups|crm_list_tags': '/name /emoji',
   crm_update_group: '/changes/*',
+  crm_change_phone: '/contact/phone /warnings/*',
   crm_merge_contacts: '/contact/phone /fields/*/name',
   crm_undo_contact_merge: '/contact/phone /kept_contact/phone /kept_contact/tags/*/name',
   events_list: '/type',

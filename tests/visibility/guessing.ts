@@ -108,6 +108,10 @@ export const listGuesses = (phone: string, contactId: string): Record<string, In
       { attributes: { mobile: phone }, name: `Ada ${phone}` },
       { name: phone },
     ].map((change) => ({ ...change, contact_id: contactId, dry_run: true })),
+    crm_change_phone: [
+      { contact_id: contactId, phone: `+${phone}`, dry_run: true },
+      { contact_id: contactId, phone: disguise(phone), dry_run: true },
+    ],
     crm_search_contacts: [
       { query: phone },
       { query: disguise(phone).slice(0, 8) },
