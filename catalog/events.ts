@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { approvalSample, decisionSample, EventApproval, EventDecision } from './approval-events.ts'
 import { ChannelHealth, HealthQuality } from './channel-health.ts'
 import { contactEvents } from './contact-events.ts'
+import { consentEvents } from './consent-events.ts'
 import { defineEventType } from './event-type.ts'
 import { Id, Timestamp } from './fields.ts'
 import { labelEvents } from './label-events.ts'
@@ -128,6 +129,7 @@ const endpoint = {
 
 export const eventTypes = {
   ...contactEvents,
+  ...consentEvents,
   ...labelEvents,
   'conversation.created/1': defineEventType('A conversation was created.', Conversation, conversation),
   'conversation.assigned/1': defineEventType(

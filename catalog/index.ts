@@ -1,3 +1,4 @@
+import { listConsents, recordConsent } from './contacts/consent.ts'
 import { approveApproval, cancelApproval, declineApproval, getApproval, listApprovals } from './approvals.ts'
 import { listAudit } from './audit.ts'
 import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './broadcasts.ts'
@@ -80,6 +81,8 @@ export const catalog = [
   deleteContact,
   mergeContacts,
   undoContactMerge,
+  recordConsent,
+  listConsents,
   tagContacts,
   untagContacts,
   importContacts,

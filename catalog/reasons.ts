@@ -40,6 +40,7 @@ export const reasons = {
     'The contact has no channel yet and there is no default one; name one.',
   ),
   channels_limited: of('forbidden', 'This needs access to all channels, and the staff member has some only.'),
+  consent_withdrawn: of('conflict', 'The contact withdrew the consent to marketing.'),
   contact_deleted: of('conflict', 'The contact of the conversation was deleted.'),
   contact_limit: of('forbidden', 'The workspace has as many contacts as its plan allows.'),
   contact_unreachable: of('conflict', 'The contact has no address on the channel.'),

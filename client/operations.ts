@@ -73,6 +73,16 @@ export type Operations = {
       input: types.CrmUndoContactMergeInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmUndoContactMergeOutput>
+    /** Record that a contact granted or withdrew consent. Records are only added. After a withdrawal of `marketing`, marketing templates are refused with 409 `consent_withdrawn` on that type of channel, until a later grant. A record whose `at` is before what is known is kept and changes nothing else. Granting is for people: an AI agent's key asks one. Operation `crm_record_consent`. */
+    readonly recordConsent: (
+      input: types.CrmRecordConsentInput,
+      options?: ChangeOptions,
+    ) => Promise<types.CrmRecordConsentOutput>
+    /** List what a contact consented to. The whole history, latest record first; what holds now has `holds`. Operation `crm_list_consents`. */
+    readonly consents: (
+      input: types.CrmListConsentsInput,
+      options?: CallOptions,
+    ) => Listing<types.CrmListConsentsOutput>
     /** Add tags to contacts. Unknown tag names are created. Tagging twice is harmless. Operation `crm_tag_contacts`. */
     readonly tag: (
       input: types.CrmTagContactsInput,
@@ -534,6 +544,8 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
     delete: ['crm_delete_contact', 'change'],
     merge: ['crm_merge_contacts', 'change'],
     undoMerge: ['crm_undo_contact_merge', 'change'],
+    recordConsent: ['crm_record_consent', 'change'],
+    consents: ['crm_list_consents', 'list'],
     tag: ['crm_tag_contacts', 'change'],
     untag: ['crm_untag_contacts', 'change'],
     import: ['crm_import_contacts', 'change'],

@@ -494,6 +494,7 @@ export type Event =
   | ContactTagsRemovedEvent
   | ContactGroupsAddedEvent
   | ContactGroupsRemovedEvent
+  | ConsentChangedEvent
   | GroupCreatedEvent
   | GroupUpdatedEvent
   | GroupDeletedEvent
@@ -534,6 +535,7 @@ export type WebhookEvent =
   | ContactTagsRemovedWebhook
   | ContactGroupsAddedWebhook
   | ContactGroupsRemovedWebhook
+  | ConsentChangedWebhook
   | GroupCreatedWebhook
   | GroupUpdatedWebhook
   | GroupDeletedWebhook
@@ -611,6 +613,7 @@ export type Reason =
   | 'channel_not_supported'
   | 'channel_required'
   | 'channels_limited'
+  | 'consent_withdrawn'
   | 'contact_deleted'
   | 'contact_limit'
   | 'contact_unreachable'
@@ -2719,6 +2722,125 @@ export interface CrmUndoContactMergeOutput {
    * Present on a dry run: nothing was changed.
    */
   dry_run?: true
+}
+export interface Consent {
+  /**
+   * Id of the record.
+   */
+  id: string
+  /**
+   * Contact.
+   */
+  contact_id: string
+  /**
+   * What the consent is for, such as `marketing`.
+   */
+  purpose: string
+  /**
+   * Type of channel, such as `chatapp`, or `all`.
+   */
+  channel: string
+  /**
+   * `granted` or `withdrawn`.
+   */
+  state: 'granted' | 'withdrawn'
+  /**
+   * How it came: `form`, `import`, `staff`, `reply` (the customer wrote a word such as STOP), or `provider`.
+   */
+  source: 'form' | 'import' | 'reply' | 'provider' | 'staff'
+  /**
+   * What proves it. Null without one, and for staff from whom phones are hidden or who have some channels only.
+   */
+  proof: string | null
+  /**
+   * Staff member who recorded it.
+   */
+  staff_id: string | null
+  /**
+   * When the customer said so.
+   */
+  at: string
+  /**
+   * When it was recorded.
+   */
+  recorded_at: string
+  /**
+   * True: nothing later is known of this purpose and channel.
+   */
+  holds: boolean
+}
+export interface CrmRecordConsentInput {
+  /**
+   * Contact id.
+   */
+  contact_id: string
+  /**
+   * What the consent is for; `marketing` when absent.
+   */
+  purpose?: string
+  /**
+   * Type of channel, such as `chatapp`; `all` when absent.
+   */
+  channel?: string
+  /**
+   * `granted` or `withdrawn`.
+   */
+  state: 'granted' | 'withdrawn'
+  /**
+   * How it came; `staff` when absent.
+   */
+  source?: 'form' | 'import' | 'staff'
+  /**
+   * What proves it, 1 to 2000 characters.
+   */
+  proof?: string
+  /**
+   * When the customer said so, not in the future; now when absent.
+   */
+  at?: string
+}
+export interface CrmRecordConsentOutput {
+  consent: Consent
+  /**
+   * False: the state was the same before, or something later is known.
+   */
+  changed: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface CrmListConsentsInput {
+  /**
+   * Contact id.
+   */
+  contact_id: string
+  /**
+   * Only for this purpose.
+   */
+  purpose?: string
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface CrmListConsentsOutput {
+  /**
+   * The rows of this page.
+   */
+  data: Consent[]
+  /**
+   * Count of matching rows, on the first page; null on later pages.
+   */
+  total: number | null
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
 }
 export interface CrmTagContactsInput {
   /**
@@ -10120,6 +10242,63 @@ export interface ContactGroupsRemovedData {
   actor?: Actor
 }
 /**
+ * A contact granted or withdrew consent to a purpose, on one type of channel or all.
+ */
+export interface ConsentChangedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'consent.changed/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: ConsentChangedData
+}
+/**
+ * A contact granted or withdrew consent to a purpose, on one type of channel or all.
+ */
+export interface ConsentChangedData {
+  /**
+   * The consent.
+   */
+  consent: {
+    /**
+     * Id of the record.
+     */
+    id: string
+    /**
+     * Contact.
+     */
+    contact_id: string
+    /**
+     * What it is for, such as `marketing`.
+     */
+    purpose: string
+    /**
+     * Type of channel, or `all`.
+     */
+    channel: string
+    /**
+     * `granted` or `withdrawn`.
+     */
+    state: 'granted' | 'withdrawn'
+    /**
+     * How it came.
+     */
+    source: 'form' | 'import' | 'reply' | 'provider' | 'staff'
+    /**
+     * When the customer said so.
+     */
+    at: string
+  }
+  actor?: Actor
+}
+/**
  * A group was created.
  */
 export interface GroupCreatedEvent {
@@ -13601,6 +13780,36 @@ export interface ContactGroupsRemovedWebhook {
    */
   company_id: string
   data: ContactGroupsRemovedData
+}
+/**
+ * A contact granted or withdrew consent to a purpose, on one type of channel or all.
+ */
+export interface ConsentChangedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'consent.changed'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: ConsentChangedData
 }
 /**
  * A group was created.

@@ -1,3 +1,4 @@
+import { listConsents, recordConsent } from './consent/consents.ts'
 import {
   approveApproval,
   cancelApproval,
@@ -99,6 +100,8 @@ export const handlers = {
   crm_change_phone: changePhone,
   crm_merge_contacts: mergeContacts,
   crm_undo_contact_merge: undoContactMerge,
+  crm_record_consent: recordConsent,
+  crm_list_consents: listConsents,
   crm_tag_contacts: tagContacts,
   crm_untag_contacts: untagContacts,
   crm_import_contacts: importContacts,

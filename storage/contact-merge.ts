@@ -60,9 +60,9 @@ export type MovedLabels = { tagIds: string[]; groupIds: string[] }
 
 /**
  * Moves everything that belongs to a locked contact to another locked one, and deletes it: conversations with all that
- * is in them, tags, groups, names at bridges, former phones, and rows among recipients of broadcasts. Of a broadcast
- * that went to both, the row of the deleted contact stays without a contact, so that totals hold. Returns the
- * labels that are new to the contact that stays.
+ * is in them, tags, groups, consents (a withdrawal of either holds), names at bridges, former phones, and rows among
+ * recipients of broadcasts. Of a broadcast that went to both, the row of the deleted contact stays without a contact,
+ * so that totals hold. Returns the labels that are new to the contact that stays.
  */
 export const moveContactRecords = async (
   tx: Db,
@@ -94,7 +94,16 @@ export const moveContactRecords = async (
       returning group_id),
     ng as (insert into contact_groups (workspace_id, group_id, contact_id)
       select ${workspaceId}::bigint, group_id, ${toId}::bigint from g order by group_id
-      on conflict do nothing returning group_id)
+      on conflict do nothing returning group_id),
+    kh as (update consent_changes set contact_id = ${toId}
+      where workspace_id = ${workspaceId} and contact_id = ${fromId}),
+    k as (delete from consents where workspace_id = ${workspaceId} and contact_id = ${fromId}
+      returning purpose, channel, state, at, change_id),
+    nk as (insert into consents as c (workspace_id, contact_id, purpose, channel, state, at, change_id)
+      select ${workspaceId}::bigint, ${toId}::bigint, purpose, channel, state, at, change_id from k
+      on conflict (workspace_id, contact_id, purpose, channel)
+        do update set state = excluded.state, at = excluded.at, change_id = excluded.change_id
+        where c.state = 'granted' and (excluded.state = 'withdrawn' or c.at < excluded.at))
     select 'tag' as kind, tag_id as id, tag_id in (select tag_id from nt) as is_new from t
     union all
     select 'group', group_id, group_id in (select group_id from ng) from g`.execute(tx)

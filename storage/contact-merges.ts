@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { contactsTables } from './tables/contacts.ts'
 import { lineKey } from './contact-lines.ts'
+import { describeConsents, restoreConsents } from './contact-merge-consents.ts'
 import type { Attrs, Metadata } from './contact-values.ts'
 import { addToCounters } from './counters.ts'
 import type { Db } from './database.ts'
@@ -50,6 +51,7 @@ export const recordMerge = async (
         where r.workspace_id = ${workspaceId} and r.contact_id = ${fromId}
           and not exists (select 1 from broadcast_recipients o where o.workspace_id = r.workspace_id
             and o.broadcast_id = r.broadcast_id and o.contact_id = ${intoId})),
+      'consents', ${describeConsents(workspaceId, fromId, intoId)},
       'tags', ${labels('tag')},
       'groups', ${labels('group')}))`.execute(tx)
 }
@@ -269,6 +271,7 @@ export const restoreMergedContact = async (
     where r.workspace_id = ${workspaceId} and r.contact_id = m.into_id and r.broadcast_id = b::bigint`.execute(
     tx,
   )
+  await restoreConsents(tx, workspaceId, fromId)
   const tags = await restoreLabels(tx, workspaceId, fromId, 'tag')
   const groups = await restoreLabels(tx, workspaceId, fromId, 'group')
   await addToCounters(tx, workspaceId, new Map([['contacts', 1], ...tags.counts, ...groups.counts]))

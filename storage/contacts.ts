@@ -377,7 +377,9 @@ export const deleteContactRow = async (tx: Db, workspaceId: string, id: string):
       returning group_id),
     h as (delete from channel_customers where workspace_id = ${workspaceId} and contact_id = ${id}),
     p as (delete from contact_former_phones where workspace_id = ${workspaceId} and contact_id = ${id}),
-    m as (delete from contact_merges where workspace_id = ${workspaceId} and into_id = ${id})
+    m as (delete from contact_merges where workspace_id = ${workspaceId} and into_id = ${id}),
+    k as (delete from consents where workspace_id = ${workspaceId} and contact_id = ${id}),
+    kh as (delete from consent_changes where workspace_id = ${workspaceId} and contact_id = ${id})
     select 'tag:' || tag_id as subject from t union all select 'group:' || group_id from g`.execute(tx)
   const changes = new Map([['contacts', -1]])
   for (const { subject } of rows) changes.set(subject, -1)

@@ -58,6 +58,18 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
     erase: 'remove',
     until: WITH_CONTACT,
   },
+  consent_changes: {
+    columns: ['contact_id', 'purpose', 'channel', 'state', 'source', 'proof', 'at'],
+    onDelete: 'removed',
+    erase: 'remove',
+    until: WITH_CONTACT,
+  },
+  consents: {
+    columns: ['contact_id', 'purpose', 'channel', 'state', 'at'],
+    onDelete: 'removed',
+    erase: 'remove',
+    until: WITH_CONTACT,
+  },
   contact_merges: {
     columns: ['contact_id', 'into_id', 'before', 'after'],
     onDelete: 'removed',

@@ -161,6 +161,8 @@ export const isContactUntouched = async (tx: Db, workspaceId: string, contactId:
       and not exists (select 1 from contact_facts x where x.workspace_id = c.workspace_id
         and x.contact_id = c.id)
       and not exists (select 1 from broadcast_recipients x where x.workspace_id = c.workspace_id
+        and x.contact_id = c.id)
+      and not exists (select 1 from consent_changes x where x.workspace_id = c.workspace_id
         and x.contact_id = c.id)`.execute(tx)
   ).rows.length > 0
 

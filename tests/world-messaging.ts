@@ -62,6 +62,17 @@ const seedTemplates = async (
       select workspace_id, ${n === 1 ? 'nightly' : `${marker}-consumer`}, id, ${now}, ${now} from events
       where workspace_id = ${workspaceId} order by id limit 1`.execute(db)
     await sql`
+      insert into consent_changes (workspace_id, contact_id, purpose, channel, state, source, proof, at, recorded_at)
+      select workspace_id, id, 'research', 'all', 'granted', 'form', ${`${marker} form ${n}`}, ${now}, ${now}
+      from contacts where workspace_id = ${workspaceId}`.execute(db)
+    await sql`
+      insert into consents (workspace_id, contact_id, purpose, channel, state, at, change_id)
+      select distinct on (contact_id) workspace_id, contact_id, purpose, channel, state, at, id from consent_changes
+      where workspace_id = ${workspaceId} order by contact_id, id desc
+      on conflict (workspace_id, contact_id, purpose, channel) do update set change_id = excluded.change_id`.execute(
+      db,
+    )
+    await sql`
       insert into quick_messages (workspace_id, code, code_key, title, type, text, visibility,
         owner_staff_id, created_at, updated_at)
       values (${workspaceId}, ${`${marker}-${n}`}, ${`${marker}-${n}`.toLowerCase()},

@@ -32,7 +32,7 @@ export const updateContact = defineOperation({
   idempotency: 'optional',
   repeatable: true,
   versioned: { kind: 'contact', by: 'contact_id' },
-  emits: ['contact.updated/1'],
+  emits: ['contact.updated/1', 'consent.changed/1'],
   input: z.object({
     contact_id: ContactId,
     name: Name.nullable().optional().describe('Name, 1 to 255 characters; null clears it.'),

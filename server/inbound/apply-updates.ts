@@ -11,6 +11,7 @@ import {
   setAsideProviderUpdates,
 } from '../../storage/provider-updates.ts'
 import { businessTime, type Clocks, toBusinessTime } from '../clock.ts'
+import { addMarketingConsent } from '../consent/record.ts'
 import { createEmit } from '../core/emit.ts'
 import { type EventNews, insertAllEvents } from '../events/signal.ts'
 import type { ConversationContext } from '../inbox/conversation-context.ts'
@@ -259,7 +260,7 @@ const byTime = (a: ClaimedUpdate, b: ClaimedUpdate): number => {
 
 /** The customer stopped marketing messages, or resumed them. */
 const applyOptOut = async (
-  context: ConversationContext<'contact.updated/1'>,
+  context: ConversationContext<'contact.updated/1' | 'consent.changed/1'>,
   update: ClaimedUpdate,
   payload: PreferencePayload,
   contact: CustomerRow | undefined,
@@ -267,7 +268,14 @@ const applyOptOut = async (
   const { value } = payload.preference
   if (value !== 'stop' && value !== 'resume') return
   if (await hasLaterUpdate(context.tx, preferencePrefix(payload), update.dedupe)) return
-  if (contact) await updateContactFields(context, contact, { dnd: value === 'stop' })
+  if (!contact) return
+  await updateContactFields(context, contact, { dnd: value === 'stop' })
+  await addMarketingConsent(context, contact.id, {
+    state: value === 'stop' ? 'withdrawn' : 'granted',
+    source: 'provider',
+    proof: null,
+    at: toEventTime(payload.preference['timestamp'], update.received_at),
+  })
 }
 
 const toErrorCode = (code: unknown): number => {

@@ -2,6 +2,8 @@ import { insertMessages, type NewMessage } from '../../storage/messages.ts'
 import { type CustomerRow, lockCustomersByLine, findMessageIds } from '../../storage/inbound.ts'
 import { lockLatestConversation, type ConversationState } from '../../storage/conversations.ts'
 import type { ConversationContext } from '../inbox/conversation-context.ts'
+import { addConsentWord } from '../consent/record.ts'
+import { readConsentWord } from '../consent/words.ts'
 import { findOrCreateConversation, applyInboundMessage } from '../inbox/lifecycle.ts'
 import { eventMessage } from '../messaging/view.ts'
 import type { InboundContent } from './content.ts'
@@ -20,7 +22,11 @@ export type InboundMessage = {
 type PlacedMessage = InboundMessage & { conversation: ConversationState; row: NewMessage }
 
 /** The events that a message of a customer can cause. */
-type ReceiveEvent = 'message.received/1' | 'conversation.created/1' | 'conversation.reopened/1'
+type ReceiveEvent =
+  | 'consent.changed/1'
+  | 'message.received/1'
+  | 'conversation.created/1'
+  | 'conversation.reopened/1'
 
 /**
  * Writes the messages of many customers, whose contacts are locked, each into its conversation. Those that
@@ -90,7 +96,7 @@ const toMessageRow = (
 })
 
 const recordMessage = async (
-  context: ConversationContext<'message.received/1' | 'conversation.reopened/1'>,
+  context: ConversationContext<'message.received/1' | 'conversation.reopened/1' | 'consent.changed/1'>,
   { conversation, contact, content, createdAt, row }: PlacedMessage,
   id: string,
 ): Promise<void> => {
@@ -116,6 +122,8 @@ const recordMessage = async (
       created_at: createdAt,
     }),
   })
+  const said = readConsentWord(content.text)
+  if (said) await addConsentWord(context, contact.id, { state: said, proof: content.text, at: createdAt })
 }
 
 /** The provider reports in a system message that a customer changed the phone number. */

@@ -1,3 +1,4 @@
+import { loadMarketingWithdrawals } from '../consent/require.ts'
 import type { ConversationRow } from '../../storage/conversation-lists.ts'
 import type { SendingChannel } from '../../storage/sends.ts'
 import { listSendableTemplates, type TemplateRow } from '../../storage/templates.ts'
@@ -40,7 +41,7 @@ const toCandidate = (row: TemplateRow, now: string): Candidate[] => {
 
 /**
  * Loads the templates that fit: approved ones of the channel's account, for service before marketing (which
- * contacts with do-not-disturb do not get), those with the fewest values first.
+ * contacts with do-not-disturb or a withdrawn consent do not get), those with the fewest values first.
  */
 export const loadTemplateChoice = async (
   ctx: Context,
@@ -59,6 +60,10 @@ export const loadTemplateChoice = async (
     .toSorted(
       (a, b) => Number(b.category === 'UTILITY') - Number(a.category === 'UTILITY') || a.values - b.values,
     )
+  const declines = await loadMarketingWithdrawals(
+    ctx,
+    rows.flatMap((row) => row.contact_id ?? []),
+  )
   const shut = new Set(rows.map((row) => row.id))
   const choose = (row: ConversationRow): QueueTemplate[] => {
     const channel = shut.has(row.id) ? channelOf(row) : undefined
@@ -67,7 +72,7 @@ export const loadTemplateChoice = async (
       .filter(
         ({ account_id: account, category }) =>
           (account === null || channel.account_id === null || account === channel.account_id) &&
-          (category !== 'MARKETING' || row.contact_dnd !== true),
+          (category !== 'MARKETING' || !(row.contact_dnd === true || declines(row.contact_id, channel.type))),
       )
       .slice(0, MAX_FITTING)
       .map(({ shown }) => shown)

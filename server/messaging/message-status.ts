@@ -16,6 +16,7 @@ import type { ConversationContext } from '../inbox/conversation-context.ts'
 import { invalidateReports } from '../reports/invalidate.ts'
 import { type CorrectionEvent, correctReplies, recountReplies } from '../inbox/corrections.ts'
 import { applyWindowCorrection, toEventConversation, applyOutboundMessage } from '../inbox/lifecycle.ts'
+import { addMarketingConsent } from '../consent/record.ts'
 import { showSentMessage } from './view.ts'
 
 /** Error codes of the provider that carry information about the customer. */
@@ -189,6 +190,7 @@ export type StatusEvent =
   | 'message.failed/1'
   | 'contact.created/1'
   | 'contact.updated/1'
+  | 'consent.changed/1'
   | 'conversation.created/1'
   | CorrectionEvent
 
@@ -287,7 +289,7 @@ const isSameDelivery = (a: DeliveryState, b: DeliveryState): boolean =>
  * contact and conversation. `createdAt`: of the message, ISO 8601 UTC.
  */
 export const applyFailureSideEffects = async (
-  flow: ConversationContext<'contact.updated/1'>,
+  flow: ConversationContext<'contact.updated/1' | 'consent.changed/1'>,
   conversation: ConversationState,
   code: number | undefined,
   createdAt: string,
@@ -302,11 +304,17 @@ export const applyFailureSideEffects = async (
 }
 
 const setDoNotDisturb = async (
-  flow: ConversationContext<'contact.updated/1'>,
+  flow: ConversationContext<'contact.updated/1' | 'consent.changed/1'>,
   contactId: string,
 ): Promise<void> => {
   const read = await readContact(flow.tx, flow.workspaceId, contactId)
   if (!read || read.contact.dnd) return
+  await addMarketingConsent(flow, contactId, {
+    state: 'withdrawn',
+    source: 'provider',
+    proof: `The provider refused a message with the code ${MARKETING_STOPPED_CODE}.`,
+    at: flow.now,
+  })
   await updateContactRow(flow.tx, flow.workspaceId, read.contact, { dnd: true }, flow.now)
   flow.emit('contact.updated/1', {
     contact: eventContact({ ...read.contact, dnd: true, updated_at: flow.now }),

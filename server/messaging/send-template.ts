@@ -11,9 +11,9 @@ import { toConversationContext } from '../inbox/conversation-context.ts'
 import { findOrCreateConversation } from '../inbox/lifecycle.ts'
 import type { InputOf } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
+import { requireMarketingAllowed } from '../consent/require.ts'
 import { chooseChannel, requireReachable } from './channels.ts'
 import {
-  doNotDisturbProblem,
   type SendIntent,
   sharedSendParts,
   completeSend,
@@ -41,7 +41,7 @@ export const sendTemplate = defineProviderHandler<'messaging_send_template', Int
     const channel = await chooseChannel(ctx, input.channel_id, known?.id)
     const template = await requireApprovedTemplate(ctx, channel, input)
     const { components, preview } = fillOrThrow(ctx, template, input)
-    if (known) requireRecipientAllowed(known, template)
+    if (known) await requireRecipientAllowed(ctx, known, channel, template)
     const recipient = known ? requireReachable(known) : await createContact(ctx, line!)
     // Events of rows that are created here are emitted after the provider has accepted the message.
     const silent = { ...toConversationContext(ctx), emit: () => {} }
@@ -164,9 +164,14 @@ const fillOrThrow = (ctx: Context, row: TemplateRow, { template: values }: Input
   })
 }
 
-const requireRecipientAllowed = ({ dnd, phone }: Recipient, { category }: TemplateRow): void => {
-  if (dnd && category === 'MARKETING') throw doNotDisturbProblem()
-  if (phone === null && category === 'AUTHENTICATION') {
+const requireRecipientAllowed = async (
+  ctx: Context,
+  recipient: Recipient,
+  { type }: SendingChannel,
+  { category }: TemplateRow,
+): Promise<void> => {
+  if (category === 'MARKETING') await requireMarketingAllowed(ctx, recipient, type)
+  if (recipient.phone === null && category === 'AUTHENTICATION') {
     throw new Problem(
       'conflict',
       'The contact has no phone number, and the provider sends codes only to phone numbers.',

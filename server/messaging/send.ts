@@ -30,6 +30,7 @@ import {
   RE_ENGAGEMENT_CODE,
   MARKETING_STOPPED_CODE,
 } from './message-status.ts'
+import { doNotDisturbProblem } from '../consent/require.ts'
 import { requireInserted } from './external-id.ts'
 import { showMessage } from './view.ts'
 
@@ -181,18 +182,12 @@ export const windowClosedProblem = (
     { window, ...extras },
   )
 
-export const doNotDisturbProblem = (extras: Record<string, unknown> = {}): Problem =>
-  new Problem('conflict', 'The contact is set to do not disturb, so marketing templates are not sent.', {
-    reason: 'do_not_disturb',
-    ...extras,
-  })
-
 /**
  * Undoes what `prepare` wrote after the provider refused, and records what the refusal means. A contact or
  * conversation that others have used in the meantime stays, and its events are emitted.
  */
 export const undoSend = async (
-  ctx: Context<'contact.updated/1'>,
+  ctx: Context<'contact.updated/1' | 'consent.changed/1'>,
   intent: SendIntent,
   problem: Problem,
   emitCreated?: EmitCreated,

@@ -38,6 +38,7 @@ import * as messageExternalIds from './0038-message-external-ids.ts'
 import * as messageExternalIdIndex from './0039-message-external-id-index.ts'
 import * as contactMerges from './0053-contact-merges.ts'
 import * as formerPhones from './0060-former-phones.ts'
+import * as consent from './0061-consent.ts'
 
 /**
  * The migrations, oldest first, each with what it locks (CONTRIBUTING.md, "Writing a migration"). Migrations that a
@@ -163,4 +164,5 @@ export const migrations = {
   },
   '0053-contact-merges': { ...contactMerges, cost: {}, oldest: '0030-approval-plans' },
   '0060-former-phones': { ...formerPhones, cost: {}, oldest: '0030-approval-plans' },
+  '0061-consent': { ...consent, cost: {}, oldest: '0030-approval-plans' },
 } satisfies MigrationList

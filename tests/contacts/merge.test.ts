@@ -128,6 +128,14 @@ everyDatabase('Merges that are undone', (server) => {
     const contacts = ids['contacts']!
     const readReport = async () => (await run.call('reports_workspace_summary', {})).body
     const takes = fc.subarray(['name', 'phone', 'external_id', 'email', 'metadata', 'attributes.shelf'])
+    const consents = fc.array(
+      fc.record({
+        state: fc.constantFrom('granted', 'withdrawn'),
+        purpose: fc.constantFrom('marketing', 'research'),
+        at: fc.constantFrom('2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z'),
+      }),
+      { maxLength: 3 },
+    )
     const values = fc.record(
       {
         name: fc.constantFrom('Ada', 'Grace'),
@@ -144,11 +152,16 @@ everyDatabase('Merges that are undone', (server) => {
     const property = fc.asyncProperty(
       fc.shuffledSubarray([...contacts], { minLength: 2, maxLength: 2 }),
       fc.tuple(values, values),
+      fc.tuple(consents, consents),
       takes,
-      async ([kept, other], fields, prefer) => {
+      async ([kept, other], fields, said, prefer) => {
         for (const [i, id] of [kept, other].entries()) {
           const changed = await run.call('crm_update_contact', { contact_id: id, ...fields[i] })
           assert.equal(changed.status, 200, changed.text)
+          for (const consent of said[i]!) {
+            const recorded = await run.call('crm_record_consent', { contact_id: id, ...consent })
+            assert.equal(recorded.status, 200, recorded.text)
+          }
         }
         const before = await loadComparableRows(db, workspace.id)
         const report = await readReport()
@@ -218,6 +231,38 @@ everyDatabase('Merges that are undone', (server) => {
     assert.equal((await run('crm_get_contact', { contact_id: b })).id, a)
     await run('crm_delete_contact', { contact_id: a })
     assert.equal((await call('crm_get_contact', { contact_id: b })).status, 404)
+  })
+
+  it('keep consents apart again, with what was recorded since', async () => {
+    const { run } = await createCustomerFixture(server())
+    const make = async (phone: string) => (await run('crm_upsert_contact', { phone })).contact.id as string
+    const [a, b, c] = [await make('+15550100001'), await make('+15550100002'), await make('+15550100003')]
+    const record = (id: string, state: string, purpose: string, at?: string) =>
+      run('crm_record_consent', { contact_id: id, state, purpose, ...(at ? { at } : {}) })
+    const holding = async (id: string) =>
+      (await run('crm_list_consents', { contact_id: id })).data
+        .flatMap((row: any) => (row.holds ? [`${row.purpose} ${row.state}`] : []))
+        .sort()
+    await record(a, 'granted', 'marketing', '2026-01-03T00:00:00Z')
+    await record(a, 'granted', 'research')
+    await record(b, 'withdrawn', 'marketing', '2026-01-02T00:00:00Z')
+    await record(b, 'granted', 'surveys')
+    await record(c, 'granted', 'events')
+    await run('crm_merge_contacts', { contact_id: a, other_contact_id: b })
+    const merged = ['marketing withdrawn', 'research granted', 'surveys granted']
+    assert.deepEqual(await holding(a), merged)
+    await run('crm_merge_contacts', { contact_id: a, other_contact_id: c })
+    assert.deepEqual(await holding(a), ['events granted', ...merged])
+    await record(a, 'withdrawn', 'surveys')
+    await record(a, 'granted', 'calls')
+
+    await run('crm_undo_contact_merge', { merged_contact_id: b })
+    assert.deepEqual(await holding(b), ['marketing withdrawn', 'surveys withdrawn'])
+    const kept = ['calls granted', 'marketing granted', 'research granted', 'surveys withdrawn']
+    assert.deepEqual(await holding(a), [kept[0], 'events granted', ...kept.slice(1)])
+    await run('crm_undo_contact_merge', { merged_contact_id: c })
+    assert.deepEqual(await holding(a), kept)
+    assert.deepEqual(await holding(c), ['events granted', 'surveys withdrawn'])
   })
 
   it('write their events', async () => {

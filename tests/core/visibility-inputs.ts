@@ -132,6 +132,11 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
     { contact_id: lonerId, other_contact_id: ids['contacts']![0]!, prefer_other: ['metadata'] },
   ],
   crm_undo_contact_merge: ({ lonerId }) => [{ merged_contact_id: lonerId }, { merged_contact_id: NO_ID }],
+  crm_record_consent: ({ lonerId }) => [
+    { contact_id: lonerId, state: 'withdrawn', proof: 'Said so' },
+    { contact_id: NO_ID, state: 'granted' },
+  ],
+  crm_list_consents: ({ lonerId }) => [{ contact_id: lonerId }, { contact_id: NO_ID }],
   crm_tag_contacts: ({ lonerId }) => [{ contact_ids: [lonerId, NO_ID], tags: ['secret'] }],
   crm_untag_contacts: ({ lonerId }) => [{ contact_ids: [lonerId], tags: ['secret'] }],
   crm_import_contacts: () => [

@@ -43,6 +43,7 @@ const groups = {
     channels: "Channels of one's own.",
     visibility: 'What staff may see.',
     privacy: 'What is held on a person, and for how long.',
+    consent: 'What customers agreed to, and STOP.',
     'template-rules': 'What the template lint checks.',
   },
 } as const

@@ -72,6 +72,8 @@ export const listScreens = ({ endpoint, delivery, event }: ScreenIds): Record<st
     ['contacts', 'upsert', '--phone', '+15550100199', '--name', '鈴木 一郎', '--tags', 'VIP', '--dry-run'],
     ['contacts', 'update', '3', '--name', 'Familie 👨‍👩‍👧‍👦', '--starred', '--dry-run'],
     ['contacts', 'change-phone', '1', '--phone', '+15550100155', '--dry-run'],
+    ['contacts', 'record-consent', '3', '--state', 'withdrawn', '--dry-run'],
+    ['contacts', 'consents', '3'],
     ['contacts', 'delete', '1'],
     ['contacts', 'merge', '1', '--other-contact-id', '2', '--prefer-other', 'name', '--dry-run'],
     ['contacts', 'undo-merge', '1'],
