@@ -5,6 +5,7 @@ import { contactEvents } from './contact-events.ts'
 import { consentEvents } from './consent-events.ts'
 import { defineEventType } from './event-type.ts'
 import { Id, Timestamp } from './fields.ts'
+import { jobEvents } from './job-events.ts'
 import { labelEvents } from './label-events.ts'
 
 /*
@@ -131,6 +132,7 @@ export const eventTypes = {
   ...contactEvents,
   ...consentEvents,
   ...labelEvents,
+  ...jobEvents,
   'conversation.created/1': defineEventType('A conversation was created.', Conversation, conversation),
   'conversation.assigned/1': defineEventType(
     'A conversation was assigned to a staff member or a team.',

@@ -1,15 +1,6 @@
 import { z } from 'zod'
-import {
-  bulkResult,
-  deleted,
-  Id,
-  IdInput,
-  listWithTotal,
-  page,
-  Search,
-  Timestamp,
-  VisibleName,
-} from './fields.ts'
+import { deleted, Id, listWithTotal, page, Search, Timestamp, VisibleName } from './fields.ts'
+import { BY_FILTER, target, targetAlternatives, targetResult } from './bulk-jobs.ts'
 import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
@@ -170,7 +161,6 @@ export const deleteGroup = defineOperation({
   examples: [{ title: 'Delete a group', input: { group_id: '3' }, output: { id: '3', deleted: true } }],
 })
 
-const contactIds = z.array(IdInput).min(1).max(500).describe('1 to 500 contact ids; duplicates count once.')
 const members = {
   input: { group_id: '3', contact_ids: ['42', '43'] },
   output: { requested: 2, succeeded: 2, failed: 0, failures: [], stopped_early: false, matched: 2 },
@@ -183,15 +173,18 @@ export const addContactsToGroup = defineOperation({
   since,
   stability: 'stable',
   summary: 'Add contacts to a group',
-  description: 'A contact that is in the group already counts as a success.',
+  description: `A contact that is in the group already counts as a success. ${BY_FILTER}`,
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
   repeatable: true,
   emits: ['contact.groups_added/1'],
-  input: z.object({ group_id: Id.describe('Group id.'), contact_ids: contactIds }),
-  output: z.object(bulkResult),
-  errors: ['not_found', 'conflict'],
+  input: z.object({ group_id: Id.describe('Group id.'), ...target }),
+  output: z.object(targetResult),
+  alternatives: targetAlternatives,
+  heavy: ['filter', 'saved_filter_id'],
+  jobs: true,
+  errors: ['not_found', 'conflict', 'forbidden', 'service_unconfigured'],
   examples: [{ title: 'Two contacts', ...members }],
 })
 
@@ -202,14 +195,17 @@ export const removeContactsFromGroup = defineOperation({
   since,
   stability: 'stable',
   summary: 'Remove contacts from a group',
-  description: 'A contact that is not in the group counts as a success.',
+  description: `A contact that is not in the group counts as a success. ${BY_FILTER}`,
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
   repeatable: true,
   emits: ['contact.groups_removed/1'],
-  input: z.object({ group_id: Id.describe('Group id.'), contact_ids: contactIds }),
-  output: z.object(bulkResult),
-  errors: ['not_found', 'conflict'],
+  input: z.object({ group_id: Id.describe('Group id.'), ...target }),
+  output: z.object(targetResult),
+  alternatives: targetAlternatives,
+  heavy: ['filter', 'saved_filter_id'],
+  jobs: true,
+  errors: ['not_found', 'conflict', 'forbidden', 'service_unconfigured'],
   examples: [{ title: 'Two contacts', ...members }],
 })

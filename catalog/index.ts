@@ -2,6 +2,7 @@ import { listConsents, recordConsent } from './contacts/consent.ts'
 import { approveApproval, cancelApproval, declineApproval, getApproval, listApprovals } from './approvals.ts'
 import { listAudit } from './audit.ts'
 import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './broadcasts.ts'
+import { cancelJob, getJob, listJobFailures, listJobs, pauseJob, resumeJob, undoJob } from './bulk-jobs.ts'
 import { listChannels } from './channels.ts'
 import { deleteContact, tagContacts, untagContacts, updateContact } from './contacts/change.ts'
 import { changePhone } from './contacts/change-phone.ts'
@@ -106,6 +107,13 @@ export const catalog = [
   createSavedFilter,
   updateSavedFilter,
   deleteSavedFilter,
+  listJobs,
+  getJob,
+  listJobFailures,
+  pauseJob,
+  resumeJob,
+  cancelJob,
+  undoJob,
   inboxQueue,
   searchConversations,
   getConversation,

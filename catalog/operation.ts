@@ -180,6 +180,8 @@ type Common<I extends Fields, O extends Fields> = {
   readonly changes?: readonly VersionChange[]
   /** The one record that it reads, changes or deletes, where that has a version. */
   readonly versioned?: Versioned<FieldName<I>, FieldName<O>>
+  /** It may leave its work to a job, which the member `job` of its answer (202) shows. */
+  readonly jobs?: true
   /** Its answer may wait up to 30 seconds for something to happen. */
   readonly waits?: true
   /** The key of an AI agent needs no scope: the handler lets it touch only what is its own. */

@@ -4,10 +4,11 @@ export const commandGroups: readonly { heading: string; commands: Readonly<Recor
     heading: 'Contacts',
     commands: {
       contacts: 'Find, write, tag, import and export contacts',
-      tags: 'List tags',
+      tags: 'List, rename and delete tags',
       groups: 'Contact groups and their members',
       'custom-fields': 'Custom fields of contacts',
       'saved-filters': 'Contact filters saved for the team',
+      jobs: 'Changes of many contacts: progress, pause, undo',
     },
   },
   {

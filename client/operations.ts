@@ -83,12 +83,12 @@ export type Operations = {
       input: types.CrmListConsentsInput,
       options?: CallOptions,
     ) => Listing<types.CrmListConsentsOutput>
-    /** Add tags to contacts. Unknown tag names are created. Tagging twice is harmless. Operation `crm_tag_contacts`. */
+    /** Add tags to contacts. Unknown tag names are created. Tagging twice is harmless. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 contacts match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those contacts, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_tag_contacts`. */
     readonly tag: (
       input: types.CrmTagContactsInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmTagContactsOutput>
-    /** Remove tags from contacts. Unknown tags are ignored. Operation `crm_untag_contacts`. */
+    /** Remove tags from contacts. Unknown tags are ignored. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 contacts match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those contacts, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_untag_contacts`. */
     readonly untag: (
       input: types.CrmUntagContactsInput,
       options?: ChangeOptions,
@@ -144,12 +144,12 @@ export type Operations = {
       input: types.CrmDeleteGroupInput,
       options: Confirmed<'delete'>,
     ) => Promise<types.CrmDeleteGroupOutput>
-    /** Add contacts to a group. A contact that is in the group already counts as a success. Operation `crm_add_contacts_to_group`. */
+    /** Add contacts to a group. A contact that is in the group already counts as a success. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 contacts match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those contacts, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_add_contacts_to_group`. */
     readonly addContacts: (
       input: types.CrmAddContactsToGroupInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmAddContactsToGroupOutput>
-    /** Remove contacts from a group. A contact that is not in the group counts as a success. Operation `crm_remove_contacts_from_group`. */
+    /** Remove contacts from a group. A contact that is not in the group counts as a success. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 contacts match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those contacts, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_remove_contacts_from_group`. */
     readonly removeContacts: (
       input: types.CrmRemoveContactsFromGroupInput,
       options?: ChangeOptions,
@@ -203,6 +203,31 @@ export type Operations = {
       input: types.CrmDeleteSavedFilterInput,
       options: Confirmed<'delete'> & Versioned,
     ) => Promise<types.CrmDeleteSavedFilterOutput>
+  }
+  readonly jobs: {
+    /** List jobs, which change many contacts, newest first. Owners, admins and managers see all; others their own. Jobs that ended are kept for 30 days. Operation `jobs_list`. */
+    readonly list: (input?: types.JobsListInput, options?: CallOptions) => Listing<types.JobsListOutput>
+    /** Show a job and its progress. Operation `jobs_get`. */
+    readonly get: (input: types.JobsGetInput, options?: CallOptions) => Promise<types.JobsGetOutput>
+    /** List the contacts that a job failed to change, in the order of the job. Operation `jobs_list_failures`. */
+    readonly failures: (
+      input: types.JobsListFailuresInput,
+      options?: CallOptions,
+    ) => Listing<types.JobsListFailuresOutput>
+    /** Stop a job until it is resumed. By whoever began it, or an owner, admin or manager. After the answer it changes nothing. Pausing a paused job is harmless. Operation `jobs_pause`. */
+    readonly pause: (input: types.JobsPauseInput, options?: ChangeOptions) => Promise<types.JobsPauseOutput>
+    /** Let a paused or failed job go on where it stopped. By whoever began it, or an owner, admin or manager. Operation `jobs_resume`. */
+    readonly resume: (
+      input: types.JobsResumeInput,
+      options?: ChangeOptions,
+    ) => Promise<types.JobsResumeOutput>
+    /** End a job; what it has changed stays. By whoever began it, or an owner, admin or manager. `jobs_undo` takes back what it has changed. Operation `jobs_cancel`. */
+    readonly cancel: (
+      input: types.JobsCancelInput,
+      options?: ChangeOptions,
+    ) => Promise<types.JobsCancelOutput>
+    /** Take back what a job changed, by another job. By whoever began it, or an owner, admin or manager. Within 7 days after it ended. Tags and memberships that it added are removed, and those that it removed are added, of the contacts that it changed alone; tags that it created stay. Operation `jobs_undo`. */
+    readonly undo: (input: types.JobsUndoInput, options?: ChangeOptions) => Promise<types.JobsUndoOutput>
   }
   readonly conversations: {
     /** List the customers who wait for an answer, longest wait first. Everything that is needed to decide what to answer first and how: the last messages, whether a free-form reply can be sent, and which templates fit when it cannot (their texts are in `templates`). Read a whole conversation with `inbox_list_messages`. With `tag`, `contact_tag` or `sla_status` it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `inbox_queue`. */
@@ -577,6 +602,15 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
     create: ['crm_create_saved_filter', 'change'],
     update: ['crm_update_saved_filter', 'change'],
     delete: ['crm_delete_saved_filter', 'change'],
+  },
+  jobs: {
+    list: ['jobs_list', 'list'],
+    get: ['jobs_get', 'read'],
+    failures: ['jobs_list_failures', 'list'],
+    pause: ['jobs_pause', 'change'],
+    resume: ['jobs_resume', 'change'],
+    cancel: ['jobs_cancel', 'change'],
+    undo: ['jobs_undo', 'change'],
   },
   conversations: {
     queue: ['inbox_queue', 'list'],

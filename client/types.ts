@@ -21,6 +21,232 @@ export type CrmGetContactInput =
        */
       detail?: 'ids' | 'compact' | 'full'
     }
+export type CrmTagContactsInput =
+  | {
+      /**
+       * 1 to 500 contact ids; duplicates count once.
+       *
+       * @minItems 1
+       * @maxItems 500
+       */
+      contact_ids: (string | number)[]
+      /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
+      /**
+       * 1 to 20 tag names or ids.
+       *
+       * @minItems 1
+       * @maxItems 20
+       */
+      tags: (string | number)[]
+    }
+  | {
+      /**
+       * All contacts that match this filter, as `crm_search_contacts` takes it. `{}` needs `all`.
+       */
+      filter: {
+        [k: string]: unknown
+      }
+      /**
+       * With an empty filter: yes, every contact of the workspace.
+       */
+      all?: true
+      /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
+      /**
+       * 1 to 20 tag names or ids.
+       *
+       * @minItems 1
+       * @maxItems 20
+       */
+      tags: (string | number)[]
+    }
+  | {
+      /**
+       * All contacts that match this saved filter.
+       */
+      saved_filter_id: string | number
+      /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
+      /**
+       * 1 to 20 tag names or ids.
+       *
+       * @minItems 1
+       * @maxItems 20
+       */
+      tags: (string | number)[]
+    }
+export type CrmUntagContactsInput =
+  | {
+      /**
+       * 1 to 500 contact ids; duplicates count once.
+       *
+       * @minItems 1
+       * @maxItems 500
+       */
+      contact_ids: (string | number)[]
+      /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
+      /**
+       * 1 to 20 tag names or ids.
+       *
+       * @minItems 1
+       * @maxItems 20
+       */
+      tags: (string | number)[]
+    }
+  | {
+      /**
+       * All contacts that match this filter, as `crm_search_contacts` takes it. `{}` needs `all`.
+       */
+      filter: {
+        [k: string]: unknown
+      }
+      /**
+       * With an empty filter: yes, every contact of the workspace.
+       */
+      all?: true
+      /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
+      /**
+       * 1 to 20 tag names or ids.
+       *
+       * @minItems 1
+       * @maxItems 20
+       */
+      tags: (string | number)[]
+    }
+  | {
+      /**
+       * All contacts that match this saved filter.
+       */
+      saved_filter_id: string | number
+      /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
+      /**
+       * 1 to 20 tag names or ids.
+       *
+       * @minItems 1
+       * @maxItems 20
+       */
+      tags: (string | number)[]
+    }
+export type CrmAddContactsToGroupInput =
+  | {
+      /**
+       * Group id.
+       */
+      group_id: string
+      /**
+       * 1 to 500 contact ids; duplicates count once.
+       *
+       * @minItems 1
+       * @maxItems 500
+       */
+      contact_ids: (string | number)[]
+      /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
+    }
+  | {
+      /**
+       * Group id.
+       */
+      group_id: string
+      /**
+       * All contacts that match this filter, as `crm_search_contacts` takes it. `{}` needs `all`.
+       */
+      filter: {
+        [k: string]: unknown
+      }
+      /**
+       * With an empty filter: yes, every contact of the workspace.
+       */
+      all?: true
+      /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
+    }
+  | {
+      /**
+       * Group id.
+       */
+      group_id: string
+      /**
+       * All contacts that match this saved filter.
+       */
+      saved_filter_id: string | number
+      /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
+    }
+export type CrmRemoveContactsFromGroupInput =
+  | {
+      /**
+       * Group id.
+       */
+      group_id: string
+      /**
+       * 1 to 500 contact ids; duplicates count once.
+       *
+       * @minItems 1
+       * @maxItems 500
+       */
+      contact_ids: (string | number)[]
+      /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
+    }
+  | {
+      /**
+       * Group id.
+       */
+      group_id: string
+      /**
+       * All contacts that match this filter, as `crm_search_contacts` takes it. `{}` needs `all`.
+       */
+      filter: {
+        [k: string]: unknown
+      }
+      /**
+       * With an empty filter: yes, every contact of the workspace.
+       */
+      all?: true
+      /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
+    }
+  | {
+      /**
+       * Group id.
+       */
+      group_id: string
+      /**
+       * All contacts that match this saved filter.
+       */
+      saved_filter_id: string | number
+      /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
+    }
 export type InboxAssignConversationInput =
   | {
       /**
@@ -500,6 +726,7 @@ export type Event =
   | GroupDeletedEvent
   | TagRenamedEvent
   | TagDeletedEvent
+  | JobFinishedEvent
   | ConversationCreatedEvent
   | ConversationAssignedEvent
   | ConversationUnassignedEvent
@@ -541,6 +768,7 @@ export type WebhookEvent =
   | GroupDeletedWebhook
   | TagRenamedWebhook
   | TagDeletedWebhook
+  | JobFinishedWebhook
   | ConversationCreatedWebhook
   | ConversationAssignedWebhook
   | ConversationUnassignedWebhook
@@ -600,6 +828,7 @@ export type Reason =
   | 'advanced_filter_disabled'
   | 'already_assigned'
   | 'already_decided'
+  | 'already_undone'
   | 'archived'
   | 'assignee_disabled'
   | 'audit_not_allowed'
@@ -653,6 +882,7 @@ export type Reason =
   | 'in_progress'
   | 'in_review'
   | 'invalid_input'
+  | 'job_state'
   | 'key_paused'
   | 'malformed_request'
   | 'manager_only'
@@ -681,10 +911,12 @@ export type Reason =
   | 'not_owner'
   | 'not_sent'
   | 'not_submitted'
+  | 'nothing_to_undo'
   | 'outcome_unknown'
   | 'contact_budget'
   | 'phone_budget'
   | 'plan_changed'
+  | 'plan_unknown'
   | 'phone_hidden'
   | 'phone_taken'
   | 'phone_required'
@@ -727,6 +959,7 @@ export type Reason =
   | 'too_many_pipelined'
   | 'too_many_secrets'
   | 'undeliverable'
+  | 'undo_expired'
   | 'unknown_version'
   | 'unreachable'
   | 'visibility_changed'
@@ -2842,21 +3075,91 @@ export interface CrmListConsentsOutput {
    */
   next_cursor: string | null
 }
-export interface CrmTagContactsInput {
+export interface Job {
   /**
-   * 1 to 500 contact ids; duplicates count once.
-   *
-   * @minItems 1
-   * @maxItems 500
+   * Job id.
    */
-  contact_ids: (string | number)[]
+  id: string
   /**
-   * 1 to 20 tag names or ids.
-   *
-   * @minItems 1
-   * @maxItems 20
+   * `running`, `paused`; `done`: every contact was tried; `failed`: it stopped, `problem` says why; `cancelled`: it changes nothing more.
    */
-  tags: (string | number)[]
+  state: 'running' | 'paused' | 'done' | 'failed' | 'cancelled'
+  /**
+   * The operation that it makes for its contacts.
+   */
+  operation: string
+  /**
+   * The input of its calls, without contacts.
+   */
+  input: {
+    [k: string]: unknown
+  }
+  /**
+   * Contacts that it is for.
+   */
+  total: number
+  /**
+   * Contacts that it has come to.
+   */
+  done: number
+  /**
+   * Contacts that changed; the others were as wanted.
+   */
+  changed: number
+  /**
+   * Contacts that failed.
+   */
+  failed: number
+  /**
+   * Contacts per second while it runs; null before the first.
+   */
+  per_second: number | null
+  /**
+   * About how long it still runs; null when it does not.
+   */
+  seconds_left: number | null
+  /**
+   * Why it stopped.
+   */
+  problem: {
+    /**
+     * Error code.
+     */
+    code: string
+    /**
+     * What is wrong.
+     */
+    detail: string
+  } | null
+  /**
+   * Who began it.
+   */
+  created_by: {
+    /**
+     * Staff id.
+     */
+    id: string
+    /**
+     * Name; null when the staff member is gone.
+     */
+    name: string | null
+  }
+  /**
+   * When it began.
+   */
+  created_at: string
+  /**
+   * When it ended.
+   */
+  finished_at: string | null
+  /**
+   * The job that it undoes.
+   */
+  undo_of_job_id: string | null
+  /**
+   * The job that undoes it.
+   */
+  undone_by_job_id: string | null
 }
 export interface CrmTagContactsOutput {
   /**
@@ -2898,26 +3201,49 @@ export interface CrmTagContactsOutput {
    * Contacts found.
    */
   matched?: number
+  job?: Job
+  /**
+   * Only in a dry run by filter: makes it the plan of the change.
+   */
+  plan_id?: string
+  /**
+   * Only in a dry run by filter: contacts that would change.
+   */
+  would_change?: number
+  /**
+   * Only in a dry run by filter: contacts that are as wanted.
+   */
+  unchanged?: number
+  /**
+   * Only in a dry run by filter: up to 20 of the contacts.
+   */
+  samples?: {
+    /**
+     * Contact id.
+     */
+    contact_id: string
+    /**
+     * Name.
+     */
+    name: string | null
+  }[]
+  /**
+   * Only in a dry run by filter: tags that do not exist yet.
+   */
+  would_create?: {
+    /**
+     * Name.
+     */
+    name: string
+    /**
+     * The most similar one that exists.
+     */
+    nearest: string | null
+  }[]
   /**
    * Present on a dry run: nothing was changed.
    */
   dry_run?: true
-}
-export interface CrmUntagContactsInput {
-  /**
-   * 1 to 500 contact ids; duplicates count once.
-   *
-   * @minItems 1
-   * @maxItems 500
-   */
-  contact_ids: (string | number)[]
-  /**
-   * 1 to 20 tag names or ids.
-   *
-   * @minItems 1
-   * @maxItems 20
-   */
-  tags: (string | number)[]
 }
 export interface CrmUntagContactsOutput {
   /**
@@ -2959,6 +3285,45 @@ export interface CrmUntagContactsOutput {
    * Contacts found.
    */
   matched?: number
+  job?: Job
+  /**
+   * Only in a dry run by filter: makes it the plan of the change.
+   */
+  plan_id?: string
+  /**
+   * Only in a dry run by filter: contacts that would change.
+   */
+  would_change?: number
+  /**
+   * Only in a dry run by filter: contacts that are as wanted.
+   */
+  unchanged?: number
+  /**
+   * Only in a dry run by filter: up to 20 of the contacts.
+   */
+  samples?: {
+    /**
+     * Contact id.
+     */
+    contact_id: string
+    /**
+     * Name.
+     */
+    name: string | null
+  }[]
+  /**
+   * Only in a dry run by filter: tags that do not exist yet.
+   */
+  would_create?: {
+    /**
+     * Name.
+     */
+    name: string
+    /**
+     * The most similar one that exists.
+     */
+    nearest: string | null
+  }[]
   /**
    * Present on a dry run: nothing was changed.
    */
@@ -3459,19 +3824,6 @@ export interface CrmDeleteGroupOutput {
    */
   dry_run?: true
 }
-export interface CrmAddContactsToGroupInput {
-  /**
-   * Group id.
-   */
-  group_id: string
-  /**
-   * 1 to 500 contact ids; duplicates count once.
-   *
-   * @minItems 1
-   * @maxItems 500
-   */
-  contact_ids: (string | number)[]
-}
 export interface CrmAddContactsToGroupOutput {
   /**
    * Distinct ids requested.
@@ -3512,23 +3864,49 @@ export interface CrmAddContactsToGroupOutput {
    * Contacts found.
    */
   matched?: number
+  job?: Job
+  /**
+   * Only in a dry run by filter: makes it the plan of the change.
+   */
+  plan_id?: string
+  /**
+   * Only in a dry run by filter: contacts that would change.
+   */
+  would_change?: number
+  /**
+   * Only in a dry run by filter: contacts that are as wanted.
+   */
+  unchanged?: number
+  /**
+   * Only in a dry run by filter: up to 20 of the contacts.
+   */
+  samples?: {
+    /**
+     * Contact id.
+     */
+    contact_id: string
+    /**
+     * Name.
+     */
+    name: string | null
+  }[]
+  /**
+   * Only in a dry run by filter: tags that do not exist yet.
+   */
+  would_create?: {
+    /**
+     * Name.
+     */
+    name: string
+    /**
+     * The most similar one that exists.
+     */
+    nearest: string | null
+  }[]
   /**
    * Present on a dry run: nothing was changed.
    */
   dry_run?: true
-}
-export interface CrmRemoveContactsFromGroupInput {
-  /**
-   * Group id.
-   */
-  group_id: string
-  /**
-   * 1 to 500 contact ids; duplicates count once.
-   *
-   * @minItems 1
-   * @maxItems 500
-   */
-  contact_ids: (string | number)[]
 }
 export interface CrmRemoveContactsFromGroupOutput {
   /**
@@ -3570,6 +3948,45 @@ export interface CrmRemoveContactsFromGroupOutput {
    * Contacts found.
    */
   matched?: number
+  job?: Job
+  /**
+   * Only in a dry run by filter: makes it the plan of the change.
+   */
+  plan_id?: string
+  /**
+   * Only in a dry run by filter: contacts that would change.
+   */
+  would_change?: number
+  /**
+   * Only in a dry run by filter: contacts that are as wanted.
+   */
+  unchanged?: number
+  /**
+   * Only in a dry run by filter: up to 20 of the contacts.
+   */
+  samples?: {
+    /**
+     * Contact id.
+     */
+    contact_id: string
+    /**
+     * Name.
+     */
+    name: string | null
+  }[]
+  /**
+   * Only in a dry run by filter: tags that do not exist yet.
+   */
+  would_create?: {
+    /**
+     * Name.
+     */
+    name: string
+    /**
+     * The most similar one that exists.
+     */
+    nearest: string | null
+  }[]
   /**
    * Present on a dry run: nothing was changed.
    */
@@ -4194,6 +4611,299 @@ export interface CrmDeleteSavedFilterOutput {
    * True: it was deleted.
    */
   deleted: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface JobsListInput {
+  /**
+   * Only in this state.
+   */
+  state?: 'running' | 'paused' | 'done' | 'failed' | 'cancelled'
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface JobsListOutput {
+  /**
+   * The rows of this page.
+   */
+  data: Job[]
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface JobsGetInput {
+  /**
+   * Job id.
+   */
+  job_id: string
+}
+export interface JobsGetOutput {
+  /**
+   * Job id.
+   */
+  id: string
+  /**
+   * `running`, `paused`; `done`: every contact was tried; `failed`: it stopped, `problem` says why; `cancelled`: it changes nothing more.
+   */
+  state: 'running' | 'paused' | 'done' | 'failed' | 'cancelled'
+  /**
+   * The operation that it makes for its contacts.
+   */
+  operation: string
+  /**
+   * The input of its calls, without contacts.
+   */
+  input: {
+    [k: string]: unknown
+  }
+  /**
+   * Contacts that it is for.
+   */
+  total: number
+  /**
+   * Contacts that it has come to.
+   */
+  done: number
+  /**
+   * Contacts that changed; the others were as wanted.
+   */
+  changed: number
+  /**
+   * Contacts that failed.
+   */
+  failed: number
+  /**
+   * Contacts per second while it runs; null before the first.
+   */
+  per_second: number | null
+  /**
+   * About how long it still runs; null when it does not.
+   */
+  seconds_left: number | null
+  /**
+   * Why it stopped.
+   */
+  problem: {
+    /**
+     * Error code.
+     */
+    code: string
+    /**
+     * What is wrong.
+     */
+    detail: string
+  } | null
+  /**
+   * Who began it.
+   */
+  created_by: {
+    /**
+     * Staff id.
+     */
+    id: string
+    /**
+     * Name; null when the staff member is gone.
+     */
+    name: string | null
+  }
+  /**
+   * When it began.
+   */
+  created_at: string
+  /**
+   * When it ended.
+   */
+  finished_at: string | null
+  /**
+   * The job that it undoes.
+   */
+  undo_of_job_id: string | null
+  /**
+   * The job that undoes it.
+   */
+  undone_by_job_id: string | null
+}
+export interface JobsListFailuresInput {
+  /**
+   * Job id.
+   */
+  job_id: string
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface JobsListFailuresOutput {
+  /**
+   * The rows of this page.
+   */
+  data: {
+    /**
+     * Contact id.
+     */
+    id: string
+    /**
+     * Error code, such as `not_found`.
+     */
+    code: string
+    /**
+     * What is wrong.
+     */
+    message: string
+  }[]
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface JobsPauseInput {
+  /**
+   * Job id.
+   */
+  job_id: string
+}
+export interface JobsPauseOutput {
+  job: Job
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface JobsResumeInput {
+  /**
+   * Job id.
+   */
+  job_id: string
+}
+export interface JobsResumeOutput {
+  job: Job
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface JobsCancelInput {
+  /**
+   * Job id.
+   */
+  job_id: string
+}
+export interface JobsCancelOutput {
+  job: Job
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface JobsUndoInput {
+  /**
+   * Job id.
+   */
+  job_id: string
+}
+export interface JobsUndoOutput {
+  /**
+   * The new job.
+   */
+  job: {
+    /**
+     * Job id; null in a dry run.
+     */
+    id: string | null
+    /**
+     * `running`, `paused`; `done`: every contact was tried; `failed`: it stopped, `problem` says why; `cancelled`: it changes nothing more.
+     */
+    state: 'running' | 'paused' | 'done' | 'failed' | 'cancelled'
+    /**
+     * The operation that it makes for its contacts.
+     */
+    operation: string
+    /**
+     * The input of its calls, without contacts.
+     */
+    input: {
+      [k: string]: unknown
+    }
+    /**
+     * Contacts that it is for.
+     */
+    total: number
+    /**
+     * Contacts that it has come to.
+     */
+    done: number
+    /**
+     * Contacts that changed; the others were as wanted.
+     */
+    changed: number
+    /**
+     * Contacts that failed.
+     */
+    failed: number
+    /**
+     * Contacts per second while it runs; null before the first.
+     */
+    per_second: number | null
+    /**
+     * About how long it still runs; null when it does not.
+     */
+    seconds_left: number | null
+    /**
+     * Why it stopped.
+     */
+    problem: {
+      /**
+       * Error code.
+       */
+      code: string
+      /**
+       * What is wrong.
+       */
+      detail: string
+    } | null
+    /**
+     * Who began it.
+     */
+    created_by: {
+      /**
+       * Staff id.
+       */
+      id: string
+      /**
+       * Name; null when the staff member is gone.
+       */
+      name: string | null
+    }
+    /**
+     * When it began.
+     */
+    created_at: string
+    /**
+     * When it ended.
+     */
+    finished_at: string | null
+    /**
+     * The job that it undoes.
+     */
+    undo_of_job_id: string | null
+    /**
+     * The job that undoes it.
+     */
+    undone_by_job_id: string | null
+  }
   /**
    * Present on a dry run: nothing was changed.
    */
@@ -10513,6 +11223,67 @@ export interface TagDeletedData {
   actor?: Actor
 }
 /**
+ * A job, which changes many contacts, ended: it came to all of them, failed or was cancelled.
+ */
+export interface JobFinishedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'job.finished/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: JobFinishedData
+}
+/**
+ * A job, which changes many contacts, ended: it came to all of them, failed or was cancelled.
+ */
+export interface JobFinishedData {
+  /**
+   * The job.
+   */
+  job: {
+    /**
+     * Job id.
+     */
+    id: string
+    /**
+     * `done`, `failed` or `cancelled`.
+     */
+    state: string
+    /**
+     * The operation that it made.
+     */
+    operation: string
+    /**
+     * Contacts that it was for.
+     */
+    total: number
+    /**
+     * Contacts that it came to.
+     */
+    done: number
+    /**
+     * Contacts that changed.
+     */
+    changed: number
+    /**
+     * Contacts that failed.
+     */
+    failed: number
+    /**
+     * The job that it undid.
+     */
+    undo_of_job_id: string | null
+  }
+  actor?: Actor
+}
+/**
  * A conversation was created.
  */
 export interface ConversationCreatedEvent {
@@ -13960,6 +14731,36 @@ export interface TagDeletedWebhook {
    */
   company_id: string
   data: TagDeletedData
+}
+/**
+ * A job, which changes many contacts, ended: it came to all of them, failed or was cancelled.
+ */
+export interface JobFinishedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'job.finished'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: JobFinishedData
 }
 /**
  * A conversation was created.

@@ -7,7 +7,7 @@ const about = [
   'wcrm holds the customer messaging of one workspace: contacts (the customers) write on channels, their messages',
   'on a channel are a conversation, and staff answer.',
   'Domains by prefix: workspace_ (who you are, channels, staff, teams);',
-  'crm_ (contacts, tags, groups, custom fields, filters, import);',
+  'crm_ (contacts, tags, groups, custom fields, filters, import); jobs_ (changes of many contacts);',
   'inbox_ (conversations: search, assignment, tags, notes, reminders, closing);',
   'messaging_ (replies, templates, saved replies, broadcasts, media, short links);',
   'reports_ (figures of workspace and staff); events_ and webhooks_ (what happened, and who is told);',

@@ -230,7 +230,9 @@ const withFreeFlag = (field: Field, fields: readonly Field[]): Field => {
 const createCommand = (op: Operation): CommandSpec => {
   const [group, verb = ''] = op.cli.split(' ') as [string, string?]
   const fields = createFields(op)
-  const reserved = fields.filter((f) => RESERVED.includes(f.name))
+  // Only lists have the option of all pages.
+  const isFree = (name: string) => name === 'all' && !('next_cursor' in op.output.shape)
+  const reserved = fields.filter(({ name }) => RESERVED.includes(name) && !isFree(name))
   if (reserved.length > 0)
     throw new Error(`${op.name}: the field name ${reserved[0]!.name} is reserved by the command line`)
   const batch = op.dryRun ? fields.find((f) => f.ids && f.required) : undefined

@@ -7,6 +7,15 @@ import {
   listApprovals,
 } from './approvals/approvals.ts'
 import { listAudit } from './audit/list.ts'
+import {
+  cancelJob,
+  getJob,
+  listJobFailures,
+  listJobs,
+  pauseJob,
+  resumeJob,
+  undoJob,
+} from './bulk-jobs/operations.ts'
 import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './broadcasts/broadcasts.ts'
 import { deleteContact, getContact, updateContact } from './contacts/contacts.ts'
 import { changePhone } from './contacts/change-phone.ts'
@@ -125,6 +134,13 @@ export const handlers = {
   crm_create_saved_filter: createSavedFilter,
   crm_update_saved_filter: updateSavedFilter,
   crm_delete_saved_filter: deleteSavedFilter,
+  jobs_list: listJobs,
+  jobs_get: getJob,
+  jobs_list_failures: listJobFailures,
+  jobs_pause: pauseJob,
+  jobs_resume: resumeJob,
+  jobs_cancel: cancelJob,
+  jobs_undo: undoJob,
   inbox_queue: inboxQueue,
   inbox_search_conversations: searchConversations,
   inbox_get_conversation: getConversation,

@@ -1,5 +1,6 @@
 import type { Kysely, Selectable } from 'kysely'
 import { agentTables } from './tables/agents.ts'
+import { bulkJobTables } from './tables/bulk-jobs.ts'
 import type { TableTypes } from './tables/columns.ts'
 import { contactsTables } from './tables/contacts.ts'
 import { conversationsTables } from './tables/conversations.ts'
@@ -19,6 +20,7 @@ export const tables = {
   ...eventsTables,
   ...serverTables,
   ...agentTables,
+  ...bulkJobTables,
   ...oauthTables,
   ...sandboxTables,
 }

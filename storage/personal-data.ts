@@ -177,6 +177,13 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
     erase: 'empty',
     until: '30 days after its end',
   },
+  bulk_jobs: { columns: ['digest'], onDelete: 'kept', erase: 'empty', until: '2 hours, of plans alone' },
+  bulk_job_batches: {
+    columns: ['contact_ids', 'calls', 'failures', 'undo'],
+    onDelete: 'kept',
+    erase: 'empty',
+    until: '30 days after its job ended',
+  },
   contact_views: { columns: ['subject'], onDelete: 'kept', erase: 'remove', until: '60 hours' },
   contact_reads: {
     columns: ['contacts'],

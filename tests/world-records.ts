@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { hashApiKey } from '../server/api-keys.ts'
+import { insertJob, type NewJob, setJobState } from '../storage/bulk-jobs.ts'
 import type { Db } from '../storage/database.ts'
 import type { TestWorkspace } from './servers.ts'
 
@@ -47,6 +48,49 @@ export const seedApprovals = async (
   await sql`
     insert into agent_sends (workspace_id, key_id, sent_at)
     values (${id}, ${owner.keyId}, array[${now}::timestamptz])`.execute(db)
+}
+
+/** Inserts a job that runs in the year 2999, and one that failed after it had changed something. */
+export const seedJobs = async (
+  db: Db,
+  { id, owner }: TestWorkspace,
+  marker: string,
+  now: string,
+): Promise<void> => {
+  const contacts = await sql<{ ids: string; total: number }>`
+    select array_agg(id order by id)::text as ids, count(*)::integer as total from contacts
+    where workspace_id = ${id}`.execute(db)
+  const { ids, total } = contacts.rows[0]!
+  const job: NewJob = {
+    workspace_id: id,
+    plan_id: null,
+    digest: null,
+    state: 'planned',
+    operation: 'crm_untag_contacts',
+    input: { tags: [`${marker} none`] },
+    staff_id: owner.staffId,
+    key_id: owner.keyId,
+    door: 'rest',
+    client: null,
+    request_id: 'req_00000000000000000000000000',
+    created_at: now,
+    total,
+  }
+  await insertJob(db, job, [ids])
+  await sql`
+    update bulk_jobs set state = 'running', run_after = '2999-01-01' where workspace_id = ${id}`.execute(db)
+  const failures = [1, 2].map((n) => ({ id: String(n), code: 'x', message: marker }))
+  const failedId = await insertJob(db, job, [ids])
+  await setJobState(db, id, failedId, {
+    state: 'failed',
+    finished_at: now,
+    problem: { code: 'not_found', detail: `${marker} problem` },
+  })
+  await sql`
+    update bulk_job_batches set failures = ${JSON.stringify(failures)}::text::jsonb,
+      undo = jsonb_build_array(jsonb_build_object('operation', 'crm_tag_contacts', 'input',
+        jsonb_build_object('contact_ids', to_jsonb(contact_ids::text[]), 'tags', '[1]'::jsonb)))
+    where workspace_id = ${id} and job_id = ${failedId}`.execute(db)
 }
 
 /** Inserts what the key of an AI agent saw of contacts. */

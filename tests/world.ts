@@ -9,7 +9,7 @@ import type { Db } from '../storage/database.ts'
 import { type CallOptions, doorsOf } from './doors.ts'
 import type { TestServer, TestWorkspace } from './servers.ts'
 import { seedMessaging } from './world-messaging.ts'
-import { seedApprovals, seedContactViews, seedOauth, seedReports } from './world-records.ts'
+import { seedApprovals, seedContactViews, seedJobs, seedOauth, seedReports } from './world-records.ts'
 
 /**
  * A workspace with at least two of each record, all marked by a unique text, and their ids by table. Tests
@@ -141,6 +141,7 @@ export const seedWorld = async (
   await seedReports(db, workspace.id, marker, now)
   await seedApprovals(db, workspace, marker, now)
   await seedContactViews(db, workspace, now)
+  await seedJobs(db, workspace, marker, now)
   await seedOauth(db, workspace, marker, now)
   return { workspace, marker, ids: await loadIds(db, workspace.id) }
 }
@@ -285,6 +286,7 @@ const tablesByField: Record<string, string> = {
   key: 'api_keys',
   target: 'contacts',
   other_contact: 'contacts',
+  job: 'bulk_jobs',
 }
 
 /** Returns the table that a field refers to; undefined when it holds no id. */
@@ -294,8 +296,8 @@ const findTable = (field: string): string | undefined => {
   return noun === undefined ? undefined : (tablesByField[noun] ?? `${noun}s`)
 }
 
-/** Fields with ids that are of no table: the provider's accounts, event types, and ids of other systems. */
-const externalIdFields = new Set(['business_account_id', 'event_type_id', 'external_id'])
+/** Fields with ids that are of no table: the provider's accounts, event types, ids of other systems, and plans. */
+const externalIdFields = new Set(['business_account_id', 'event_type_id', 'external_id', 'plan_id'])
 
 /** Returns the fields of an operation that hold ids. */
 export const listIdFields = (op: Operation): string[] =>
@@ -313,6 +315,8 @@ export const getIdValue = (world: World, op: Operation, field: string): string |
   // As integers, because a string of digits in `tags` can be a name.
   if (field === 'tags') return [Number(ids[0])]
   if (field === 'other_contact_id') return ids[1]!
+  // The last one has failed; the other runs.
+  if (op.name === 'jobs_pause' || op.name === 'jobs_resume') return ids[1]!
   return isList(op, field) ? ids.slice(0, 2) : ids[0]!
 }
 

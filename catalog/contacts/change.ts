@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { IdInput, bulkResult, deleted } from '../fields.ts'
+import { BY_FILTER, target, targetAlternatives, targetResult } from '../bulk-jobs.ts'
+import { deleted } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import {
   Attributes,
@@ -13,8 +14,6 @@ import {
   since,
 } from './schemas.ts'
 import { MetadataInput } from './metadata.ts'
-
-const contactIds = z.array(IdInput).min(1).max(500).describe('1 to 500 contact ids; duplicates count once.')
 
 export const updateContact = defineOperation({
   name: 'crm_update_contact',
@@ -100,18 +99,22 @@ export const tagContacts = defineOperation({
   since,
   stability: 'stable',
   summary: 'Add tags to contacts',
-  description: 'Unknown tag names are created. Tagging twice is harmless.',
+  forModels: 'Unknown tag names are created. Tagging twice is harmless. By filter: dry run first.',
+  description: `Unknown tag names are created. Tagging twice is harmless. ${BY_FILTER}`,
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
   repeatable: true,
   emits: ['contact.tags_added/1'],
   input: z.object({
-    contact_ids: contactIds,
+    ...target,
     tags: z.array(TagName).min(1).max(20).describe('1 to 20 tag names or ids.'),
   }),
-  output: z.object(bulkResult),
-  errors: ['conflict'],
+  output: z.object(targetResult),
+  alternatives: targetAlternatives,
+  heavy: ['filter', 'saved_filter_id'],
+  jobs: true,
+  errors: ['conflict', 'forbidden', 'not_found', 'service_unconfigured'],
   examples: [
     {
       title: 'One of two contacts does not exist',
@@ -128,18 +131,22 @@ export const untagContacts = defineOperation({
   since,
   stability: 'stable',
   summary: 'Remove tags from contacts',
-  description: 'Unknown tags are ignored.',
+  forModels: 'Unknown tags are ignored. By filter: dry run first.',
+  description: `Unknown tags are ignored. ${BY_FILTER}`,
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
   repeatable: true,
   emits: ['contact.tags_removed/1'],
   input: z.object({
-    contact_ids: contactIds,
+    ...target,
     tags: z.array(TagName).min(1).max(20).describe('1 to 20 tag names or ids.'),
   }),
-  output: z.object(bulkResult),
-  errors: ['conflict'],
+  output: z.object(targetResult),
+  alternatives: targetAlternatives,
+  heavy: ['filter', 'saved_filter_id'],
+  jobs: true,
+  errors: ['conflict', 'forbidden', 'not_found', 'service_unconfigured'],
   examples: [
     {
       title: 'One of two contacts does not exist',

@@ -1,9 +1,9 @@
 import { type ContactReadsRow, writeContactReads } from '../../storage/audit-reads.ts'
 import type { App } from '../core/app.ts'
-import type { Actor } from '../core/context.ts'
+import type { Actor, CallTrace } from '../core/context.ts'
 import type { JobDefinition } from '../jobs/runner.ts'
 import type { Operation } from '../../catalog/index.ts'
-import { type CallTrace, toAuditEntry } from './entry.ts'
+import { toAuditEntry } from './entry.ts'
 
 /*
  * Reads of contacts by AI agents are audited in aggregate: one row for each key, operation and hour of real time,

@@ -1,15 +1,9 @@
 import { catalog, type Operation, listRoutes } from '../../catalog/index.ts'
 import { redactApiKeys } from '../../catalog/redact.ts'
 import type { AuditEntry, AuditOutcome } from '../../storage/audit.ts'
-import type { Actor, Transport } from '../core/context.ts'
+import type { Actor, CallTrace } from '../core/context.ts'
 import type { Problem } from '../core/problem.ts'
 import { limitSize, redactChange, redactObject, redactResult } from './redact.ts'
-
-/**
- * What the audit trail keeps of a call beyond its input: its transport, the name the client gives itself,
- * the `Request-Id` of the response, and whether the verb was sent.
- */
-export type CallTrace = { door: Transport; client: string | null; requestId: string; confirmed: boolean }
 
 /** A record as it was, and the values that are written; null when the record is deleted. */
 export type RecordChange = { before: Record<string, unknown>; after: Record<string, unknown> | null }

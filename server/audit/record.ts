@@ -1,16 +1,9 @@
 import { type AuditEntry, insertAuditRow } from '../../storage/audit.ts'
 import type { App } from '../core/app.ts'
-import type { Actor } from '../core/context.ts'
+import type { Actor, CallTrace } from '../core/context.ts'
 import { noteDiskFull } from '../core/disk-full.ts'
 import type { Problem } from '../core/problem.ts'
-import {
-  type AuditedCall,
-  type CallOutcome,
-  type CallTrace,
-  toAuditBase,
-  toAuditEntry,
-  toFailure,
-} from './entry.ts'
+import { type AuditedCall, type CallOutcome, toAuditBase, toAuditEntry, toFailure } from './entry.ts'
 import { limitSize, redactObject } from './redact.ts'
 
 /**

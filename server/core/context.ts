@@ -10,6 +10,12 @@ import type { Emit } from './emit.ts'
 /** How a call reached the service; clients know it as the `door` of an audit row. */
 export type Transport = 'rest' | 'ops' | 'mcp' | 'cli'
 
+/**
+ * What the audit trail keeps of a call beyond its input: its transport, the name the client gives itself,
+ * the `Request-Id` of the response, and whether the verb was sent.
+ */
+export type CallTrace = { door: Transport; client: string | null; requestId: string; confirmed: boolean }
+
 /** Who a request acts as: the key, its owner and the workspace, loaded together at authentication. */
 export type Actor = {
   readonly workspace: {
@@ -89,11 +95,17 @@ export type Context<Emits extends EventTypeId = never> = {
   /** Base of every URL the service returns. */
   readonly publicUrl: string
   readonly filters: FilterSettings
+  /** Contacts that a job changes in one transaction. */
+  readonly jobBatchContacts: number
+  /** How the call came; undefined for a read. */
+  readonly trace: CallTrace | undefined
   /**
    * Leaves the last write of a local change to the statement that writes its response: one round trip
    * instead of two. When it does not write the row it must, the call is retried.
    */
   readonly deferWrite: (write: DeferredWrite) => void
+  /** Writes what a dry run leaves behind, once it was rolled back: its plan. Does nothing in another call. */
+  readonly afterDryRun: (write: (db: Db) => Promise<void>) => void
   /** Returns an id for a new contact. */
   readonly newContactId: () => Promise<string>
   /**

@@ -11,7 +11,7 @@ import { createMediaUrls } from '../media/urls.ts'
 import { checkWebhookUrl } from '../webhooks/guard.ts'
 import { showActor } from './actor-view.ts'
 import type { App } from './app.ts'
-import type { Actor, CallWatch, Context } from './context.ts'
+import type { Actor, CallWatch, Context, CallTrace } from './context.ts'
 import { createCursors } from './cursors.ts'
 import { createEmit } from './emit.ts'
 import { Problem } from './problem.ts'
@@ -19,7 +19,12 @@ import { openHeavyDb } from './steps/heavy-reads.ts'
 import { getAllowances } from './steps/rate-limit.ts'
 
 /** What a handler leaves to the end of the call. */
-export type PendingWrites = { events: EventRow[]; deferred?: DeferredWrite; change?: RecordChange }
+export type PendingWrites = {
+  events: EventRow[]
+  deferred?: DeferredWrite
+  change?: RecordChange
+  afterDryRun?: (db: Db) => Promise<void>
+}
 
 type ContextOptions = {
   tx: Db
@@ -33,7 +38,11 @@ type ContextOptions = {
   watch?: CallWatch | undefined
   /** The token of the plan that a change was sent with. */
   plan?: string | undefined
+  trace?: CallTrace
 }
+
+/** The embedded database has one session, for which others wait. */
+const JOB_BATCH_CONTACTS = { embedded: 100, postgres: 500 }
 
 /** Contact ids that a server takes at a time, so that a contact's id is known before it is written. */
 const CONTACT_ID_BATCH = 64
@@ -76,6 +85,7 @@ export const createContext = (
     attempt = 1,
     watch,
     plan,
+    trace,
   }: ContextOptions,
 ): Context<EventTypeId> => {
   const now = businessTime(app, actor.workspace.id)
@@ -92,12 +102,17 @@ export const createContext = (
     attempt,
     publicUrl: app.config.publicUrl,
     filters: app.config.filters,
+    jobBatchContacts: JOB_BATCH_CONTACTS[app.embedded ? 'embedded' : 'postgres'],
+    trace,
     cursors: createCursors(app.cursorSealer, actor, op.name, input, app.now()),
     summarizeCall: (called, given, output) => app.summarizeCall(actor, called, given, output),
     watchEvents: () => watchEvents(app, actor.workspace.id),
     limits: () => getAllowances(app, actor),
     deferWrite: (write) => {
       pending.deferred = write
+    },
+    afterDryRun: (write) => {
+      pending.afterDryRun = write
     },
     newContactId: () => takeContactId(app, tx, attempt),
     mediaUrl: createMediaUrls(app.mediaSealer, app.config.publicUrl, actor.workspace.id),

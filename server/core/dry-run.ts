@@ -50,6 +50,7 @@ export const dryRun = async (app: App, call: DryRunCall): Promise<ExecutionResul
   const { output, pending, plan: made } = await rehearse(app, call)
   const plan =
     made && call.plan === SHOW_PLAN ? { ...made, summary: await summarize(app, call, output) } : made
+  await pending.afterDryRun?.(app.db)
   await recordAudit(app, { ...call, dryRun: true }, { at: app.now(), ...toSuccess(output, pending) })
   const shown = { ...output, dry_run: true, ...(plan ? { plan } : {}) }
   return { status: getSuccessStatus(call.op), body: JSON.stringify(shown), isPlanned: plan !== undefined }

@@ -3,6 +3,7 @@ import { toFailure } from '../audit/entry.ts'
 import { type EventNews, notifyEvents } from '../events/signal.ts'
 import { hasContactBudget, takeContacts } from '../visibility/contact-budget.ts'
 import { listContactSubjects } from '../visibility/contact-subjects.ts'
+import type { JobName } from '../jobs/runner.ts'
 import type { App } from './app.ts'
 import { createContext, type PendingWrites } from './create-context.ts'
 import { checkPlan } from './dry-run.ts'
@@ -39,7 +40,8 @@ export const execute = async (app: App, call: WriteCall): Promise<ExecutionResul
     const result = await run(app, call)
     if (result.replayed) await countStoredAnswer(app, call, result)
     if (!result.replayed && mayWriteEvents(call)) notifyEvents(app, toNews(call, result))
-    if (call.op.name === 'approvals_approve') app.jobs.job('approvals').wake()
+    const woken = findWokenJob(call, result)
+    if (woken) app.jobs.job(woken).wake()
     return result
   } catch (error) {
     if (error instanceof Problem && isFinal(error)) return await storeFailure(app, call, error)
@@ -47,6 +49,13 @@ export const execute = async (app: App, call: WriteCall): Promise<ExecutionResul
   } finally {
     app.runningKeys.delete(runningKey)
   }
+}
+
+/** Returns the background job that has work after this call. */
+const findWokenJob = ({ op }: WriteCall, { status }: ExecutionResult): JobName | undefined => {
+  if (op.name === 'approvals_approve') return 'approvals'
+  const isJob = (op.jobs && status === 202) || op.name === 'jobs_resume' || op.name === 'jobs_undo'
+  return isJob ? 'bulk-jobs' : undefined
 }
 
 /** An answer that is given again shows contacts again, perhaps on another day. */
@@ -106,7 +115,7 @@ const executeLocal = (app: App, call: WriteCall, handler: LocalHandler<unknown>)
         )
         if (hasContactBudget(call.actor))
           await takeContacts(app, tx, call.actor, listContactSubjects(call.op, call.input, output))
-        const [status, body] = [getSuccessStatus(call.op), JSON.stringify(output)]
+        const [status, body] = [getSuccessStatus(call.op, output), JSON.stringify(output)]
         const record = toFinalRecord(app, call, status, body, toSuccess(output, pending))
         const isOwed = await commitWith(tx, insertResult(tx, record, pending.events, pending.deferred))
         return { status, body, isOwed }

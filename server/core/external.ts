@@ -11,7 +11,7 @@ import {
   insertIntent,
   insertResult,
 } from '../../storage/idempotency.ts'
-import { type CallTrace, toFailure } from '../audit/entry.ts'
+import { toFailure } from '../audit/entry.ts'
 import { markAudited } from '../audit/record.ts'
 import { businessTime } from '../clock.ts'
 import { notifyEvents } from '../events/signal.ts'
@@ -20,7 +20,7 @@ import { isOutcomeUnknown, requireProviderConfigured } from '../provider/port.ts
 import { hasContactBudget, takeContacts } from '../visibility/contact-budget.ts'
 import { listContactSubjects } from '../visibility/contact-subjects.ts'
 import type { App } from './app.ts'
-import type { Actor } from './context.ts'
+import type { Actor, CallTrace } from './context.ts'
 import { createContext, type PendingWrites } from './create-context.ts'
 import { checkPlan } from './dry-run.ts'
 import type { CallOptions, ExternalHandler } from './handler.ts'

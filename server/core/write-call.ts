@@ -1,5 +1,6 @@
 import type { ControlledTransaction } from 'kysely'
 import type { Operation } from '../../catalog/index.ts'
+import { isObject } from '../../catalog/values.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 import type { Database, Db } from '../../storage/database.ts'
 import {
@@ -9,11 +10,11 @@ import {
   reserveKey,
 } from '../../storage/idempotency.ts'
 import { commitReplicated } from '../../storage/replication.ts'
-import { type CallOutcome, type CallTrace, toAuditEntry } from '../audit/entry.ts'
+import { type CallOutcome, toAuditEntry } from '../audit/entry.ts'
 import type { App } from './app.ts'
 import { showStoredAnswer } from '../visibility/phones.ts'
 import { requireOwnCall, requireSameView, toStoredView } from '../visibility/replays.ts'
-import type { Actor, CallWatch } from './context.ts'
+import type { Actor, CallWatch, CallTrace } from './context.ts'
 import type { PendingWrites } from './create-context.ts'
 import type { AnyHandler, ExternalHandler, LocalHandler } from './handler.ts'
 import type { Problem } from './problem.ts'
@@ -65,9 +66,13 @@ type ErasedHandler = LocalHandler<unknown> | ExternalHandler<unknown>
 export const getHandler = (app: App, op: Operation): ErasedHandler =>
   app.handlers[op.name] as AnyHandler as ErasedHandler
 
-/** Returns the status of a success, which is the same for all transports. */
-export const getSuccessStatus = ({ routes: [route] }: Operation): number =>
-  typeof route === 'object' ? (route.status ?? 200) : 200
+/** Returns the status of a success, which is the same for all transports: 202 where a job does the work. */
+export const getSuccessStatus = ({ routes: [route], jobs }: Operation, output?: unknown): number =>
+  jobs && isObject(output) && output['job'] !== undefined
+    ? 202
+    : typeof route === 'object'
+      ? (route.status ?? 200)
+      : 200
 
 export const toRecordKey = ({ actor, key }: WriteCall) => ({
   workspaceId: actor.workspace.id,

@@ -8,9 +8,11 @@ import {
   lockGroups,
   updateGroupRow,
 } from '../../storage/labels.ts'
+import { countIds, countLabelled } from '../../storage/contact-matches.ts'
 import { fold } from '../../storage/text.ts'
 import type { Context } from '../core/context.ts'
-import type { Handler } from '../core/handler.ts'
+import { changeTarget, type TargetChange } from '../bulk-jobs/change-target.ts'
+import type { Handler, InputOf } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
 import {
   changeLabels,
@@ -71,21 +73,53 @@ export const deleteGroup: Handler<'crm_delete_group'> = async (ctx, { group_id: 
   return { id, deleted: true }
 }
 
-export const addContactsToGroup: Handler<'crm_add_contacts_to_group'> = async (ctx, input) => {
-  const group = await requireGroup(ctx, input.group_id)
-  const { output, changes } = await changeLabels(ctx, 'group', 'add', [group], input.contact_ids)
-  for (const { labels, contactIds } of changes)
-    ctx.emit('contact.groups_added/1', { contact_ids: contactIds, groups: labels })
-  return output
+const addMembers: TargetChange<InputOf<'crm_add_contacts_to_group'>, 'contact.groups_added/1'> = {
+  operation: 'crm_add_contacts_to_group',
+  apply: async (ctx, input, ids) => {
+    const group = await requireGroup(ctx, input.group_id)
+    const { output, changes } = await changeLabels(ctx, 'group', 'add', [group], ids)
+    for (const { labels, contactIds } of changes)
+      ctx.emit('contact.groups_added/1', { contact_ids: contactIds, groups: labels })
+    return output
+  },
+  preview: async (ctx, input, batches) => ({
+    created: [],
+    unchanged: await countMembers(ctx, input.group_id, batches),
+  }),
+  freeze: (ctx, input) => freezeGroup(ctx, input.group_id),
 }
 
-export const removeContactsFromGroup: Handler<'crm_remove_contacts_from_group'> = async (ctx, input) => {
-  const group = await requireGroup(ctx, input.group_id)
-  const { output, changes } = await changeLabels(ctx, 'group', 'remove', [group], input.contact_ids)
-  for (const { labels, contactIds } of changes)
-    ctx.emit('contact.groups_removed/1', { contact_ids: contactIds, groups: labels })
-  return output
+const removeMembers: TargetChange<InputOf<'crm_remove_contacts_from_group'>, 'contact.groups_removed/1'> = {
+  operation: 'crm_remove_contacts_from_group',
+  apply: async (ctx, input, ids) => {
+    const group = await requireGroup(ctx, input.group_id)
+    const { output, changes } = await changeLabels(ctx, 'group', 'remove', [group], ids)
+    for (const { labels, contactIds } of changes)
+      ctx.emit('contact.groups_removed/1', { contact_ids: contactIds, groups: labels })
+    return output
+  },
+  preview: async (ctx, input, batches) => ({
+    created: [],
+    unchanged: countIds(batches) - (await countMembers(ctx, input.group_id, batches)),
+  }),
+  freeze: (ctx, input) => freezeGroup(ctx, input.group_id),
 }
+
+const countMembers = async (ctx: Context, groupId: string, batches: readonly string[]): Promise<number> => {
+  const { id } = await requireGroup(ctx, groupId)
+  const request = { labelIds: [id], batches, atLeast: 1 }
+  return await countLabelled(ctx.tx, ctx.actor.workspace.id, 'group', request)
+}
+
+const freezeGroup = async (ctx: Context, groupId: string) => ({
+  group_id: (await requireGroup(ctx, groupId)).id,
+})
+
+export const addContactsToGroup: Handler<'crm_add_contacts_to_group'> = (ctx, input) =>
+  changeTarget(ctx, addMembers, input)
+
+export const removeContactsFromGroup: Handler<'crm_remove_contacts_from_group'> = (ctx, input) =>
+  changeTarget(ctx, removeMembers, input)
 
 /** Returns the group, locked against deletion. Throws 404. */
 const requireGroup = async (ctx: Context, id: string): Promise<Label> => {

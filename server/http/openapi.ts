@@ -335,10 +335,22 @@ const createResponses = (
       content: { 'application/json': { schema, ...(examples ? { examples } : {}) } },
     },
     ...(isConditionalRead(op) && !isFacade ? { 304: notModifiedResponse } : {}),
-    ...(mayBeAsked(op) && status !== 202 ? { 202: componentRef('responses', 'Asked') } : {}),
+    ...(mayBeAsked(op) && status !== 202 ? { 202: acceptedResponse(op, output) } : {}),
     ...refs,
   }
 }
+
+/** What a call answers that goes on after its response: a person is asked, or a job does the work. */
+const acceptedResponse = ({ jobs }: Operation, output: Part): Part =>
+  jobs
+    ? {
+        description: 'Accepted: a job goes on with it, or a person is asked.',
+        headers: successHeaders(true, false),
+        content: {
+          'application/json': { schema: { anyOf: [output, componentRef('schemas', 'Asked')] } },
+        },
+      }
+    : componentRef('responses', 'Asked')
 
 /** Whether a person may be asked about calls of an agent's key. */
 const mayBeAsked = (op: Operation): boolean => op.dryRun === true && op.scope !== 'approvals:write'

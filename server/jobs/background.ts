@@ -1,5 +1,6 @@
 import { contactReadsJob } from '../audit/contact-reads.ts'
 import { approvalsJob } from '../approvals/run.ts'
+import { bulkJobsJob } from '../bulk-jobs/run.ts'
 import { channelDeliveriesJob } from '../channels/delivery-job.ts'
 import { refreshClocks } from '../clock.ts'
 import type { App } from '../core/app.ts'
@@ -62,6 +63,7 @@ export const declareBackgroundJobs = (app: App, sandboxControl: SandboxControl |
     webhookDeliveriesJob(app),
     webhookDeliveryRetentionJob(app),
     approvalsJob(app),
+    bulkJobsJob(app),
     reconciliationJob(app),
     providerHealthJob(app),
     staffReportsJob(app),

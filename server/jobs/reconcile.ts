@@ -1,7 +1,7 @@
+import type { CallTrace } from '../core/context.ts'
 import { claimOpenCalls } from '../../storage/idempotency.ts'
 import { findKeyById } from '../../storage/keys.ts'
 import type { App } from '../core/app.ts'
-import type { CallTrace } from '../audit/entry.ts'
 import { notifyEvents } from '../events/signal.ts'
 import { isProviderConfigured } from '../provider/port.ts'
 import { errorLogDetails } from './log-details.ts'

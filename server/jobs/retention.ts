@@ -7,6 +7,7 @@ import { deleteProviderUpdatesBefore } from '../../storage/provider-updates.ts'
 import { deleteIdleBuckets } from '../../storage/rate-limits.ts'
 import { deleteOldApprovals } from '../approvals/run.ts'
 import { deleteFormerPhones } from '../contacts/change-phone.ts'
+import { deleteOldJobs } from '../bulk-jobs/run.ts'
 import { expireMerges } from '../contacts/merge-operations.ts'
 import type { App } from '../core/app.ts'
 import { deleteOldEvents } from '../events/retention.ts'
@@ -66,6 +67,7 @@ export const retentionJobs = (app: App): JobDefinition[] => [
   retentionJob('audit-retention', (signal) => deleteOldAudit(app, signal)),
   ...(app.config.oauth ? [retentionJob('oauth-retention', (signal) => deleteOldOauth(app, signal))] : []),
   retentionJob('approval-retention', (signal) => deleteOldApprovals(app, signal)),
+  retentionJob('bulk-job-retention', (signal) => deleteOldJobs(app, signal)),
   retentionJob('merge-retention', (signal) => expireMerges(app, signal)),
   retentionJob('former-phone-retention', (signal) => deleteFormerPhones(app, signal)),
 ]

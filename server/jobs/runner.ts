@@ -9,6 +9,8 @@ export type JobName =
   | 'media-downloads'
   | 'channel-deliveries'
   | 'approvals'
+  | 'bulk-jobs'
+  | 'bulk-job-retention'
   | 'webhook-deliveries'
   | 'webhook-delivery-retention'
   | 'provider-call-reconciliation'

@@ -48,6 +48,13 @@ const MAX_COMPARED_NAMES = 5000
 export const loadLabelNames = ({ tx, actor }: Context, kind: LabelKind): Promise<string[]> =>
   listLabelNames(tx, actor.workspace.id, kind, MAX_COMPARED_NAMES)
 
+/** Returns that of the `known` names that is most similar, if any is. */
+export const findNearestLabel = (name: string, known: readonly string[]): string | undefined => {
+  const byKey = new Map(known.map((one) => [fold(one), one]))
+  const nearestKey = findNearestName(fold(name), [...byKey.keys()])
+  return nearestKey === undefined ? undefined : byKey.get(nearestKey)
+}
+
 /** Returns a 400 that points at a name that none of the `known` labels has, with the nearest one. */
 export const unknownLabelName = (
   kind: LabelKind,
@@ -55,9 +62,7 @@ export const unknownLabelName = (
   name: string,
   known: readonly string[],
 ): Problem => {
-  const byKey = new Map(known.map((one) => [fold(one), one]))
-  const nearestKey = findNearestName(fold(name), [...byKey.keys()])
-  const nearest = nearestKey === undefined ? undefined : byKey.get(nearestKey)
+  const nearest = findNearestLabel(name, known)
   return new Problem('invalid_input', `There is no ${kind} with the name ${JSON.stringify(name)}.`, {
     errors: [
       {

@@ -29,6 +29,7 @@ const readers: Readonly<Record<string, { name: OperationName; list?: true }>> = 
   endpoint: { name: 'webhooks_get_endpoint' },
   delivery: { name: 'webhooks_get_delivery' },
   approval: { name: 'approvals_get' },
+  job: { name: 'jobs_get' },
   group: { name: 'crm_list_groups', list: true },
   custom_field: { name: 'crm_list_custom_fields', list: true },
   quick_message: { name: 'messaging_list_quick_messages', list: true },

@@ -7,15 +7,19 @@ import {
   lockTags,
   renameTagRow,
 } from '../../storage/labels.ts'
+import { countIds, countLabelled } from '../../storage/contact-matches.ts'
 import { fold } from '../../storage/text.ts'
 import type { Context } from '../core/context.ts'
-import type { Handler } from '../core/handler.ts'
+import { changeTarget, type TargetChange } from '../bulk-jobs/change-target.ts'
+import type { Handler, InputOf } from '../core/handler.ts'
 import { notFound } from '../core/problem.ts'
 import {
   changeLabels,
   distinctIds,
+  findNearestLabel,
   type LabelRefs,
   listLabels,
+  loadLabelNames,
   requireFreeName,
   unknownLabelIds,
 } from '../labels/labels.ts'
@@ -49,23 +53,67 @@ export const deleteTag: Handler<'crm_delete_tag'> = async (ctx, { tag_id: id }) 
   return { id, deleted: true }
 }
 
-export const tagContacts: Handler<'crm_tag_contacts'> = async (ctx, input) => {
-  // A tag is created for contacts, so not where none of them exists.
-  const hasAny = () => hasContacts(ctx.tx, ctx.actor.workspace.id, distinctIds(input.contact_ids))
-  const tags = await resolveTags(ctx, input.tags, hasAny)
-  const { output, changes } = await changeLabels(ctx, 'tag', 'add', tags, input.contact_ids)
-  for (const { labels, contactIds } of changes)
-    ctx.emit('contact.tags_added/1', { contact_ids: contactIds, tags: labels })
-  return output
+const addTags: TargetChange<InputOf<'crm_tag_contacts'>, 'contact.tags_added/1'> = {
+  operation: 'crm_tag_contacts',
+  apply: async (ctx, input, ids) => {
+    // A tag is created for contacts, so not where none of them exists.
+    const hasAny = () => hasContacts(ctx.tx, ctx.actor.workspace.id, distinctIds(ids))
+    const tags = await resolveTags(ctx, input.tags, hasAny)
+    const { output, changes } = await changeLabels(ctx, 'tag', 'add', tags, ids)
+    for (const { labels, contactIds } of changes)
+      ctx.emit('contact.tags_added/1', { contact_ids: contactIds, tags: labels })
+    return output
+  },
+  preview: async (ctx, input, batches) => {
+    const index = await findTags(ctx, input.tags)
+    const names = listNewTagNames(index, input.tags)
+    const created = await listNearest(ctx, names)
+    const labelIds = selectTags(index, input.tags).map(({ id }) => id)
+    const atLeast = labelIds.length
+    const count = () => countLabelled(ctx.tx, ctx.actor.workspace.id, 'tag', { labelIds, batches, atLeast })
+    return { created, unchanged: created.length > 0 ? 0 : await count() }
+  },
+  freeze: async (ctx, input) => ({
+    tags: (await resolveTags(ctx, input.tags, async () => true)).map(({ id }) => Number(id)),
+  }),
 }
 
-export const untagContacts: Handler<'crm_untag_contacts'> = async (ctx, input) => {
-  const tags = selectTags(await findTags(ctx, input.tags), input.tags)
-  const { output, changes } = await changeLabels(ctx, 'tag', 'remove', tags, input.contact_ids)
-  for (const { labels, contactIds } of changes)
-    ctx.emit('contact.tags_removed/1', { contact_ids: contactIds, tags: labels })
-  return output
+/** Returns names of tags to be, each once, with the most similar one that exists. */
+const listNearest = async (ctx: Context, names: readonly string[]) => {
+  const known = names.length > 0 ? await loadLabelNames(ctx, 'tag') : []
+  const distinct = new Map(names.toReversed().map((name) => [fold(name), name]))
+  return [...distinct.values()]
+    .toReversed()
+    .map((name) => ({ name, nearest: findNearestLabel(name, known) ?? null }))
 }
+
+const removeTags: TargetChange<InputOf<'crm_untag_contacts'>, 'contact.tags_removed/1'> = {
+  operation: 'crm_untag_contacts',
+  apply: async (ctx, input, ids) => {
+    const tags = selectTags(await findTags(ctx, input.tags), input.tags)
+    const { output, changes } = await changeLabels(ctx, 'tag', 'remove', tags, ids)
+    for (const { labels, contactIds } of changes)
+      ctx.emit('contact.tags_removed/1', { contact_ids: contactIds, tags: labels })
+    return output
+  },
+  preview: async (ctx, input, batches) => {
+    const labelIds = selectTags(await findTags(ctx, input.tags), input.tags).map(({ id }) => id)
+    const tagged = await countLabelled(ctx.tx, ctx.actor.workspace.id, 'tag', {
+      labelIds,
+      batches,
+      atLeast: 1,
+    })
+    return { created: [], unchanged: countIds(batches) - tagged }
+  },
+  freeze: async (ctx, input) => ({
+    tags: selectTags(await findTags(ctx, input.tags), input.tags).map(({ id }) => Number(id)),
+  }),
+}
+
+export const tagContacts: Handler<'crm_tag_contacts'> = (ctx, input) => changeTarget(ctx, addTags, input)
+
+export const untagContacts: Handler<'crm_untag_contacts'> = (ctx, input) =>
+  changeTarget(ctx, removeTags, input)
 
 /** Tags by id and by folded name. */
 export type TagIndex = { byId: ReadonlyMap<string, Label>; byName: ReadonlyMap<string, Label> }

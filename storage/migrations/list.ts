@@ -37,6 +37,7 @@ import * as contactMetadata from './0037-contact-metadata.ts'
 import * as messageExternalIds from './0038-message-external-ids.ts'
 import * as messageExternalIdIndex from './0039-message-external-id-index.ts'
 import * as contactMerges from './0053-contact-merges.ts'
+import * as bulkJobs from './0054-bulk-jobs.ts'
 import * as formerPhones from './0060-former-phones.ts'
 import * as consent from './0061-consent.ts'
 
@@ -163,6 +164,7 @@ export const migrations = {
     transaction: 'none',
   },
   '0053-contact-merges': { ...contactMerges, cost: {}, oldest: '0030-approval-plans' },
+  '0054-bulk-jobs': { ...bulkJobs, cost: {}, oldest: '0030-approval-plans' },
   '0060-former-phones': { ...formerPhones, cost: {}, oldest: '0030-approval-plans' },
   '0061-consent': { ...consent, cost: {}, oldest: '0030-approval-plans' },
 } satisfies MigrationList

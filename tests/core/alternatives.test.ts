@@ -17,6 +17,12 @@ const values: Readonly<Record<string, unknown>> = {
   phone: '+15550100042',
   staff_id: '1',
   team_id: '1',
+  contact_ids: ['1'],
+  tags: ['VIP'],
+  group_id: '1',
+  filter: { name: { contains: 'a' } },
+  saved_filter_id: '1',
+  all: true,
 }
 const pick = (fields: readonly string[]) => Object.fromEntries(fields.map((name) => [name, values[name]]))
 

@@ -135,7 +135,7 @@ describe('Catalog', () => {
       it('name, scope, version and summary are well-formed', () => {
         assert.match(
           op.name,
-          /^(workspace|crm|messaging|inbox|webhooks|events|reports|audit|approvals)_[a-z_]+$/,
+          /^(workspace|crm|messaging|inbox|webhooks|events|reports|audit|approvals|jobs)_[a-z_]+$/,
         )
         assert.ok(scopes.includes(op.scope))
         assert.ok((apiVersions as readonly string[]).includes(op.since))

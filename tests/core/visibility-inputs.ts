@@ -137,8 +137,21 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
     { contact_id: NO_ID, state: 'granted' },
   ],
   crm_list_consents: ({ lonerId }) => [{ contact_id: lonerId }, { contact_id: NO_ID }],
-  crm_tag_contacts: ({ lonerId }) => [{ contact_ids: [lonerId, NO_ID], tags: ['secret'] }],
-  crm_untag_contacts: ({ lonerId }) => [{ contact_ids: [lonerId], tags: ['secret'] }],
+  crm_tag_contacts: (world) => [
+    { contact_ids: [world.lonerId, NO_ID], tags: ['secret'] },
+    ...listFilters(world).map((filter) => ({ filter, tags: ['secret'] })),
+  ],
+  crm_untag_contacts: (world) => [
+    { contact_ids: [world.lonerId], tags: ['secret'] },
+    ...world.ids['saved_filters']!.map((id) => ({ saved_filter_id: id, tags: ['secret'] })),
+  ],
+  jobs_list: () => [{}],
+  jobs_get: ({ ids }) => [...ids['bulk_jobs']!.map((id) => ({ job_id: id })), { job_id: NO_ID }],
+  jobs_list_failures: ({ ids }) => [...ids['bulk_jobs']!.map((id) => ({ job_id: id })), { job_id: NO_ID }],
+  jobs_pause: ({ ids }) => ids['bulk_jobs']!.map((id) => ({ job_id: id })),
+  jobs_resume: ({ ids }) => ids['bulk_jobs']!.map((id) => ({ job_id: id })),
+  jobs_cancel: ({ ids }) => ids['bulk_jobs']!.map((id) => ({ job_id: id })),
+  jobs_undo: ({ ids }) => ids['bulk_jobs']!.map((id) => ({ job_id: id })),
   crm_import_contacts: () => [
     {
       rows: [

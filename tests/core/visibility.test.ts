@@ -74,7 +74,7 @@ const createNormalizer = (world: TwinWorld): ((text: string) => string) => {
   return (text) =>
     text
       .replaceAll(/\breq_[0-9A-HJKMNP-TV-Z]{26}/g, 'req')
-      .replaceAll(/\b(ep|evt|dlv)_[0-9A-HJKMNP-TV-Z]{26}/g, toName)
+      .replaceAll(/\b(ep|evt|dlv|plan)_[0-9A-HJKMNP-TV-Z]{26}/g, toName)
       .replaceAll(/whsec_[\w+/=*]+/g, 'whsec')
       // The hash of an answer with ids and secrets.
       .replaceAll(/(etag: "\d+\.[\w~-]+)\.[\w-]{16}"/g, '$1"')

@@ -52,6 +52,7 @@ everyDatabase('Plans of all operations', (server) => {
       // The sandbox has no message of the world's customers, so that it refuses a free-form reply.
       if (done.body.provider_code !== undefined) continue
       assert.ok(done.status < 300, `${op.name}: ${done.text}`)
+      if (op.name.startsWith('jobs_')) await server().app.jobs.job('bulk-jobs').runOnce()
       const rows = await loadWorkspaceRows(server().db, workspace.id)
       const late = await call({ plan: token })
       assert.equal(late.status < 300, STILL_HOLD.has(op.name), `${op.name}: ${late.text}`)

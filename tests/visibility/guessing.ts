@@ -119,6 +119,18 @@ export const listGuesses = (phone: string, contactId: string): Record<string, In
       ...filters.map((filter) => ({ filter })),
     ],
     crm_count_contacts: filters.slice(0, 1).map((filter) => ({ filter })),
+    ...Object.fromEntries(
+      ['crm_tag_contacts', 'crm_untag_contacts'].map((op) => [
+        op,
+        filters.slice(0, 1).map((filter) => ({ filter, tags: ['VIP'], dry_run: true })),
+      ]),
+    ),
+    ...Object.fromEntries(
+      ['crm_add_contacts_to_group', 'crm_remove_contacts_from_group'].map((op) => [
+        op,
+        filters.slice(0, 1).map((filter) => ({ filter, group_id: '999999999', dry_run: true })),
+      ]),
+    ),
     crm_check_filter: filters.slice(3, 4).map((filter) => ({ filter })),
     crm_create_saved_filter: filters
       .slice(-1)

@@ -17,6 +17,7 @@ const groups = {
     'api-versions': 'Pinned to a key, announced before they end.',
     'rate-limits': 'How much is allowed, and the headers that tell.',
     filters: 'Conditions on any field of a contact.',
+    jobs: 'Changes of many contacts: plans, progress, undo.',
     phones: 'One contact for all spellings of a number.',
   },
   'What happens': {

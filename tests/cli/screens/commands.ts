@@ -129,6 +129,16 @@ export const listScreens = ({ endpoint, delivery, event }: ScreenIds): Record<st
     ['groups', 'remove-contacts', '1', '--contact-ids', '1', '--dry-run'],
     ['groups', 'delete', '2'],
   ],
+  jobs: [
+    ['contacts', 'tag', '--filter', json({ name: { contains: 'a' } }), '--tags', 'Koffee', '--dry-run'],
+    ['jobs', 'list'],
+    ['jobs', 'get', '1'],
+    ['jobs', 'failures', '1'],
+    ['jobs', 'pause', '2', '--dry-run'],
+    ['jobs', 'resume', '2', '--dry-run'],
+    ['jobs', 'cancel', '2', '--dry-run'],
+    ['jobs', 'undo', '1', '--dry-run'],
+  ],
   messages: [
     ['messages', 'get', '3'],
     ['messages', 'get', '9'],

@@ -24,7 +24,7 @@ const HEADERS = ['content-type', 'workspace-time', 'workspace-time-zone', 'retry
 const VOLATILE: readonly (readonly [pattern: RegExp, fill: string])[] = [
   [/(?<="next_cursor":")()[\w-]{8}\.[\w-]{20,}/g, 'c'],
   [/(?<=\\"next_cursor\\":\\")()[\w-]{8}\.[\w-]{20,}/g, 'c'],
-  [/\b((?:ep|evt|dlv|req)_)[0-9A-HJKMNP-TV-Z]{26}\b/g, '0'],
+  [/\b((?:ep|evt|dlv|plan|req)_)[0-9A-HJKMNP-TV-Z]{26}\b/g, '0'],
   [/\b(wamid\.)[\w=+/-]{20,}/g, 'A'],
   [/\b(whsec_)[\w+/*-]+=*/g, 'x'],
   [/(?<=\/media\/)()[\w.-]{20,}/g, 'x'],

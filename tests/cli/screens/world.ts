@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { findOperation } from '../../../catalog/index.ts'
+import { insertDemoJobs } from '../../../storage/demo-jobs.ts'
 import { insertMessages } from '../../../storage/messages.ts'
 import { createTeam } from '../../../storage/admin.ts'
 import { findOrInsertBroadcast } from '../../../storage/demo.ts'
@@ -178,6 +179,13 @@ const addPhoto = async ({ server, workspace }: ScreenWorld): Promise<void> => {
 }
 
 /** What the team and its agent did. `at` sets the time. */
+const seedJobs = ({ server, workspace }: ScreenWorld): Promise<void> =>
+  insertDemoJobs(
+    server.db,
+    { workspace_id: workspace.id, staff_id: workspace.owner.staffId, key_id: workspace.owner.keyId },
+    server.app.now(),
+  )
+
 const seedWork = async (world: ScreenWorld, run: Run, at: (minutesAgo: number) => void): Promise<void> => {
   const { server, workspace } = world
   const sandbox = createSandboxDriver(server, workspace)
@@ -255,5 +263,6 @@ export const createScreenWorld = async (): Promise<ScreenWorld> => {
   at(0)
   await seedBroadcasts(world)
   await seedAttempts(world)
+  await seedJobs(world)
   return world
 }

@@ -1,0 +1,305 @@
+import { z } from 'zod'
+import { EXPENSIVE_READ, Id, IdInput, list, page, Timestamp, bulkResult } from './fields.ts'
+import { defineOperation } from './operation.ts'
+import { untrusted } from './text.ts'
+
+const since = '2026-11-23'
+
+/** Contacts up to which a change by filter is made at once, as with ids; beyond, by a job. */
+export const MAX_AT_ONCE = 500
+
+/** How much of a plan may have ceased to match its filter, in percent. */
+export const MAX_PLAN_CHANGE_PERCENT = 10
+
+const jobStates = ['running', 'paused', 'done', 'failed', 'cancelled'] as const
+
+const JobFailure = z.object({
+  id: Id.describe('Contact id.'),
+  code: z.string().describe('Error code, such as `not_found`.'),
+  message: z.string().describe('What is wrong.'),
+})
+
+export const Job = z
+  .object({
+    id: Id.describe('Job id.'),
+    state: z
+      .enum(jobStates)
+      .describe(
+        '`running`, `paused`; `done`: every contact was tried; `failed`: it stopped, `problem` says why; ' +
+          '`cancelled`: it changes nothing more.',
+      ),
+    operation: z.string().describe('The operation that it makes for its contacts.'),
+    input: z.record(z.string(), z.unknown()).describe('The input of its calls, without contacts.'),
+    total: z.int().describe('Contacts that it is for.'),
+    done: z.int().describe('Contacts that it has come to.'),
+    changed: z.int().describe('Contacts that changed; the others were as wanted.'),
+    failed: z.int().describe('Contacts that failed.'),
+    per_second: z.number().nullable().describe('Contacts per second while it runs; null before the first.'),
+    seconds_left: z.int().nullable().describe('About how long it still runs; null when it does not.'),
+    problem: z
+      .object({
+        code: z.string().describe('Error code.'),
+        detail: z.string().describe('What is wrong.'),
+      })
+      .nullable()
+      .describe('Why it stopped.'),
+    created_by: z
+      .object({
+        id: Id.describe('Staff id.'),
+        name: z.string().nullable().describe('Name; null when the staff member is gone.'),
+      })
+      .describe('Who began it.'),
+    created_at: Timestamp.describe('When it began.'),
+    finished_at: Timestamp.nullable().describe('When it ended.'),
+    undo_of_job_id: Id.nullable().describe('The job that it undoes.'),
+    undone_by_job_id: Id.nullable().describe('The job that undoes it.'),
+  })
+  .meta({ id: 'Job' })
+
+const contactIds = z
+  .array(IdInput)
+  .min(1)
+  .max(MAX_AT_ONCE)
+  .describe(`1 to ${MAX_AT_ONCE} contact ids; duplicates count once.`)
+
+/** The input fields that say for which contacts a change is. */
+export const target = {
+  contact_ids: contactIds.optional(),
+  filter: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe('All contacts that match this filter, as `crm_search_contacts` takes it. `{}` needs `all`.'),
+  saved_filter_id: IdInput.optional().describe('All contacts that match this saved filter.'),
+  all: z.literal(true).optional().describe('With an empty filter: yes, every contact of the workspace.'),
+  plan_id: z
+    .string()
+    .max(40)
+    .optional()
+    .describe('With the same filter: exactly the contacts of a dry run, from its answer.'),
+}
+
+/** The ways to say for which contacts a change is. */
+export const targetAlternatives = [
+  { needs: ['contact_ids'] },
+  { needs: ['filter'], takes: ['all'] },
+  { needs: ['saved_filter_id'] },
+] as const
+
+/** What is said of operations that take a filter in place of ids. */
+export const BY_FILTER =
+  `In place of ids it takes a filter, for which the key needs \`mcp:read\`. Where more than ${MAX_AT_ONCE} contacts ` +
+  'match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with ' +
+  'samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those contacts, or 409 ' +
+  `\`plan_changed\` where more than ${MAX_PLAN_CHANGE_PERCENT} percent of them do not match any more. ` +
+  'By filter it is ' +
+  EXPENSIVE_READ
+
+/** The output of a change of many contacts. */
+export const targetResult = {
+  ...bulkResult,
+  job: Job.optional().describe('Present (202): the change goes on in this job.'),
+  plan_id: z.string().optional().describe('Only in a dry run by filter: makes it the plan of the change.'),
+  would_change: z.int().optional().describe('Only in a dry run by filter: contacts that would change.'),
+  unchanged: z.int().optional().describe('Only in a dry run by filter: contacts that are as wanted.'),
+  samples: z
+    .array(
+      z.object({
+        contact_id: Id.describe('Contact id.'),
+        name: untrusted(z.string().nullable().describe('Name.')),
+      }),
+    )
+    .optional()
+    .describe('Only in a dry run by filter: up to 20 of the contacts.'),
+  would_create: z
+    .array(
+      z.object({
+        name: z.string().describe('Name.'),
+        nearest: z.string().nullable().describe('The most similar one that exists.'),
+      }),
+    )
+    .optional()
+    .describe('Only in a dry run by filter: tags that do not exist yet.'),
+}
+
+const job: z.input<typeof Job> = {
+  id: '1',
+  state: 'done',
+  operation: 'crm_tag_contacts',
+  input: { tags: [2] },
+  total: 2000,
+  done: 2000,
+  changed: 1990,
+  failed: 1,
+  per_second: 2500,
+  seconds_left: null,
+  problem: null,
+  created_by: { id: '1', name: 'Olivia Owner' },
+  created_at: '2026-10-01T09:30:00.000Z',
+  finished_at: '2026-10-01T09:30:01.000Z',
+  undo_of_job_id: null,
+  undone_by_job_id: null,
+}
+const running = {
+  ...job,
+  state: 'running' as const,
+  done: 500,
+  changed: 498,
+  failed: 0,
+  seconds_left: 1,
+  finished_at: null,
+}
+const paused = { ...running, id: '2', operation: 'crm_untag_contacts', seconds_left: null }
+
+const JobId = Id.describe('Job id.')
+
+export const listJobs = defineOperation({
+  name: 'jobs_list',
+  cli: 'jobs list',
+  routes: ['GET /v1/jobs'],
+  since,
+  stability: 'beta',
+  summary: 'List jobs, which change many contacts, newest first',
+  description: 'Owners, admins and managers see all; others their own. Jobs that ended are kept for 30 days.',
+  scope: 'mcp:read',
+  view: [
+    { path: 'id' },
+    { path: 'state' },
+    { path: 'operation', whole: true },
+    { path: 'done' },
+    { path: 'total' },
+    { path: 'changed' },
+    { path: 'failed' },
+    { path: 'created_by.name', title: 'by' },
+    { path: 'created_at', title: 'began' },
+    { path: 'seconds_left', title: 'seconds left' },
+  ],
+  slim: ['id', 'state', 'operation', 'total', 'done', 'changed', 'failed', 'seconds_left', 'problem.detail'],
+  input: z.object({ state: z.enum(jobStates).optional().describe('Only in this state.'), ...page }),
+  output: z.object(list(Job)),
+  errors: [],
+  examples: [{ title: 'All jobs', input: {}, output: { data: [job], next_cursor: null } }],
+})
+
+export const getJob = defineOperation({
+  name: 'jobs_get',
+  cli: 'jobs get',
+  routes: ['GET /v1/jobs/{job_id}'],
+  since,
+  stability: 'beta',
+  summary: 'Show a job and its progress',
+  scope: 'mcp:read',
+  input: z.object({ job_id: JobId }),
+  output: z.object(Job.shape),
+  errors: ['not_found'],
+  examples: [{ title: 'One that is done', input: { job_id: '1' }, output: job }],
+})
+
+export const listJobFailures = defineOperation({
+  name: 'jobs_list_failures',
+  cli: 'jobs failures',
+  routes: ['GET /v1/jobs/{job_id}/failures'],
+  since,
+  stability: 'beta',
+  summary: 'List the contacts that a job failed to change, in the order of the job',
+  scope: 'mcp:read',
+  input: z.object({ job_id: JobId, ...page }),
+  output: z.object(list(JobFailure)),
+  errors: ['not_found'],
+  examples: [
+    {
+      title: 'One contact was deleted meanwhile',
+      input: { job_id: '1' },
+      output: {
+        data: [{ id: '43', code: 'not_found', message: 'No contact with the id 43.' }],
+        next_cursor: null,
+      },
+    },
+  ],
+})
+
+const change = {
+  since,
+  stability: 'beta',
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  input: z.object({ job_id: JobId }),
+  output: z.object({ job: Job.describe('The job.') }),
+} as const
+
+const WHOSE = 'By whoever began it, or an owner, admin or manager.'
+
+export const pauseJob = defineOperation({
+  ...change,
+  name: 'jobs_pause',
+  cli: 'jobs pause',
+  routes: ['POST /v1/jobs/{job_id}/pause'],
+  summary: 'Stop a job until it is resumed',
+  description: `${WHOSE} After the answer it changes nothing. Pausing a paused job is harmless.`,
+  emits: [] as const,
+  errors: ['not_found', 'conflict'],
+  examples: [{ title: 'Pause', input: { job_id: '2' }, output: { job: { ...paused, state: 'paused' } } }],
+})
+
+export const resumeJob = defineOperation({
+  ...change,
+  name: 'jobs_resume',
+  cli: 'jobs resume',
+  routes: ['POST /v1/jobs/{job_id}/resume'],
+  summary: 'Let a paused or failed job go on where it stopped',
+  description: WHOSE,
+  emits: [] as const,
+  errors: ['not_found', 'conflict'],
+  examples: [{ title: 'Resume', input: { job_id: '2' }, output: { job: { ...paused, state: 'running' } } }],
+})
+
+export const cancelJob = defineOperation({
+  ...change,
+  name: 'jobs_cancel',
+  cli: 'jobs cancel',
+  routes: ['POST /v1/jobs/{job_id}/cancel'],
+  summary: 'End a job; what it has changed stays',
+  description: `${WHOSE} \`jobs_undo\` takes back what it has changed.`,
+  emits: ['job.finished/1'] as const,
+  errors: ['not_found', 'conflict'],
+  examples: [
+    {
+      title: 'Cancel',
+      input: { job_id: '2' },
+      output: { job: { ...paused, state: 'cancelled', finished_at: job.finished_at } },
+    },
+  ],
+})
+
+export const undoJob = defineOperation({
+  ...change,
+  name: 'jobs_undo',
+  cli: 'jobs undo',
+  routes: [{ route: 'POST /v1/jobs/{job_id}/undo', status: 202 }],
+  summary: 'Take back what a job changed, by another job',
+  description:
+    `${WHOSE} Within 7 days after it ended. Tags and memberships that it added are removed, and those that it ` +
+    'removed are added, of the contacts that it changed alone; tags that it created stay.',
+  emits: [] as const,
+  output: z.object({
+    job: Job.extend({ id: Id.nullable().describe('Job id; null in a dry run.') }).describe('The new job.'),
+  }),
+  errors: ['not_found', 'conflict'],
+  examples: [
+    {
+      title: 'Undo',
+      input: { job_id: '1' },
+      output: {
+        job: {
+          ...running,
+          id: '3',
+          operation: 'crm_untag_contacts',
+          input: {},
+          total: 1990,
+          undo_of_job_id: '1',
+        },
+      },
+    },
+  ],
+})

@@ -1,0 +1,246 @@
+import { MAX_AT_ONCE, MAX_PLAN_CHANGE_PERCENT } from '../../catalog/bulk-jobs.ts'
+import type { EventTypeId } from '../../catalog/events.ts'
+import type { OperationName } from '../../catalog/index.ts'
+import {
+  deleteJob,
+  findJob,
+  insertJob,
+  listContactNames,
+  listJobBatches,
+  lockPlan,
+  type NewJob,
+  type PlanRow,
+  startPlannedJob,
+} from '../../storage/bulk-jobs.ts'
+import { countIds, listMatchBatches, toIds } from '../../storage/contact-matches.ts'
+import type { Context } from '../core/context.ts'
+import type { InputOf, OutputOf } from '../core/handler.ts'
+import { invalidField, Problem } from '../core/problem.ts'
+import { parseConditions } from '../filters/parse-filter.ts'
+import { createUlid } from '../ids.ts'
+import type { LabelRefs } from '../labels/labels.ts'
+import { showContactName } from '../visibility/phones.ts'
+import { digestTarget } from './digest.ts'
+import { showJob } from './view.ts'
+
+/*
+ * Changes of contacts that are named by ids or by a filter. Those of a filter are found first and fixed: a few are
+ * changed at once, many by a job (run.ts).
+ */
+
+/** The part of an input that names contacts. */
+type Target = Pick<
+  InputOf<'crm_tag_contacts'>,
+  'contact_ids' | 'filter' | 'saved_filter_id' | 'all' | 'plan_id'
+>
+type TargetOutput = OutputOf<'crm_tag_contacts'>
+
+type Preview = { unchanged: number; created: { name: string; nearest: string | null }[] }
+
+export type TargetChange<I extends Target, E extends EventTypeId> = {
+  readonly operation: OperationName
+  /** Changes contacts by their ids. */
+  readonly apply: (ctx: Context<E>, input: I, ids: LabelRefs) => Promise<TargetOutput>
+  /** Counts what is as wanted, of the contacts in batches, and lists what would be created. Changes nothing. */
+  readonly preview: (ctx: Context, input: I, batches: readonly string[]) => Promise<Preview>
+  /** Returns the input of the calls of a job: by ids, so that it means the same when it runs. */
+  readonly freeze: (ctx: Context<E>, input: I) => Promise<Record<string, unknown>>
+}
+
+const SAMPLES = 20
+const PLAN_MS = 60 * 60_000
+
+/** Makes the change for the contacts that the input names. */
+export const changeTarget = async <I extends Target, E extends EventTypeId>(
+  ctx: Context<E>,
+  change: TargetChange<I, E>,
+  input: I,
+): Promise<TargetOutput> => {
+  const { contact_ids: ids, plan_id: planId } = input
+  if (ids !== undefined) {
+    if (planId !== undefined)
+      throw invalidField('plan_id', 'not_allowed', 'is only allowed with a filter', {
+        fix: 'Remove it, or send the filter of the dry run in place of contact_ids.',
+      })
+    return await change.apply(ctx, input, ids)
+  }
+  requireReadable(ctx)
+  const matches = await findMatches(ctx, input)
+  const plan = planId === undefined ? undefined : await takePlan(ctx, change.operation, input, planId)
+  const batches = plan ? await listJobBatches(ctx.tx, ctx.actor.workspace.id, plan.id) : matches
+  if (plan) requireSimilar(batches, matches)
+  const total = countIds(batches)
+  // Before anything is changed: what would be.
+  const preview = ctx.dryRun ? await rehearse(ctx, change, input, batches) : {}
+  if (total > MAX_AT_ONCE)
+    return {
+      ...toWaiting(total),
+      ...(ctx.dryRun ? preview : await startJob(ctx, change, input, { plan, batches, total })),
+    }
+  const result = await changeAtOnce(ctx, change, input, batches)
+  if (plan && !ctx.dryRun) await deleteJob(ctx.tx, ctx.actor.workspace.id, plan.id)
+  return { ...result, ...preview }
+}
+
+/** What a filter matches, even how much, is read. Throws 403. */
+const requireReadable = ({ actor }: Context): void => {
+  if (actor.key.scopes.includes('mcp:read')) return
+  throw new Problem(
+    'insufficient_scope',
+    'A filter needs the scope mcp:read. Name the contacts by contact_ids.',
+    {
+      scope: 'mcp:read',
+    },
+  )
+}
+
+const findMatches = async (ctx: Context, input: Target): Promise<string[]> => {
+  const { filter: given, all } = input
+  const isEmpty = given !== undefined && Object.keys(given).length === 0
+  if (isEmpty && !all)
+    throw invalidField('filter', 'required', 'matches every contact', {
+      fix: 'Add conditions, or send `all: true` to mean every contact.',
+    })
+  if (all && !isEmpty)
+    throw invalidField('all', 'not_allowed', 'is only allowed with an empty filter', {
+      fix: 'Remove it, or the conditions.',
+    })
+  const { filter } = await parseConditions(ctx, input)
+  return await listMatchBatches(ctx.tx, ctx.actor.workspace.id, filter ? [filter] : [], {
+    size: ctx.jobBatchContacts,
+    stepMs: ctx.filters.stepMs,
+  })
+}
+
+const changeAtOnce = async <I extends Target, E extends EventTypeId>(
+  ctx: Context<E>,
+  change: TargetChange<I, E>,
+  input: I,
+  batches: readonly string[],
+): Promise<TargetOutput> => {
+  if (batches.length === 0) return { ...toWaiting(0), succeeded: 0 }
+  return await change.apply(ctx, input, batches.flatMap(toIds))
+}
+
+/** The result before a job has begun. */
+const toWaiting = (total: number): TargetOutput => ({
+  requested: total,
+  succeeded: 0,
+  failed: 0,
+  failures: [],
+  stopped_early: false,
+  matched: total,
+})
+
+type Found = { plan: PlanRow | undefined; batches: readonly string[]; total: number }
+
+const toNewJob = (
+  ctx: Context,
+): Omit<NewJob, 'state' | 'operation' | 'input' | 'total' | 'plan_id' | 'digest'> => ({
+  workspace_id: ctx.actor.workspace.id,
+  staff_id: ctx.actor.staff.id,
+  key_id: ctx.actor.key.id,
+  door: ctx.trace!.door,
+  client: ctx.trace!.client,
+  request_id: ctx.trace!.requestId,
+  created_at: ctx.now,
+})
+
+const startJob = async <I extends Target, E extends EventTypeId>(
+  ctx: Context<E>,
+  change: TargetChange<I, E>,
+  input: I,
+  { plan, batches, total }: Found,
+): Promise<Pick<TargetOutput, 'job'>> => {
+  const workspaceId = ctx.actor.workspace.id
+  const frozen = await change.freeze(ctx, input)
+  if (plan) await startPlannedJob(ctx.tx, workspaceId, plan.id, { input: frozen, now: ctx.now })
+  const { operation } = change
+  const job = {
+    ...toNewJob(ctx),
+    operation,
+    input: frozen,
+    total,
+    state: 'running',
+    plan_id: null,
+    digest: null,
+  } as const
+  const id = plan?.id ?? (await insertJob(ctx.tx, job, batches))
+  return { job: showJob((await findJob(ctx.tx, workspaceId, { staffId: null }, id))!) }
+}
+
+/** What a dry run tells of contacts that a filter found. */
+const rehearse = async <I extends Target, E extends EventTypeId>(
+  ctx: Context<E>,
+  change: TargetChange<I, E>,
+  input: I,
+  batches: readonly string[],
+): Promise<Partial<TargetOutput>> => {
+  const total = countIds(batches)
+  const planId = `plan_${createUlid()}`
+  const { unchanged, created } = await change.preview(ctx, input, batches)
+  const { operation } = change
+  const plan = { ...toNewJob(ctx), operation, input: {}, total, state: 'planned' } as const
+  const digest = digestTarget(operation, input)
+  ctx.afterDryRun(async (db) => {
+    await insertJob(db, { ...plan, plan_id: planId, digest }, batches)
+  })
+  const samples = await listContactNames(ctx.tx, ctx.actor.workspace.id, spread(batches, total))
+  return {
+    plan_id: planId,
+    would_change: total - unchanged,
+    unchanged,
+    samples: samples.map(({ id, name }) => ({ contact_id: id, name: showContactName(ctx.actor, name) })),
+    would_create: created,
+  }
+}
+
+/** Returns some of the ids, evenly spread. */
+const spread = (batches: readonly string[], total: number): string[] => {
+  const count = Math.min(SAMPLES, total)
+  const size = batches.length === 0 ? 1 : toIds(batches[0]!).length
+  const positions = Array.from({ length: count }, (_, n) => Math.floor((n * total) / count))
+  return positions.map((position) => toIds(batches[Math.floor(position / size)]!)[position % size]!)
+}
+
+const planProblem = (detail: string, reason: 'plan_unknown' | 'plan_changed'): Problem =>
+  new Problem('conflict', `${detail} Nothing was changed; make a new dry run.`, { reason })
+
+/** Returns the plan, locked. Throws 409 unless it is a plan of this call, of the same staff member. */
+const takePlan = async (
+  ctx: Context,
+  operation: string,
+  input: Record<string, unknown>,
+  planId: string,
+): Promise<PlanRow> => {
+  const plan = await lockPlan(ctx.tx, ctx.actor.workspace.id, planId)
+  const isOver = plan && Date.parse(ctx.now) - Date.parse(plan.created_at) > PLAN_MS
+  if (!plan || plan.staff_id !== ctx.actor.staff.id || (isOver && plan.state === 'planned'))
+    throw planProblem(
+      'There is no such plan of yours: it was carried out, or is older than an hour.',
+      'plan_unknown',
+    )
+  if (plan.state !== 'planned')
+    throw planProblem(`The plan was carried out, by job ${plan.id}.`, 'plan_unknown')
+  if (!digestTarget(operation, input).equals(plan.digest!))
+    throw invalidField('plan_id', 'mismatch', 'is the plan of another call', {
+      fix: 'Send the input of the dry run with it, unchanged.',
+    })
+  return plan
+}
+
+/** Throws 409 `plan_changed` where too many contacts of the plan do not match any more. */
+const requireSimilar = (planned: readonly string[], matches: readonly string[]): void => {
+  const now = new Set(matches.flatMap(toIds))
+  let [total, gone] = [0, 0]
+  for (const batch of planned)
+    for (const id of toIds(batch)) {
+      total++
+      if (!now.has(id)) gone++
+    }
+  if (gone * 100 > total * MAX_PLAN_CHANGE_PERCENT)
+    throw planProblem(
+      `${gone} of the ${total} contacts of the plan do not match the filter any more.`,
+      'plan_changed',
+    )
+}

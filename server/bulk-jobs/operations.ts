@@ -1,0 +1,114 @@
+import {
+  type FailurePosition,
+  findJob,
+  insertUndoJob,
+  type JobRow,
+  listFailurePage,
+  listJobPage,
+  lockJob,
+  setJobState,
+} from '../../storage/bulk-jobs.ts'
+import type { Context } from '../core/context.ts'
+import type { Handler } from '../core/handler.ts'
+import { notFound, Problem } from '../core/problem.ts'
+import { showJob, toEventJob, toReader } from './view.ts'
+
+const UNDO_MS = 7 * 24 * 60 * 60_000
+
+export const listJobs: Handler<'jobs_list'> = async (ctx, { state, cursor, limit }) => {
+  const position = ctx.cursors.open(cursor)
+  const rows = await listJobPage(ctx.tx, ctx.actor.workspace.id, {
+    reader: toReader(ctx.actor),
+    state,
+    before: position && String(position[0]),
+    limit: limit + 1,
+  })
+  const shown = rows.slice(0, limit)
+  return {
+    data: shown.map(showJob),
+    next_cursor: rows.length > limit ? ctx.cursors.seal([shown.at(-1)!.id]) : null,
+  }
+}
+
+const findOwnJob = async (ctx: Context, id: string): Promise<JobRow> => {
+  const job = await findJob(ctx.tx, ctx.actor.workspace.id, toReader(ctx.actor), id)
+  if (!job) throw notFound('job', id)
+  return job
+}
+
+export const getJob: Handler<'jobs_get'> = async (ctx, { job_id: id }) => showJob(await findOwnJob(ctx, id))
+
+export const listJobFailures: Handler<'jobs_list_failures'> = async (ctx, { job_id: id, cursor, limit }) => {
+  const job = await findOwnJob(ctx, id)
+  const position = ctx.cursors.open(cursor)
+  const after: FailurePosition | null = position && { batch: String(position[0]), index: String(position[1]) }
+  const rows = await listFailurePage(ctx.tx, ctx.actor.workspace.id, job.id, { after, limit: limit + 1 })
+  const shown = rows.slice(0, limit)
+  const last = shown.at(-1)
+  return {
+    data: shown.map(({ id: contactId, code, message }) => ({ id: contactId, code, message })),
+    next_cursor: rows.length > limit ? ctx.cursors.seal([last!.batch, last!.index]) : null,
+  }
+}
+
+const lockOwnJob = async (ctx: Context, id: string): Promise<JobRow> => {
+  const job = await lockJob(ctx.tx, ctx.actor.workspace.id, toReader(ctx.actor), id)
+  if (!job) throw notFound('job', id)
+  return job
+}
+
+const wrongState = (job: JobRow, what: string): Problem =>
+  new Problem('conflict', `The job is ${job.state}, so it cannot be ${what}.`, { reason: 'job_state' })
+
+/** Moves a job to another state. Throws 409 `job_state` unless it is in one of these. */
+const changeState = async (
+  ctx: Context,
+  id: string,
+  { from, to, what }: { from: readonly JobRow['state'][]; to: JobRow['state']; what: string },
+): Promise<JobRow> => {
+  const job = await lockOwnJob(ctx, id)
+  if (job.state === to) return job
+  if (!from.includes(job.state)) throw wrongState(job, what)
+  const change = { state: to, problem: null, finished_at: to === 'cancelled' ? ctx.now : null }
+  await setJobState(ctx.tx, ctx.actor.workspace.id, job.id, change)
+  ctx.auditChange({ state: job.state }, { state: to })
+  return { ...job, ...change }
+}
+
+export const pauseJob: Handler<'jobs_pause'> = async (ctx, { job_id: id }) => ({
+  job: showJob(await changeState(ctx, id, { from: ['running'], to: 'paused', what: 'paused' })),
+})
+
+export const resumeJob: Handler<'jobs_resume'> = async (ctx, { job_id: id }) => ({
+  job: showJob(await changeState(ctx, id, { from: ['paused', 'failed'], to: 'running', what: 'resumed' })),
+})
+
+export const cancelJob: Handler<'jobs_cancel'> = async (ctx, { job_id: id }) => {
+  const before = await lockOwnJob(ctx, id)
+  const from = ['running', 'paused', 'failed'] as const
+  const job = await changeState(ctx, id, { from, to: 'cancelled', what: 'cancelled' })
+  if (before.state !== 'cancelled') ctx.emit('job.finished/1', toEventJob(job))
+  return { job: showJob(job) }
+}
+
+export const undoJob: Handler<'jobs_undo'> = async (ctx, { job_id: id }) => {
+  const workspaceId = ctx.actor.workspace.id
+  const job = await lockOwnJob(ctx, id)
+  if (job.finished_at === null) throw wrongState(job, 'undone: cancel it first')
+  if (job.undone_by !== null)
+    throw new Problem('conflict', `Job ${job.undone_by} undoes it.`, { reason: 'already_undone' })
+  if (Date.parse(ctx.now) - Date.parse(job.finished_at) > UNDO_MS)
+    throw new Problem('conflict', 'The job ended more than 7 days ago.', { reason: 'undo_expired' })
+  const undoId = await insertUndoJob(ctx.tx, job, {
+    staff_id: ctx.actor.staff.id,
+    key_id: ctx.actor.key.id,
+    door: ctx.trace!.door,
+    client: ctx.trace!.client,
+    request_id: ctx.trace!.requestId,
+    created_at: ctx.now,
+  })
+  if (undoId === undefined)
+    throw new Problem('conflict', 'The job changed nothing.', { reason: 'nothing_to_undo' })
+  const undo = showJob((await findJob(ctx.tx, workspaceId, { staffId: null }, undoId))!)
+  return { job: ctx.dryRun ? { ...undo, id: null } : undo }
+}

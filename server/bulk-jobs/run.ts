@@ -1,0 +1,291 @@
+import type { EventTypeId } from '../../catalog/events.ts'
+import { findOperation, type Operation, type OperationName } from '../../catalog/index.ts'
+import {
+  type BatchCall,
+  type BatchFailure,
+  claimJob,
+  deleteJobsBefore,
+  findOpenBatch,
+  findSecondsUntilJob,
+  finishBatch,
+  type JobRow,
+  listMissingContacts,
+  lockJob,
+  type OpenBatch,
+  postponeJob,
+  setJobState,
+} from '../../storage/bulk-jobs.ts'
+import { insertAuditRow } from '../../storage/audit.ts'
+import { type EventRow, insertEvents } from '../../storage/events.ts'
+import { findLiveKeyById } from '../../storage/keys.ts'
+import { toAuditEntry } from '../audit/entry.ts'
+import { businessTime } from '../clock.ts'
+import type { App } from '../core/app.ts'
+import type { Actor, Context } from '../core/context.ts'
+import { createContext, type PendingWrites } from '../core/create-context.ts'
+import { createEmit } from '../core/emit.ts'
+import type { LocalHandler, OutputOf } from '../core/handler.ts'
+import { Problem } from '../core/problem.ts'
+import { withRetries } from '../core/retry.ts'
+import { toActor } from '../core/steps/authenticate.ts'
+import { requireScope } from '../core/steps/entitle.ts'
+import { requireActive } from '../core/steps/policy.ts'
+import { commitWith, toSuccess, type Transaction, withTransaction } from '../core/write-call.ts'
+import { notifyEvents } from '../events/signal.ts'
+import { deleteInBatches } from '../jobs/delete-in-batches.ts'
+import { errorLogDetails } from '../jobs/log-details.ts'
+import { daysAgo } from '../jobs/partitions.ts'
+import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
+import { toUndoCalls } from './undo.ts'
+import { toEventJob } from './view.ts'
+
+/** Longer than a batch may take, so that an expired lease means that its server died. */
+const LEASE_SECONDS = 30
+/** After this others get their turn: jobs of other workspaces, on whichever server. */
+const TURN_MS = 2000
+/** The part of the time that is left to others between batches. */
+const IDLE_SHARE = 0.2
+const MAX_RETRY_SECONDS = 600
+const RETENTION_DAYS = 30
+const PLAN_RETENTION_MS = 2 * 60 * 60_000
+
+type Result = OutputOf<'crm_tag_contacts'>
+
+/** Makes one call of a job in its transaction, as whoever began the job. */
+const makeCall = async (
+  app: App,
+  tx: Transaction,
+  job: JobRow,
+  actor: Actor,
+  { operation, input }: BatchCall,
+  attempt: number,
+): Promise<{ output: Result; events: EventRow[] }> => {
+  const op = findOperation(operation)
+  if (!op) throw new Problem('not_found', `There is no operation ${operation}.`)
+  requireScope(actor, op)
+  const trace = { door: job.door, client: job.client, requestId: job.request_id, confirmed: false }
+  const pending: PendingWrites = { events: [] }
+  const ctx: Context<EventTypeId> = createContext(app, { tx, actor, op, input, pending, attempt, trace })
+  const handler = app.handlers[op.name as OperationName] as unknown as LocalHandler<unknown, Result>
+  const output = await handler(ctx, input)
+  if (app.config.audit) {
+    const call = { actor, op: op as Operation, trace, input, dryRun: false }
+    await insertAuditRow(
+      tx,
+      actor.workspace.id,
+      toAuditEntry(call, { at: app.now(), ...toSuccess(output, pending) }),
+    )
+  }
+  return { output, events: pending.events }
+}
+
+/** Returns why contacts of a call failed: of all of them, not only those that its answer lists. */
+const listFailures = async (
+  tx: Transaction,
+  { actor, ids, output }: { actor: Actor; ids: readonly string[]; output: Result },
+): Promise<BatchFailure[]> =>
+  output.failed <= output.failures.length
+    ? output.failures
+    : (await listMissingContacts(tx, actor.workspace.id, ids)).map((id) => ({
+        id,
+        code: 'not_found',
+        message: `No contact with the id ${id}.`,
+      }))
+
+const toIdList = ({ input }: BatchCall): string[] => (input['contact_ids'] as string[]).map(String)
+
+type BatchOutcome = { events: EventRow[]; failures: BatchFailure[] }
+
+/** A call that takes back what a job did can fail by itself, such as for a tag that was deleted since. */
+const makeUndoCall = async (
+  app: App,
+  tx: Transaction,
+  job: JobRow,
+  actor: Actor,
+  call: BatchCall,
+  attempt: number,
+): Promise<BatchOutcome> => {
+  const ids = toIdList(call)
+  try {
+    const { output, events } = await makeCall(app, tx, job, actor, call, attempt)
+    return { events, failures: await listFailures(tx, { actor, ids, output }) }
+  } catch (error) {
+    if (!(error instanceof Problem) || error.status === 403) throw error
+    return { events: [], failures: ids.map((id) => ({ id, code: error.code, message: error.message })) }
+  }
+}
+
+const runBatch = async (
+  app: App,
+  tx: Transaction,
+  job: JobRow,
+  actor: Actor,
+  batch: OpenBatch,
+  attempt: number,
+): Promise<BatchOutcome> => {
+  if (batch.calls === null) {
+    const call = { operation: job.operation, input: { ...job.input, contact_ids: batch.contact_ids } }
+    const { output, events } = await makeCall(app, tx, job, actor, call, attempt)
+    return { events, failures: await listFailures(tx, { actor, ids: batch.contact_ids, output }) }
+  }
+  const outcomes: BatchOutcome[] = []
+  for (const call of batch.calls) outcomes.push(await makeUndoCall(app, tx, job, actor, call, attempt))
+  return {
+    events: outcomes.flatMap(({ events }) => events),
+    failures: outcomes.flatMap(({ failures }) => failures),
+  }
+}
+
+/** What became of a job in a turn: it goes on, or has ended or stopped. */
+type Progress = { goesOn: boolean; tookMs: number }
+type Claimed = NonNullable<Awaited<ReturnType<typeof claimJob>>>
+
+/** Changes the next batch of a job, or ends the job. Its row is locked, so nobody else does at the same time. */
+const runNext = (app: App, { workspace_id: workspaceId, id }: Claimed, actor: Actor): Promise<Progress> =>
+  withRetries((attempt) =>
+    withTransaction(app, async (tx) => {
+      const startedAt = performance.now()
+      const job = await lockJob(tx, workspaceId, { staffId: null }, id)
+      if (job?.state !== 'running') {
+        await tx.rollback().execute()
+        return { goesOn: false, tookMs: 0 }
+      }
+      const batch = await findOpenBatch(tx, workspaceId, id)
+      if (!batch) {
+        await end(app, tx, job, { state: 'done', problem: null })
+        return { goesOn: false, tookMs: 0 }
+      }
+      const { events, failures } = await runBatch(app, tx, job, actor, batch, attempt)
+      const { changed, calls } = toUndoCalls(events)
+      const isOwed = events.length > 0 && (await insertEvents(tx, workspaceId, events))
+      const tookMs = performance.now() - startedAt
+      await commitWith(
+        tx,
+        finishBatch(
+          tx,
+          workspaceId,
+          id,
+          {
+            no: batch.no,
+            done: batch.contact_ids.length,
+            changed,
+            // An undo is not undone itself.
+            undo: batch.calls === null ? calls : [],
+            failures,
+            tookMs: tookMs / (1 - IDLE_SHARE),
+          },
+          LEASE_SECONDS,
+        ),
+      )
+      notifyEvents(app, { workspaceId, isOwed })
+      return { goesOn: true, tookMs: performance.now() - startedAt }
+    }),
+  )
+
+/** Ends a locked job, and commits. */
+const end = async (
+  app: App,
+  tx: Transaction,
+  job: JobRow,
+  { state, problem }: Pick<JobRow, 'state' | 'problem'>,
+): Promise<void> => {
+  const { workspace_id: workspaceId, id } = job
+  const now = businessTime(app, workspaceId)
+  const events: EventRow[] = []
+  createEmit(events, now)('job.finished/1', toEventJob({ ...job, state }))
+  await setJobState(tx, workspaceId, id, { state, problem, finished_at: now })
+  const isOwed = await commitWith(tx, insertEvents(tx, workspaceId, events))
+  notifyEvents(app, { workspaceId, isOwed })
+}
+
+/** Ends a job that cannot go on, unless it was paused or cancelled meanwhile. */
+const fail = (
+  app: App,
+  { workspace_id: workspaceId, id }: Claimed,
+  { code, message }: Problem,
+): Promise<void> =>
+  withTransaction(app, async (tx) => {
+    const job = await lockJob(tx, workspaceId, { staffId: null }, id)
+    if (job?.state === 'running')
+      await end(app, tx, job, { state: 'failed', problem: { code, detail: message } })
+    else await tx.rollback().execute()
+  })
+
+const findActor = async (app: App, { workspace_id: workspaceId, key_id: keyId }: Claimed): Promise<Actor> => {
+  const key = await findLiveKeyById(app.db, workspaceId, keyId, app.now())
+  if (!key) throw new Problem('forbidden', 'The key that began the job is revoked, expired or disabled.')
+  const actor = toActor(key)
+  requireActive(actor)
+  return actor
+}
+
+/** Problems that a later attempt may not meet. */
+const isTransient = ({ status, extras }: Problem): boolean =>
+  status >= 500 || extras.reason === 'deleted_meanwhile'
+
+const wait = (ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+    const timer = setTimeout(done, ms)
+    signal.addEventListener('abort', done, { once: true })
+  })
+
+/** Lets a claimed job change batches for a while. Returns how many. */
+const takeTurn = async (app: App, claimed: Claimed, signal: AbortSignal): Promise<number> => {
+  const { workspace_id: workspaceId, id, attempts } = claimed
+  const startedAt = performance.now()
+  let retryIn = 0
+  let count = 0
+  try {
+    const actor = await findActor(app, claimed)
+    for (; !signal.aborted && performance.now() - startedAt < TURN_MS; count++) {
+      const { goesOn, tookMs } = await runNext(app, claimed, actor)
+      if (!goesOn) return count
+      await wait((tookMs * IDLE_SHARE) / (1 - IDLE_SHARE), signal)
+    }
+  } catch (error) {
+    if (error instanceof Problem && !isTransient(error)) {
+      await fail(app, claimed, error)
+      return count
+    }
+    retryIn = Math.min(2 ** Math.min(attempts, 10), MAX_RETRY_SECONDS)
+    app.log.warn({ job: id, ...errorLogDetails(error) }, 'A job did not go on; retrying')
+  }
+  await postponeJob(app.db, workspaceId, id, retryIn)
+  return count
+}
+
+const runAll = async (app: App, signal: AbortSignal): Promise<number> => {
+  for (let count = 0; ;) {
+    const claimed = signal.aborted ? undefined : await claimJob(app.db, LEASE_SECONDS)
+    if (!claimed) return count
+    count += await takeTurn(app, claimed, signal)
+  }
+}
+
+const MIN_DELAY_MS = 200
+
+export const bulkJobsJob = (app: App): JobDefinition => ({
+  name: 'bulk-jobs',
+  intervalMs: getIdleMs(app),
+  run: async (signal) => {
+    const processed = await runAll(app, signal)
+    const seconds = await findSecondsUntilJob(app.db)
+    const nextInMs =
+      seconds === undefined ? undefined : Math.min(getIdleMs(app), Math.max(MIN_DELAY_MS, seconds * 1000))
+    return { processed, ...(nextInMs === undefined ? {} : { nextInMs }) }
+  },
+})
+
+/** Deletes plans that nobody carried out, and jobs that ended long ago. Returns their count. */
+export const deleteOldJobs = (app: App, signal?: AbortSignal): Promise<number> => {
+  const before = {
+    plans: new Date(Date.parse(app.now()) - PLAN_RETENTION_MS).toISOString(),
+    jobs: daysAgo(app.now(), RETENTION_DAYS),
+  }
+  return deleteInBatches((limit) => deleteJobsBefore(app.db, before, limit), signal)
+}

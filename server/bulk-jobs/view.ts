@@ -1,0 +1,46 @@
+import type { z } from 'zod'
+import type { Job } from '../../catalog/bulk-jobs.ts'
+import type { EventData } from '../../catalog/events.ts'
+import type { JobReader, JobRow } from '../../storage/bulk-jobs.ts'
+import type { Actor } from '../core/context.ts'
+
+/** Whose jobs a key may read and change: managers all, other staff and agents those of their own staff member. */
+export const toReader = ({ staff, key }: Actor): JobReader => ({
+  staffId: staff.role === 'agent' || key.agent ? staff.id : null,
+})
+
+export const showJob = (row: JobRow): z.input<typeof Job> => {
+  const perSecond = row.done > 0 ? row.done / Math.max(0.001, Number(row.ran_ms) / 1000) : null
+  return {
+    id: row.id,
+    state: row.state,
+    operation: row.operation,
+    input: row.input,
+    total: row.total,
+    done: row.done,
+    changed: row.changed,
+    failed: row.failed,
+    per_second: perSecond === null ? null : Math.round(perSecond * 10) / 10,
+    seconds_left:
+      row.state === 'running' && perSecond !== null ? Math.ceil((row.total - row.done) / perSecond) : null,
+    problem: row.problem,
+    created_by: { id: row.staff_id, name: row.staff_name },
+    created_at: row.created_at,
+    finished_at: row.finished_at,
+    undo_of_job_id: row.undo_of,
+    undone_by_job_id: row.undone_by,
+  }
+}
+
+export const toEventJob = (row: JobRow): EventData<'job.finished/1'> => ({
+  job: {
+    id: row.id,
+    state: row.state,
+    operation: row.operation,
+    total: row.total,
+    done: row.done,
+    changed: row.changed,
+    failed: row.failed,
+    undo_of_job_id: row.undo_of,
+  },
+})

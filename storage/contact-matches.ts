@@ -1,0 +1,108 @@
+import { sql } from 'kysely'
+import { orderByColumn, sortKeys } from './contact-pages.ts'
+import type { Db } from './database.ts'
+import { CUSTOM_PLAN } from './driver.ts'
+import type { Sql } from './filters/comparisons.ts'
+import { matchExpressions } from './filters/leads.ts'
+import type { LabelKind } from './labels.ts'
+import { createFilterPlan, type FilterPlan, joinValues, scanBounds } from './filters/plan.ts'
+import type { Condition } from './filters/predicates.ts'
+import { createStepSize, filterInSteps, scanInSteps, type StepPosition } from './filters/steps.ts'
+
+/**
+ * The ids of all contacts that meet every condition, in order, as texts of PostgreSQL arrays of `size` ids: a million
+ * ids are 2,000 texts of 4 kB each, which go back to the database as they are.
+ */
+export const listMatchBatches = async (
+  tx: Db,
+  workspaceId: string,
+  conditions: readonly Condition[],
+  { size, stepMs }: { size: number; stepMs: number | undefined },
+): Promise<string[]> => {
+  const plan = await createFilterPlan(tx, workspaceId, conditions, stepMs)
+  if (plan.candidateIds?.length === 0) return []
+  if (plan.stepMs !== undefined) return toBatches(await findInSteps(tx, plan, plan.stepMs), size)
+  for (const lead of plan.leads) {
+    const found = sql`select id from found where (select candidates from size) <= ${sql.lit(lead.maxCandidates)}`
+    const expressions = sql`${matchExpressions(plan, lead, sql`null`)},`
+    const { batches, candidates } = await selectBatches(tx, { expressions, found, size, counts: sql`size` })
+    if (candidates <= lead.maxCandidates) return batches
+  }
+  const found = sql`select c.id from contacts c ${joinValues(plan)} where ${plan.test({ as: 'set' })}`
+  return (await selectBatches(tx, { expressions: sql``, found, size })).batches
+}
+
+type Selection = { expressions: Sql; found: Sql; size: number; counts?: Sql }
+
+const selectBatches = async (
+  tx: Db,
+  { expressions, found, size, counts }: Selection,
+): Promise<{ batches: string[]; candidates: number }> => {
+  const { rows } = await sql<{ ids: string | null; candidates: string | null }>`${sql.raw(CUSTOM_PLAN)}
+    with ${expressions} batches as (
+      select array_agg(id order by id)::text as ids, no
+      from (select id, (row_number() over (order by id) - 1) / ${sql.lit(size)} as no from (${found}) as f) as numbered
+      group by no)
+    select b.ids, ${counts ? sql`(select candidates from ${counts})` : sql`0`} as candidates
+    from (select 1) as one left join batches b on true order by b.no`.execute(tx)
+  return {
+    batches: rows.flatMap(({ ids }) => ids ?? []),
+    candidates: Number(rows[0]!.candidates),
+  }
+}
+
+const findInSteps = async (tx: Db, plan: FilterPlan, stepMs: number): Promise<string[]> => {
+  const size = createStepSize(stepMs)
+  if (plan.candidateIds)
+    return (await filterInSteps(tx, plan, plan.candidateIds, size)).toSorted((a, b) => Number(a) - Number(b))
+  const { key, cast } = sortKeys.id
+  const order = {
+    key,
+    orderBy: orderByColumn({ field: 'id', direction: 'asc' }),
+    bounds: scanBounds(plan, 'id', key),
+    after: (position: StepPosition | null): Sql =>
+      position === null ? sql`` : sql`and ${key} > ${position.key}${cast}`,
+  }
+  return await scanInSteps(tx, plan, order, null, Number.POSITIVE_INFINITY, size)
+}
+
+/** Divides ids into texts of arrays of `size` ids. */
+const toBatches = (ids: readonly string[], size: number): string[] =>
+  Array.from(
+    { length: Math.ceil(ids.length / size) },
+    (_, n) => `{${ids.slice(n * size, (n + 1) * size).join()}}`,
+  )
+
+/** Returns the ids of a batch. */
+export const toIds = (batch: string): string[] => batch.slice(1, -1).split(',')
+
+/** Returns how many ids batches have. */
+export const countIds = (batches: readonly string[]): number =>
+  batches.reduce((sum, batch) => sum + toIds(batch).length, 0)
+
+const labelTables = {
+  tag: { links: sql.table('contact_tags'), column: sql.ref('l.tag_id') },
+  group: { links: sql.table('contact_groups'), column: sql.ref('l.group_id') },
+} as const
+
+/** Counts those contacts of these batches that have at least so many of the labels. */
+export const countLabelled = async (
+  tx: Db,
+  workspaceId: string,
+  kind: LabelKind,
+  {
+    labelIds,
+    batches,
+    atLeast,
+  }: { labelIds: readonly string[]; batches: readonly string[]; atLeast: number },
+): Promise<number> => {
+  const { links, column } = labelTables[kind]
+  const { rows } = await sql<{ n: string }>`
+    with matches as materialized (select unnest(b::bigint[]) as id from unnest(${batches}::text[]) as b)
+    select count(*) as n from (
+      select l.contact_id from matches m
+      join ${links} l on l.workspace_id = ${workspaceId} and l.contact_id = m.id
+      where ${column} = any(${labelIds}::bigint[])
+      group by l.contact_id having count(*) >= ${atLeast}) as c`.execute(tx)
+  return Number(rows[0]!.n)
+}
