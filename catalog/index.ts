@@ -31,6 +31,7 @@ import {
   updateGroup,
 } from './groups.ts'
 import { getMedia } from './media.ts'
+import { searchMessages } from './message-search.ts'
 import { addNote, getMessage, listMessages, sendReply, sendTemplate } from './messages.ts'
 import type { Operation } from './operation.ts'
 import {
@@ -118,6 +119,7 @@ export const catalog = [
   searchConversations,
   getConversation,
   listMessages,
+  searchMessages,
   assignConversation,
   unassignConversation,
   closeConversation,

@@ -294,6 +294,11 @@ export type Operations = {
     ) => Promise<types.MessagingSendReplyOutput>
   }
   readonly messages: {
+    /** Find messages and notes by their words, newest first. All words must be in the text or caption, in any order, whatever their case, accents and form (`orders` finds `order`) in Arabic, Armenian, Dutch, English, French, German, Greek, Hindi, Italian, Portuguese, Russian, Spanish, Tamil and Turkish. Words in double quotes must follow each other as they are. New messages are found at once. Deleted messages and what the service wrote are not found. Staff restricted to some channels find only messages on those. When phones are hidden from the key's owner, digits in `query` are refused. It is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `inbox_search_messages`. */
+    readonly search: (
+      input: types.InboxSearchMessagesInput,
+      options?: CallOptions,
+    ) => Listing<types.InboxSearchMessagesOutput>
     /** Send an approved template to one contact. Send exactly one of `contact_id` and `phone`; a contact is created for an unknown phone. Every variable is checked against the template before anything is sent. Marketing templates to do-not-disturb contacts are refused. When the provider refuses, all changes are undone. A closed conversation stays closed. Where phones are hidden from the key's owner, a dry run by `phone` answers as for a number that no contact has, whether one has it or not, and says so in `warnings`; real sends by `phone` are limited to a number of different phones a day (429, reason `phone_budget`). 504 `outcome_unknown`: the message stays pending and is not sent again; repeat with `idempotency_key`. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_send_template`. */
     readonly sendTemplate: (
       input: types.MessagingSendTemplateInput,
@@ -628,6 +633,7 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
     reply: ['messaging_send_reply', 'change'],
   },
   messages: {
+    search: ['inbox_search_messages', 'list'],
     sendTemplate: ['messaging_send_template', 'change'],
     get: ['messaging_get_message', 'read'],
     media: ['messaging_get_media', 'read'],

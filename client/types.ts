@@ -5787,6 +5787,134 @@ export interface InboxListMessagesOutput {
    */
   next_cursor: string | null
 }
+export interface MessageHit {
+  /**
+   * Message id.
+   */
+  id: string
+  /**
+   * Conversation.
+   */
+  conversation_id: string
+  /**
+   * The customer; null when the contact was deleted.
+   */
+  contact: {
+    /**
+     * Contact id.
+     */
+    id: string
+    /**
+     * Name.
+     */
+    name: string | null
+  } | null
+  /**
+   * Channel; null when it was deleted.
+   */
+  channel_id: string | null
+  /**
+   * From the customer, to the customer, or neither (notes, changes).
+   */
+  direction: 'inbound' | 'outbound' | 'system'
+  /**
+   * Type of the message.
+   */
+  type:
+    | 'TEXT'
+    | 'IMAGE'
+    | 'VIDEO'
+    | 'AUDIO'
+    | 'DOCUMENT'
+    | 'STICKER'
+    | 'LOCATION'
+    | 'TEMPLATE'
+    | 'INTERACTIVE'
+    | 'ORDER'
+    | 'CONTACTS'
+    | 'SYSTEM'
+  /**
+   * True: a note among staff; customers never see it.
+   */
+  note: boolean
+  /**
+   * Sender of an outbound message or note; null for inbound.
+   */
+  from: {
+    /**
+     * Staff member.
+     */
+    staff_id: string | null
+    /**
+     * Name.
+     */
+    name: string | null
+  } | null
+  /**
+   * About 200 characters around the first word that was found, with `**` before and after each of them.
+   */
+  excerpt: string
+  /**
+   * When it was written.
+   */
+  created_at: string
+}
+export interface InboxSearchMessagesInput {
+  /**
+   * Words, and phrases in double quotes.
+   */
+  query: string
+  /**
+   * Only on this channel.
+   */
+  channel_id?: string
+  /**
+   * Only by this staff member.
+   */
+  staff_id?: string
+  /**
+   * Only in this conversation.
+   */
+  conversation_id?: string
+  /**
+   * Only with this contact.
+   */
+  contact_id?: string
+  /**
+   * Only from customers, to customers, or notes among staff.
+   */
+  direction?: 'inbound' | 'outbound' | 'note'
+  /**
+   * At this time or later.
+   */
+  from?: string
+  /**
+   * Before this time.
+   */
+  to?: string
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface InboxSearchMessagesOutput {
+  /**
+   * The rows of this page.
+   */
+  data: MessageHit[]
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+  /**
+   * After an upgrade, messages up to this time may be missing: they are indexed newest first. Null: all are found.
+   */
+  complete_after: string | null
+}
 export interface InboxAssignConversationOutput {
   /**
    * The conversation as it is now.

@@ -44,6 +44,7 @@ import {
 import { assignConversation, unassignConversation } from './inbox/assign.ts'
 import { addNote, closeConversation, markRead, reopenConversation, setReminder } from './inbox/changes.ts'
 import { inboxQueue } from './inbox/queue.ts'
+import { searchMessages } from './inbox/message-search.ts'
 import { getConversation, searchConversations } from './inbox/search.ts'
 import { tagConversation } from './inbox/tags.ts'
 import { getMessage, listMessages } from './messaging/messages.ts'
@@ -145,6 +146,7 @@ export const handlers = {
   inbox_search_conversations: searchConversations,
   inbox_get_conversation: getConversation,
   inbox_list_messages: listMessages,
+  inbox_search_messages: searchMessages,
   inbox_assign_conversation: assignConversation,
   inbox_unassign_conversation: unassignConversation,
   inbox_close_conversation: closeConversation,

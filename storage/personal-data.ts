@@ -107,6 +107,13 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
     erase: 'empty',
     until: FOR_EVER,
   },
+  message_search: {
+    columns: ['keys'],
+    onDelete: 'kept',
+    erase: 'empty',
+    until: FOR_EVER,
+  },
+  message_search_progress: 'none',
   message_reactions: { columns: ['emoji'], onDelete: 'kept', erase: 'remove', until: FOR_EVER },
   media: {
     columns: ['file_name', 'sha256', 'url', 'key', 'provider_media_id', 'error'],

@@ -335,6 +335,7 @@ export const buildExampleInputs = (world: World, op: Operation): Record<string, 
       filled[field] = getIdValue(world, op, field)
     }
     if (filled['external_id'] && op.scope === 'mcp:read') filled['external_id'] = `${world.marker} id 1`
+    if (op.name === 'inbox_search_messages') filled['query'] = world.marker
     // The custom fields of the examples do not exist; the seeded ones have the same keys in every world.
     if (filled['attributes'] !== undefined) filled['attributes'] = { shelf: 'one' }
     if (filled['filter'] !== undefined)

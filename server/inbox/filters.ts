@@ -14,7 +14,10 @@ type FilterInput = Pick<
 >
 
 /** Returns the channels of a list; undefined: all, and conversations whose channel was deleted. */
-const selectChannels = (actor: Actor, channelId: string | undefined): readonly string[] | undefined => {
+export const selectChannels = (
+  actor: Actor,
+  channelId: string | undefined,
+): readonly string[] | undefined => {
   if (channelId === undefined) return actor.staff.channelIds ?? undefined
   return canSeeChannel(actor, channelId) ? [channelId] : []
 }

@@ -4,6 +4,7 @@ import { bulkJobsJob } from '../bulk-jobs/run.ts'
 import { channelDeliveriesJob } from '../channels/delivery-job.ts'
 import { refreshClocks } from '../clock.ts'
 import type { App } from '../core/app.ts'
+import { messageSearchJob } from '../inbox/search-index-job.ts'
 import { providerUpdatesJob } from '../inbound/updates-job.ts'
 import { mediaDownloadsJob } from '../media/downloads-job.ts'
 import { providerHealthJob } from '../provider/health/check-job.ts'
@@ -69,6 +70,7 @@ export const declareBackgroundJobs = (app: App, sandboxControl: SandboxControl |
     staffReportsJob(app),
     secretRotationJob(app),
     contactReadsJob(app),
+    messageSearchJob(app),
     ...(sandboxControl?.isSandbox ? [sandboxClockJob(app), sandboxNumbersJob(sandboxControl)] : []),
     ...retentionJobs(app),
   ])

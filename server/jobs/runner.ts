@@ -26,6 +26,7 @@ export type JobName =
   | 'event-retention'
   | 'audit-retention'
   | 'contact-reads'
+  | 'message-search'
   | 'oauth-retention'
   | 'approval-retention'
   | 'merge-retention'

@@ -73,6 +73,7 @@ const listQuestionFields = ({ name }: Operation, input: Json, isAnswered: boolea
   switch (name) {
     case 'crm_search_contacts':
     case 'crm_count_contacts':
+    case 'inbox_search_messages':
       return Object.keys(input).filter((field) => !SHAPE_FIELDS.has(field))
     case 'crm_create_saved_filter':
     case 'crm_update_saved_filter':

@@ -38,6 +38,7 @@ import * as messageExternalIds from './0038-message-external-ids.ts'
 import * as messageExternalIdIndex from './0039-message-external-id-index.ts'
 import * as contactMerges from './0053-contact-merges.ts'
 import * as bulkJobs from './0054-bulk-jobs.ts'
+import * as messageSearch from './0056-message-search.ts'
 import * as formerPhones from './0060-former-phones.ts'
 import * as consent from './0061-consent.ts'
 
@@ -165,6 +166,7 @@ export const migrations = {
   },
   '0053-contact-merges': { ...contactMerges, cost: {}, oldest: '0030-approval-plans' },
   '0054-bulk-jobs': { ...bulkJobs, cost: {}, oldest: '0030-approval-plans' },
+  '0056-message-search': { ...messageSearch, cost: { freezes: ['messages'] }, oldest: '0030-approval-plans' },
   '0060-former-phones': { ...formerPhones, cost: {}, oldest: '0030-approval-plans' },
   '0061-consent': { ...consent, cost: {}, oldest: '0030-approval-plans' },
 } satisfies MigrationList

@@ -59,6 +59,7 @@ export const jsonb = <T = unknown>(): Column<T, T, T> => column('jsonb')
 export const json = <T = unknown>(): Column<T, T, T> => column('json')
 export const textArray = (): Column<string[], string[], string[]> => column('text[]')
 export const timestampArray = (): Column<string[], string[], string[]> => column('timestamp with time zone[]')
+export const integerArray = (): Column<number[], number[], number[]> => column('integer[]')
 export const bigintArray = (): Column<string[], string[], string[]> => column('bigint[]')
 
 export const nullable = <S, I, U>({

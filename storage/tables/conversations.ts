@@ -5,6 +5,7 @@ import {
   generated,
   identity,
   integer,
+  integerArray,
   jsonb,
   nullable,
   oneOf,
@@ -129,6 +130,18 @@ export const conversationsTables = {
     deleted_at: nullable(timestamp()),
     key_id: nullable(bigint()),
     approved_by: nullable(bigint()),
+  },
+  message_search: {
+    workspace_id: bigint(),
+    message_id: bigint(),
+    created_at: timestamp(),
+    salt: integer(),
+    keys: integerArray(),
+  },
+  message_search_progress: {
+    only_row: withDefault(boolean()),
+    indexed_from: bigint(),
+    indexed_to: bigint(),
   },
   message_reactions: {
     workspace_id: bigint(),

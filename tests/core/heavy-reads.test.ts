@@ -79,6 +79,7 @@ const createHeavyInputs = async (server: TestServer, owner: TestKey): Promise<Re
     crm_count_contacts: { filter },
     crm_check_filter: { filter },
     inbox_search_conversations: { query: 'an' },
+    inbox_search_messages: { query: 'an' },
     inbox_queue: { sla_status: 'breached' },
     messaging_list_broadcast_recipients: { broadcast_id: '1', message_status: 'read' },
     webhooks_list_deliveries: { endpoint_id: endpoint.endpoint?.id ?? endpoint.id, status: 'dead' },

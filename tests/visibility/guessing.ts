@@ -136,6 +136,7 @@ export const listGuesses = (phone: string, contactId: string): Record<string, In
       .slice(-1)
       .map((filter) => ({ filter, name: 'Guess', count: true, dry_run: true })),
     inbox_search_conversations: [{ query: phone }, { query: disguise(phone).slice(0, 8) }],
+    inbox_search_messages: [{ query: phone }, { query: disguise(phone).slice(0, 8) }],
   }
 }
 

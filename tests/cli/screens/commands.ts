@@ -143,6 +143,9 @@ export const listScreens = ({ endpoint, delivery, event }: ScreenIds): Record<st
     ['messages', 'get', '3'],
     ['messages', 'get', '9'],
     ['messages', 'media', '9'],
+    ['messages', 'search', '--query', 'orders'],
+    ['messages', 'search', '--query', 'lodz', '--utc'],
+    ['messages', 'search', '--query', '"zebra order"'],
     ['messages', 'send-template', '--contact-id', '1', '--template', json(sent)],
   ],
   reports: [

@@ -1,0 +1,110 @@
+import { z } from 'zod'
+import { EXPENSIVE_READ, Id, NextCursor, page, Timestamp } from './fields.ts'
+import { LastMessage } from './message-schemas.ts'
+import { defineOperation } from './operation.ts'
+import { untrusted } from './text.ts'
+
+const MessageHit = z
+  .object({
+    id: LastMessage.shape.id,
+    conversation_id: Id.describe('Conversation.'),
+    contact: z
+      .object({
+        id: Id.describe('Contact id.'),
+        name: untrusted(z.string().nullable().describe('Name.')),
+      })
+      .nullable()
+      .describe('The customer; null when the contact was deleted.'),
+    channel_id: Id.nullable().describe('Channel; null when it was deleted.'),
+    direction: LastMessage.shape.direction,
+    type: LastMessage.shape.type,
+    note: z.boolean().describe('True: a note among staff; customers never see it.'),
+    from: LastMessage.shape.from.describe('Sender of an outbound message or note; null for inbound.'),
+    excerpt: untrusted(
+      z
+        .string()
+        .describe(
+          'About 200 characters around the first word that was found, with `**` before and after each of them.',
+        ),
+    ),
+    created_at: Timestamp.describe('When it was written.'),
+  })
+  .meta({ id: 'MessageHit' })
+
+const time = (what: string) => z.iso.datetime({ offset: true }).optional().describe(what)
+
+export const searchMessages = defineOperation({
+  name: 'inbox_search_messages',
+  cli: 'messages search',
+  routes: ['GET /v1/messages'],
+  since: '2026-11-23',
+  stability: 'beta',
+  summary: 'Find messages and notes by their words, newest first',
+  description:
+    'All words must be in the text or caption, in any order, whatever their case, accents and form (`orders` finds ' +
+    '`order`) in Arabic, Armenian, Dutch, English, French, German, Greek, Hindi, Italian, Portuguese, Russian, ' +
+    'Spanish, Tamil and Turkish. Words in double quotes must follow each other as they are. New messages are found ' +
+    'at once. Deleted messages and what the service wrote are not found. Staff restricted to some channels find only ' +
+    'messages on those. When phones are hidden from the ' +
+    "key's owner, digits in `query` are refused. It is " +
+    EXPENSIVE_READ,
+  heavy: true,
+  slim: ['id', 'conversation_id', 'contact.name', 'direction', 'note', 'from.name', 'excerpt', 'created_at'],
+  scope: 'mcp:read',
+  view: [
+    { path: 'created_at', title: 'at' },
+    { path: 'contact.name', title: 'contact' },
+    { path: 'excerpt', wrap: true },
+    { path: 'conversation_id', title: 'conversation' },
+    { path: 'direction' },
+    { path: 'from.name', title: 'from' },
+    { path: 'note', words: { true: 'yes', false: '' } },
+    { path: 'id' },
+  ],
+  input: z.object({
+    query: z.string().trim().min(1).max(255).describe('Words, and phrases in double quotes.'),
+    channel_id: Id.optional().describe('Only on this channel.'),
+    staff_id: Id.optional().describe('Only by this staff member.'),
+    conversation_id: Id.optional().describe('Only in this conversation.'),
+    contact_id: Id.optional().describe('Only with this contact.'),
+    direction: z
+      .enum(['inbound', 'outbound', 'note'])
+      .optional()
+      .describe('Only from customers, to customers, or notes among staff.'),
+    from: time('At this time or later.'),
+    to: time('Before this time.'),
+    ...page,
+  }),
+  output: z.object({
+    data: z.array(MessageHit).describe('The rows of this page.'),
+    next_cursor: NextCursor,
+    complete_after: Timestamp.nullable().describe(
+      'After an upgrade, messages up to this time may be missing: they are indexed newest first. Null: all are found.',
+    ),
+  }),
+  errors: [],
+  examples: [
+    {
+      title: 'Words in any form, from customers',
+      input: { query: 'orders way', direction: 'inbound', limit: 1 },
+      output: {
+        data: [
+          {
+            id: '1657',
+            conversation_id: '381',
+            contact: { id: '42', name: 'Ada Lovelace' },
+            channel_id: '1',
+            direction: 'inbound',
+            type: 'TEXT',
+            note: false,
+            from: null,
+            excerpt: 'Is my **order** on its **way**?',
+            created_at: '2026-10-01T09:30:00.000Z',
+          },
+        ],
+        next_cursor: null,
+        complete_after: null,
+      },
+    },
+  ],
+})
