@@ -37,10 +37,12 @@ export const Filter = z
       '`eq ne gt gte lt lte between isNull`; ISO instants, dates, or `now`, `today`, ' +
       '`yesterday`, `-7d`, `+3d` (`m h d w mo y`), `start_of_month`, `end_of_week`. `dnd`, ' +
       '`starred`, `awaitingReply`: `eq ne isNull`. ' +
+      '`country` (ISO 3166 code): `eq ne in notIn isNull`. ' +
       '`tags`, `groups`: `some none every` of `{id, name}`. `attributes`: `some none` of ' +
       '`{attributeName: {eq: key}, stringValue | numberValue | booleanValue | dateValue: …}`. ' +
       '`conversations`: `some none` of `{state, channelId, assignedStaffId, assignedTeamId, ' +
       'createdAt, lastActivityAt, unreadCount}`. ' +
+      '`consents`: `some none` of `{purpose, channel, state}`. ' +
       '`broadcasts`: `some none` of `{id, message_status, sentAt}`. `savedFilter: {eq: id}`. ' +
       'At most 8 deep, 60 conditions, 500 items a list, 16 KB.',
   )

@@ -191,6 +191,7 @@ const CONTACT_CLAUSES: Readonly<Record<string, Clause>> = {
   dnd: flagClause('do-not-disturb'),
   starred: flagClause('starred'),
   awaitingReply: flagClause('awaiting a reply'),
+  country: valueClause('country', plainText),
 }
 
 const messageStatusClause: Clause = (op, operand) => {
@@ -211,6 +212,11 @@ const RECORD_CLAUSES: Readonly<Record<string, Readonly<Record<string, Clause>>>>
     createdAt: timeClause('was created', 'has no time of creation', 'has a time of creation'),
     lastActivityAt: timeClause('was last active', 'was never active', 'was active'),
     unreadCount: valueClause('number of unread messages', plainText),
+  },
+  consents: {
+    purpose: valueClause('purpose', plainText),
+    channel: valueClause('type of channel', plainText),
+    state: valueClause('state', plainText),
   },
   broadcasts: {
     id: valueClause('id', plainText),
@@ -233,12 +239,14 @@ const NOUNS: Readonly<Record<string, string>> = {
   groups: 'group',
   conversations: 'conversation',
   broadcasts: 'broadcast',
+  consents: 'consent',
 }
 /** How a contact relates, and does not relate, to a record. */
 const LINKS: Readonly<Record<string, readonly [string, string]>> = {
   tags: ['have', 'do not have'],
   groups: ['are in', 'are not in'],
   conversations: ['have', 'do not have'],
+  consents: ['have', 'do not have'],
   broadcasts: ['are recipients of', 'are not recipients of'],
 }
 

@@ -1,3 +1,5 @@
+import { countries } from './phone-countries.ts'
+
 /** The grammar of contact filters (contract 4): fields, their kinds, and the operators of each kind. */
 type OperandKind = keyof typeof operators
 
@@ -12,6 +14,10 @@ export const operators = {
   number: ['eq', 'ne', 'gt', 'gte', 'lt', 'lte', 'between', 'in', 'notIn', 'isNull'],
   flag: ['eq', 'ne', 'isNull'],
   word: ['eq', 'ne', 'in', 'notIn'],
+  /** A word of the workspace, which says what the other conditions are about. */
+  key: ['eq'],
+  /** An ISO 3166 code, of a fixed list. */
+  country: ['eq', 'ne', 'in', 'notIn', 'isNull'],
 } as const
 
 /** A field with operators. `optional`: a record may lack it. `phone`: it reveals a phone number. */
@@ -32,6 +38,7 @@ export const contactFields: Readonly<Record<string, FilterField>> = {
   dnd: { kind: 'flag' },
   starred: { kind: 'flag' },
   awaitingReply: { kind: 'flag' },
+  country: { kind: 'country', optional: true, phone: true, words: countries },
 }
 
 export type Relation = { quantifiers: readonly string[]; fields: Readonly<Record<string, FilterField>> }
@@ -66,6 +73,14 @@ export const relations: Readonly<Record<string, Relation>> = {
       unreadCount: { kind: 'number' },
     },
   },
+  consents: {
+    quantifiers: ['some', 'none'],
+    fields: {
+      purpose: { kind: 'key' },
+      channel: { kind: 'key' },
+      state: { kind: 'word', words: ['granted', 'withdrawn'] },
+    },
+  },
   broadcasts: {
     quantifiers: ['some', 'none'],
     fields: {
@@ -94,6 +109,7 @@ export const synonyms: Readonly<Record<string, string>> = {
   customFields: 'attributes',
   conversation: 'conversations',
   broadcast: 'broadcasts',
+  consent: 'consents',
   status: 'message_status',
   all: 'every',
   any: 'some',
@@ -131,3 +147,11 @@ export const nodeKeys: readonly string[] = [
   'or',
   'not',
 ]
+
+/** The kind of value that each field of `attributes` compares. */
+export const valueKindOf: Readonly<Record<string, string>> = {
+  stringValue: 'string',
+  numberValue: 'number',
+  booleanValue: 'boolean',
+  dateValue: 'date',
+}

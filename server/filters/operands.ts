@@ -146,7 +146,10 @@ const parseValue = (
     case 'id':
     case 'ref':
       return parseId(state, raw, path)
+    case 'key':
+      return parseText(state, leaf, op, raw, path)
     case 'word':
+    case 'country':
       return parseWord(state, leaf.words!, raw, path)
     case 'time':
       return parseTime(state, leaf, raw, path)

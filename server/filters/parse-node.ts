@@ -1,7 +1,7 @@
 import { filterLimits } from '../../catalog/filters.ts'
 import type { FieldRow } from '../../storage/custom-fields.ts'
-import type { ContactFilter, FlagTest, TextTest, TimeTest } from '../../storage/filters/filter.ts'
-import { type FilterField, contactFields, nodeKeys, operators, relations } from './grammar.ts'
+import type { ContactFilter, FlagTest, IdTest, TextTest, TimeTest } from '../../storage/filters/filter.ts'
+import { type FilterField, contactFields, nodeKeys, operators, relations, valueKindOf } from './grammar.ts'
 import { collectLabels } from './labels.ts'
 import { type OperandRules, type ParsedTest, parseTest, requireListLength } from './operands.ts'
 import { isObject } from '../../catalog/values.ts'
@@ -13,6 +13,7 @@ import {
   addUnknownName,
   type ParseState,
 } from './parse-state.ts'
+import { toCountryFilter } from './phone-countries.ts'
 import { matchSpellings } from './phone-spellings.ts'
 import { listChannelLimits, toActivityFilter, toAwaitingFilter } from './visible-channels.ts'
 import { warnAboutCombined, warnAboutNot, warnAboutRecord, warnAboutTests } from './warnings.ts'
@@ -169,6 +170,7 @@ const parseField = (state: ParseState, field: string, raw: unknown, position: No
   const of = tests.map(({ test }) => {
     if (field === 'lastActivityAt') return toActivityFilter(state.ctx.actor, test as TimeTest)
     if (field === 'awaitingReply') return toAwaitingFilter(state.ctx.actor, test as FlagTest)
+    if (field === 'country') return toCountryFilter(test as IdTest)
     return {
       kind: leaf.kind === 'code' ? 'text' : leaf.kind,
       field,
@@ -338,7 +340,7 @@ const parseRecord = (
     .map(([field, value]) => parseRecordCondition(state, scope, field, value, [...path, field]))
   warnAboutRecord(state, { relation: key, quantifier, path, conditions })
   const where = conditions.flatMap(({ field, tests }) =>
-    tests.map(({ test }) => (attribute ? { as: valueKindsByField[field], test } : { field, test })),
+    tests.map(({ test }) => (attribute ? { as: valueKindOf[field], test } : { field, test })),
   )
   const record = {
     kind: key,
@@ -353,13 +355,6 @@ const parseRecord = (
       ...Object.fromEntries(conditions.map(({ field, absolute }) => [field, absolute])),
     },
   }
-}
-
-const valueKindsByField: Readonly<Record<string, string>> = {
-  stringValue: 'string',
-  numberValue: 'number',
-  booleanValue: 'boolean',
-  dateValue: 'date',
 }
 
 /** Finds the custom field of the conditions. For an agent a manager-only field does not exist. */

@@ -21,17 +21,26 @@ import {
   prefixPattern,
   rareCharacters,
 } from './patterns.ts'
-import { foldedTest, idTest, isFoldedTest, numberTest, type Sql, timeTest } from './comparisons.ts'
 import {
-  broadcastTest,
+  allOf,
+  anyOf,
+  foldedTest,
+  idTest,
+  isFoldedTest,
+  numberTest,
+  type Sql,
+  timeTest,
+} from './comparisons.ts'
+import {
   type Condition,
-  conversationTest,
+  prefixTest,
   toPredicate,
   type PredicateScope,
   trigramPatterns,
   timeColumns,
   valueConditions,
 } from './predicates.ts'
+import { broadcastTest, consentTest, conversationTest } from './related-tests.ts'
 
 /**
  * Returns the candidate queries of a condition, the most selective first; none when every contact must be
@@ -93,26 +102,40 @@ export const candidateQueries = (scope: PredicateScope, node: Condition): Candid
         },
       ]
     }
-    case 'broadcasts': {
+    case 'phonePrefix':
+      return prefixCandidates(scope, node)
+    case 'consents': {
       if (node.quantifier !== 'some') return []
-      const indexed = node.where.some(({ field, test }) => field === 'id' && isPositive(test as IdTest))
-      return [
-        {
-          ...relatedCandidates(
-            scope,
-            indexed ? candidateRank.range : candidateRank.scan,
-            sql`broadcast_recipients`,
-            node.where.map(broadcastTest),
-          ),
-          ...(node.where.some(({ field, test }) => field === 'id' && test.op === 'eq')
-            ? { sorted: true, exact: true }
-            : {}),
-          // Who a broadcast went to stays known.
-          deleted: true,
-        },
-      ]
+      const of = new Set(node.where.map(({ field }) => field))
+      const rank = of.has('purpose') && of.has('state') ? candidateRank.range : candidateRank.scan
+      return [relatedCandidates(scope, rank, sql`consents`, node.where.map(consentTest))]
     }
+    case 'broadcasts':
+      return broadcastCandidates(scope, node)
   }
+}
+
+const broadcastCandidates = (
+  scope: PredicateScope,
+  node: Extract<ContactFilter, { kind: 'broadcasts' }>,
+): CandidateQuery[] => {
+  if (node.quantifier !== 'some') return []
+  const indexed = node.where.some(({ field, test }) => field === 'id' && isPositive(test as IdTest))
+  return [
+    {
+      ...relatedCandidates(
+        scope,
+        indexed ? candidateRank.range : candidateRank.scan,
+        sql`broadcast_recipients`,
+        node.where.map(broadcastTest),
+      ),
+      ...(node.where.some(({ field, test }) => field === 'id' && test.op === 'eq')
+        ? { sorted: true, exact: true }
+        : {}),
+      // Who a broadcast went to stays known.
+      deleted: true,
+    },
+  ]
 }
 
 const isPositive = (test: IdTest | TextTest): boolean => test.op === 'eq' || test.op === 'in'
@@ -135,6 +158,23 @@ const textCandidates = (scope: PredicateScope, field: TextField, test: TextTest)
   return prefix || trigramPatterns(field, test).length > 0
     ? [contactCandidates(scope, candidateRank.text, toPredicate(scope, { kind: 'text', field, test }))]
     : []
+}
+
+/** Prefixes that are searched for one by one in the index that lists are sorted by. */
+const MAX_PREFIXES = 80
+
+const prefixCandidates = (
+  scope: PredicateScope,
+  node: Extract<ContactFilter, { kind: 'phonePrefix' }>,
+): CandidateQuery[] => {
+  if (node.any.length > MAX_PREFIXES) return []
+  const phone = sql`coalesce(c.phone, '') collate "C"`
+  const ranges = node.any.map((prefix) => {
+    const next = prefix.slice(0, -1) + nextCharacter(prefix.at(-1)!)
+    return sql`(${phone} >= ${prefix} and ${phone} < ${next})`
+  })
+  const test = node.none.length === 0 ? anyOf(ranges) : allOf([anyOf(ranges), prefixTest(node)])
+  return [{ ...contactCandidates(scope, candidateRank.text, test), derived: true }]
 }
 
 /** Contacts with all the rare characters of a text in their name or phone. */

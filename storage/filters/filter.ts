@@ -22,6 +22,9 @@ export type ContactFilter =
       field: { id: string; type: CustomFieldType }
       where: readonly ValueCondition[]
     }
+  /** The phone begins with one of `any`, and with none of `none`; both are digits. */
+  | { kind: 'phonePrefix'; any: readonly string[]; none: readonly string[] }
+  | { kind: 'consents'; quantifier: Quantifier; where: readonly ConsentCondition[] }
   | { kind: 'conversations'; quantifier: Quantifier; where: readonly ConversationCondition[] }
   | { kind: 'broadcasts'; quantifier: Quantifier; where: readonly BroadcastCondition[] }
 
@@ -75,6 +78,11 @@ export type ConversationCondition =
   /** It is open, and its last message is the customer's, which nobody answered. */
   | { field: 'awaitingReply' }
 
+/** What holds now. `channel`: on this type of channel, the later of what was said of it and of all. */
+export type ConsentCondition =
+  | { field: 'purpose' | 'channel'; test: { op: 'eq'; value: string } }
+  | { field: 'state'; test: WordTest }
+
 /**
  * `message_status`: how far the message came, and beside it whether the contact has `responded` or
  * `not_responded`.
@@ -107,3 +115,13 @@ export const valueKinds: Record<CustomFieldType, ValueCondition['as']> = {
 
 /** The folded values, or the first 200 characters of longer ones, that may meet a test of a custom field. */
 export type MatchingValues = ReadonlyMap<TextTest, readonly string[]>
+
+/** Conditions on more than the contact's own columns. */
+export const relatedKinds: ReadonlySet<string> = new Set([
+  'attributes',
+  'tags',
+  'groups',
+  'conversations',
+  'consents',
+  'broadcasts',
+] satisfies ContactFilter['kind'][])

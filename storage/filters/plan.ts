@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Db } from '../database.ts'
 import { CUSTOM_PLAN } from '../driver.ts'
 import { loadNames } from '../names-cache.ts'
-import type { ContactFilter } from './filter.ts'
+import { type ContactFilter, relatedKinds } from './filter.ts'
 import { type CandidateQuery, candidateRank } from './candidate-query.ts'
 import { candidateQueries } from './candidates.ts'
 import { type Sql, timeTest } from './comparisons.ts'
@@ -66,8 +66,6 @@ export type FilterPlan = {
 /** Branches of an `or` whose ids a short statement reads. */
 const MAX_SHORT_BRANCHES = 3
 
-const RELATED = new Set<Condition['kind']>(['attributes', 'tags', 'groups', 'conversations', 'broadcasts'])
-
 const listNodes = (node: Condition): Condition[] =>
   node.kind === 'and' || node.kind === 'or'
     ? [node, ...node.of.flatMap(listNodes)]
@@ -103,7 +101,7 @@ export const createFilterPlan = async (
   const plan: FilterPlan = {
     workspaceId,
     conditions,
-    readsRelated: readsEmail || nodes.some((node) => RELATED.has(node.kind)),
+    readsRelated: readsEmail || nodes.some((node) => relatedKinds.has(node.kind)),
     readsValues: nodes.some((node) => node.kind === 'attributes'),
     stepMs: undefined,
     candidateIds: undefined,

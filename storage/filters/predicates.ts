@@ -19,8 +19,6 @@ import {
   foldedTest,
 } from './comparisons.ts'
 import {
-  type BroadcastCondition,
-  type ConversationCondition,
   type ExactTextTest,
   type ContactFilter,
   type FoldedTextTest,
@@ -33,6 +31,7 @@ import {
   valueKinds,
 } from './filter.ts'
 import { extractRegexLiterals, prefixPattern } from './patterns.ts'
+import { broadcastTest, consentTest, conversationTest } from './related-tests.ts'
 
 /** A condition of a search: a filter, or text in the name or the phone (`query`). */
 export type Condition = ContactFilter | { kind: 'query'; text: string }
@@ -89,6 +88,10 @@ export const toPredicate = (scope: PredicateScope, node: Condition): Sql => {
         sql`conversations`,
         allOf(node.where.map(conversationTest)),
       )
+    case 'phonePrefix':
+      return prefixTest(node)
+    case 'consents':
+      return quantifiedRows(scope, node.quantifier, sql`consents`, allOf(node.where.map(consentTest)))
     case 'broadcasts':
       return quantifiedRows(
         scope,
@@ -110,6 +113,7 @@ export const readsContact = (node: Condition): boolean => {
     case 'query':
     case 'time':
     case 'flag':
+    case 'phonePrefix':
       return true
     case 'text':
       return node.field !== 'email' || !isFoldedTest(node.test)
@@ -170,6 +174,17 @@ export const trigramPatterns = (field: TextField, test: TextTest): string[] => {
   const text = fold(test.value)
   return hasTrigram(text) ? [containsPattern(text)] : []
 }
+
+const begins = (prefixes: readonly string[]): Sql =>
+  anyOf(
+    [...Map.groupBy(prefixes, ({ length }) => length)].map(
+      ([length, group]) => sql`left(c.phone, ${sql.lit(length)}) = any(${toTextArray(group)})`,
+    ),
+  )
+
+/** Whether a phone begins with digits. Without a phone it is null. */
+export const prefixTest = ({ any, none }: PhonePrefixes): Sql =>
+  none.length === 0 ? begins(any) : sql`(${begins(any)} and not ${begins(none)})`
 
 const idColumns = {
   chatappUserId: sql`c.chatapp_user_id`,
@@ -239,6 +254,8 @@ const queryTest = (query: string): Sql => {
   // Digits of a formatted number are meant for phones: "2-1" is not in the name "Agent 21".
   return sql`(${textTest} or (${contains(digits)} and c.phone like ${containsPattern(digits)}))`
 }
+
+type PhonePrefixes = { any: readonly string[]; none: readonly string[] }
 
 type LabelNode = Extract<ContactFilter, { kind: 'tags' | 'groups' }>
 
@@ -342,47 +359,4 @@ const storedTest = (value: Sql, condition: ValueCondition): Sql => {
     case 'date':
       return orderTest(sql`${value} collate "C"`, sql``, condition.test)
   }
-}
-
-export const conversationTest = (condition: ConversationCondition): Sql => {
-  switch (condition.field) {
-    case 'state':
-      return exactTest(sql`r.state`, condition.test)
-    case 'channelId':
-      return idTest(sql`r.channel_id`, condition.test)
-    case 'assignedStaffId':
-      return idTest(sql`r.assigned_staff_id`, condition.test)
-    case 'assignedTeamId':
-      return idTest(sql`r.assigned_team_id`, condition.test)
-    case 'createdAt':
-      return timeTest(sql`r.created_at`, condition.test)
-    case 'lastActivityAt':
-      return timeTest(sql`r.last_activity_at`, condition.test)
-    case 'unreadCount':
-      return numberTest(sql`r.unread_count`, condition.test)
-    // The condition of the index `conversations_waiting`.
-    case 'awaitingReply':
-      return sql`(r.state = 'open' and r.reply_status = 'incoming_no_reply')`
-  }
-}
-
-export const broadcastTest = (condition: BroadcastCondition): Sql => {
-  if (condition.field === 'id') return idTest(sql`r.broadcast_id`, condition.test)
-  if (condition.field === 'channelId')
-    return sql`exists (
-      select 1 from broadcasts b
-      where b.workspace_id = r.workspace_id and b.id = r.broadcast_id
-        and ${idTest(sql`b.channel_id`, condition.test)})`
-  if (condition.field === 'sentAt') return timeTest(sql`r.sent_at`, condition.test)
-  const { test } = condition
-  const words = 'values' in test ? test.values : [test.value]
-  const states = words.filter((word) => word !== 'responded' && word !== 'not_responded')
-  const holds = anyOf([
-    ...(states.length > 0
-      ? [states.length === 1 ? sql`r.status = ${states[0]}` : sql`r.status = any(${toTextArray(states)})`]
-      : []),
-    ...(words.includes('responded') ? [sql`r.responded`] : []),
-    ...(words.includes('not_responded') ? [sql`not r.responded`] : []),
-  ])
-  return test.op === 'eq' || test.op === 'in' ? holds : sql`not ${holds}`
 }

@@ -57,6 +57,8 @@ const listFilters = ({ mainChannel, ids }: TwinWorld): Record<string, unknown>[]
     { email: { contains: 'example' } },
     { phoneNumber: { startsWith: '1555' } },
     { chatappUserId: { contains: '1555' } },
+    { country: { eq: 'US' } },
+    { consents: { some: { purpose: { eq: 'research' }, state: { eq: 'granted' } } } },
     { attributes: { some: { attributeName: { eq: 'mobile' }, stringValue: { contains: '1' } } } },
     { name: { contains: 'e' } },
     { updatedAt: { gte: times[0] } },

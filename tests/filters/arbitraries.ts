@@ -78,6 +78,11 @@ export const arbitraryFilter = ({
     lastActivityAt: timeTests(dates),
     unreadCount: numberTests([0, 1, 2, 3, 40, 0.5]),
   })
+  const consent = where({
+    purpose: keyTests(['marketing', 'research', 'other']),
+    channel: keyTests(['all', 'chatapp', 'webchat', 'other']),
+    state: wordTests(['granted', 'withdrawn']),
+  })
   const statuses = ['pending', 'sent', 'delivered', 'read', 'failed', 'responded', 'not_responded']
   const broadcast = where({
     id: refTests([...relatedIds.broadcasts, ...relatedIds.broadcasts, ...foreign.broadcasts]),
@@ -100,6 +105,8 @@ export const arbitraryFilter = ({
     ),
     ...['createdAt', 'updatedAt', 'lastActivityAt'].map((name) => field(name, timeTests(dates))),
     ...['dnd', 'starred', 'awaitingReply'].map((name) => field(name, flagTests)),
+    field('country', countryTests),
+    { weight: 2, arbitrary: field('consents', quantified(['some', 'none'], consent)) },
     ...(['tags', 'groups'] as const).map((name) => ({
       weight: 2,
       arbitrary: field(name, quantified(['some', 'none', 'every'], label(name))),
@@ -211,6 +218,12 @@ const wordTests = (values: readonly string[], asIds = false): fc.Arbitrary<JsonO
 }
 const refTests = (values: readonly string[]): fc.Arbitrary<JsonObject> =>
   fc.oneof({ weight: 6, arbitrary: wordTests(values, true) }, isNull)
+
+const keyTests = (values: readonly string[]): fc.Arbitrary<JsonObject> => op(['eq'], oneOf(values))
+const countryTests = fc.oneof(
+  { weight: 6, arbitrary: wordTests(['US', 'CA', 'DE', 'GB', 'GG', 'KZ', 'FR']) },
+  isNull,
+)
 
 const comparisons = ['gt', 'gte', 'lt', 'lte']
 const timeTests = (date: fc.Arbitrary<string>): fc.Arbitrary<JsonObject> =>

@@ -56,6 +56,14 @@ const explanations: [Json, string][] = [
   ],
   [{ groups: { none: {} } }, 'Contacts that are in no group.'],
   [
+    {
+      country: { in: ['DE', 'AT'] },
+      consents: { some: { purpose: { eq: 'marketing' }, state: { eq: 'granted' } } },
+    },
+    'Contacts whose country is one of DE or AT and that have a consent (whose purpose is marketing and whose ' +
+      'state is granted).',
+  ],
+  [
     { attributes: { some: { attributeName: { eq: 'f_date' }, dateValue: { lt: '2026-10-05' } } } },
     'Contacts whose value of the custom field "Field date" is before 5 October 2026.',
   ],

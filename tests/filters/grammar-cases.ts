@@ -60,6 +60,7 @@ const contactCases: FieldCase[] = [
     good: true,
     bad: ['true', 1, 0],
   })),
+  { name: 'country', wrap: onField('country'), operators: REF, good: 'DE', bad: ['XX', 'de', 49, true] },
   ...['tags', 'groups'].flatMap((relation) =>
     ['some', 'none', 'every'].flatMap((quantifier) => [
       {
@@ -139,6 +140,20 @@ const relatedCases: FieldCase[] = [
     operators: NUMBER,
     good: 3,
     bad: ['three'],
+  },
+  ...['purpose', 'channel'].map((field) => ({
+    name: `consents.${field}`,
+    wrap: onRelation('consents', 'some', field),
+    operators: 'eq',
+    good: 'chatapp',
+    bad: [7, true],
+  })),
+  {
+    name: 'consents.state',
+    wrap: onRelation('consents', 'none', 'state'),
+    operators: ID,
+    good: 'withdrawn',
+    bad: ['given', true],
   },
   {
     name: 'broadcasts.id',

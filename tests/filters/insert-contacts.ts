@@ -40,6 +40,7 @@ type ContactSeed = Partial<Record<'email' | 'chatapp_user_id' | 'web_visitor_id'
   tagIds: readonly string[]
   groupIds: readonly string[]
   conversations: readonly { state: string; created_at: number; last_activity_at: number | null }[]
+  consents?: readonly { purpose: string; channel: string; state: string; at: number }[]
   recipients: readonly { broadcast_id: string; sent_at: number | null }[]
 }
 
@@ -86,6 +87,13 @@ const insertRelated = async (
         last_activity_at: toTime(v.last_activity_at),
       })),
     ),
+  )
+  await insertRows(
+    db,
+    'consents',
+    `workspace_id bigint, contact_id bigint, purpose text, channel text, state text, at timestamptz,
+    change_id bigint`,
+    listRelated((c) => (c.consents ?? []).map((k, n) => ({ ...k, at: toTime(k.at), change_id: n }))),
   )
   await insertRows(
     db,

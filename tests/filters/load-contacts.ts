@@ -36,6 +36,10 @@ export const loadModelContacts = async (db: Db, workspaceId: string): Promise<Mo
         'replyStatus', r.reply_status`,
         `conversations r where r.${ofContact}`,
       )},
+      'consents', ${aggregate(
+        "'purpose', r.purpose, 'channel', r.channel, 'state', r.state",
+        `(select * from consents r where r.${ofContact} order by r.at, r.change_id) r`,
+      )},
       'broadcasts', ${aggregate(
         `'id', r.broadcast_id::text, 'status', r.status, 'responded', r.responded,
         'sentAt', ${toMs('r.sent_at')}`,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { type JsonObject, matchesFilter, type ModelContact, type ModelContext, resolveDate } from './model.ts'
+import { type JsonObject, matchesFilter, type ModelContact, type ModelContext } from './model.ts'
+import { resolveDate } from './model-dates.ts'
 import { SEEDED_NOW } from './sample-values.ts'
 import { toIds } from './search-model.ts'
 
@@ -20,6 +21,7 @@ const createContact = (id: string, more: Partial<ModelContact>): ModelContact =>
   groups: [],
   attributes: [],
   conversations: [],
+  consents: [],
   broadcasts: [],
   ...more,
 })

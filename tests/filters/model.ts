@@ -1,4 +1,5 @@
 import { fold } from '../../storage/text.ts'
+import { resolveDate } from './model-dates.ts'
 
 /**
  * A reference model of contact filters, written from the contract (section 4). It evaluates the JSON of a
@@ -18,6 +19,9 @@ type ModelConversation = {
   unreadCount: number
   replyStatus: string | null
 }
+/** The latest of one purpose and channel, in the order in which they were said. */
+type ModelConsent = { purpose: string; channel: string; state: string }
+
 /**
  * A contact with its related records. Times are in milliseconds since 1970. A multiselect has one value per
  * chosen option.
@@ -38,6 +42,7 @@ export type ModelContact = {
   groups: readonly { id: string; name: string }[]
   attributes: readonly AttributeValue[]
   conversations: readonly ModelConversation[]
+  consents: readonly ModelConsent[]
   broadcasts: readonly { id: string; status: string; responded: boolean; sentAt: number | null }[]
 }
 /** Business time, the workspace's time zone, and the saved filters by id. */
@@ -60,6 +65,8 @@ export const matchesFilter = (context: ModelContext, contact: ModelContact, filt
         return quantified(tests, contact.conversations, (conversation, field) =>
           conversationTest(context, conversation, field),
         )
+      case 'consents':
+        return consentTest(tests, contact.consents)
       case 'broadcasts':
         return quantified(tests, contact.broadcasts, (recipient, field) =>
           recipientTest(context, recipient, field),
@@ -98,6 +105,8 @@ const fieldTest = (context: ModelContext, contact: ModelContact, field: string):
       return exact(
         contact.conversations.some((v) => v.state === 'open' && v.replyStatus === 'incoming_no_reply'),
       )
+    case 'country':
+      return exact(countryOf(contact.phoneNumber))
     default:
       return unknownField(field)
   }
@@ -139,6 +148,31 @@ const conversationTest = (context: ModelContext, conversation: ModelConversation
       return unknownField(field)
   }
 }
+
+/** On a type of channel, the last of what was said of it and of all holds. */
+const consentTest = (tests: JsonObject, consents: readonly ModelConsent[]): boolean =>
+  Object.entries(tests).every(([quantifier, where]) => {
+    const { channel, ...others } = where as Record<string, { eq: string }>
+    const said = channel ? consents.filter((c) => ['all', channel.eq].includes(c.channel)) : consents
+    const holding = channel ? [...new Map(said.map((c) => [c.purpose, c])).values()] : said
+    return quantified({ [quantifier]: others }, holding, (c, field) => exact(c[field as keyof ModelConsent]))
+  })
+
+/** The country of a phone as the model reads it: by a few area codes. */
+const countryOf = (phone: string | null): string | null => {
+  if (phone === null) return null
+  const [, country] = COUNTRIES.find(([prefix]) => phone.startsWith(prefix)) ?? [null, null]
+  return country
+}
+const COUNTRIES = [
+  ['1416', 'CA'],
+  ['1', 'US'],
+  ['77', 'KZ'],
+  ['7', 'RU'],
+  ['441481', 'GG'],
+  ['44', 'GB'],
+  ['49', 'DE'],
+] as const
 
 const recipientTest = (
   context: ModelContext,
@@ -333,60 +367,3 @@ const day = (context: ModelContext, value: string): Test =>
 const toLocalDay = ({ timeZone }: ModelContext, ms: number): string =>
   Temporal.Instant.fromEpochMilliseconds(ms).toZonedDateTimeISO(timeZone).toPlainDate().toString()
 const toDayNumber = (date: string): number => Number(date.replaceAll('-', ''))
-
-const units: Record<string, string> = {
-  m: 'minutes',
-  h: 'hours',
-  d: 'days',
-  w: 'weeks',
-  mo: 'months',
-  y: 'years',
-}
-
-/** Resolves a date of a filter to an instant. */
-export const resolveDate = ({ now, timeZone }: ModelContext, date: string): Temporal.Instant => {
-  const localNow = Temporal.Instant.from(now).toZonedDateTimeISO(timeZone)
-  const shifted = /^([+-])(\d+)(m|h|d|w|mo|y)$/.exec(date)
-  if (shifted)
-    return localNow.add({ [units[shifted[3]!]!]: Number(`${shifted[1]}${shifted[2]}`) }).toInstant()
-  const boundary = /^(start|end)_of_(day|week|month|quarter|year)$/.exec(date)
-  if (boundary) {
-    const first = firstDay(localNow.toPlainDate(), boundary[2]!)
-    const start = (from: Temporal.PlainDate): Temporal.Instant => from.toZonedDateTime(timeZone).toInstant()
-    return boundary[1] === 'start'
-      ? start(first)
-      : start(first.add(periodLengths[boundary[2]!]!)).subtract({ milliseconds: 1 })
-  }
-  if (date === 'now') return localNow.toInstant()
-  if (date === 'today') return localNow.startOfDay().toInstant()
-  if (date === 'yesterday')
-    return localNow.toPlainDate().subtract({ days: 1 }).toZonedDateTime(timeZone).toInstant()
-  if (/^\d{4}-\d{2}-\d{2}$/.test(date))
-    return Temporal.PlainDate.from(date).toZonedDateTime(timeZone).toInstant()
-  return /(Z|[+-]\d{2}:?\d{2})$/i.test(date)
-    ? Temporal.Instant.from(date)
-    : Temporal.PlainDateTime.from(date).toZonedDateTime(timeZone).toInstant()
-}
-
-const periodLengths: Record<string, Temporal.DurationLike> = {
-  day: { days: 1 },
-  week: { days: 7 },
-  month: { months: 1 },
-  quarter: { months: 3 },
-  year: { years: 1 },
-}
-
-const firstDay = (today: Temporal.PlainDate, unit: string): Temporal.PlainDate => {
-  switch (unit) {
-    case 'week':
-      return today.subtract({ days: today.dayOfWeek - 1 })
-    case 'month':
-      return today.with({ day: 1 })
-    case 'quarter':
-      return today.with({ month: 3 * Math.floor((today.month - 1) / 3) + 1, day: 1 })
-    case 'year':
-      return today.with({ month: 1, day: 1 })
-    default:
-      return today
-  }
-}

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { type CustomFieldType, customFieldTypes } from '../../catalog/custom-fields.ts'
 import type { Attrs } from '../../storage/contact-values.ts'
-import { resolveDate, type JsonObject } from './model.ts'
+import type { JsonObject } from './model.ts'
+import { resolveDate } from './model-dates.ts'
 
 /** The time of the server. In the time zone below, daylight saving time began two days earlier. */
 export const SEEDED_NOW = '2026-03-10T12:34:56.789Z'
@@ -204,6 +205,12 @@ const conversation = fc.record({
   unread_count: oneOf([0, 0, 1, 2, 3, 40]),
   reply_status: orNull(oneOf(['incoming_no_reply', 'outgoing_no_response']), 2),
 })
+const consent = fc.record({
+  purpose: oneOf(['marketing', 'research']),
+  channel: oneOf(['all', 'chatapp', 'webchat']),
+  state: oneOf(['granted', 'withdrawn']),
+  at: instant,
+})
 const recipient = fc.record({
   status: oneOf(['pending', 'sent', 'delivered', 'read', 'failed']),
   responded: fc.boolean(),
@@ -214,6 +221,8 @@ const recipient = fc.record({
 export const arbitraryContact = fc.record({
   name: orNull(oneOf(names), 1),
   noPhone: fc.nat(9).map((n) => n === 0),
+  // Of several countries, one with a calling code of its own, and of none (satellite phones).
+  phonePrefix: oneOf(['1555', '1555', '1555', '1416', '4915', '4479', '441481', '7916', '7701', '8816']),
   chatapp_user_id: orNull(oneOf(['15550100042@c.example', 'BSUID.x_1', 'bsuid.X%2']), 5),
   web_visitor_id: orNull(oneOf(['v-1', 'V-1', 'v_1', 'v%1']), 6),
   dnd: fc.boolean(),
@@ -229,5 +238,9 @@ export const arbitraryContact = fc.record({
   email: orNull(oneOf(emails), 5),
   hasDeletedField: fc.boolean(),
   conversations: fc.array(conversation, { maxLength: 3 }),
+  consents: fc.uniqueArray(consent, {
+    maxLength: 4,
+    selector: ({ purpose, channel }) => `${purpose} ${channel}`,
+  }),
   broadcasts: fc.tuple(orNull(recipient, 3), orNull(recipient, 6), orNull(recipient, 9)),
 })

@@ -135,7 +135,7 @@ const seedWorkspace = async (server: TestServer, count: number): Promise<SeededW
     types,
     fc.sample(arbitraryContact, { seed: 7, numRuns: count }).map((c, n) => ({
       ...c,
-      phone: c.noPhone ? null : `1555${String((n * 7919) % 1_000_000).padStart(7, '0')}`,
+      phone: c.noPhone ? null : `${c.phonePrefix}${String((n * 7919) % 1_000_000).padStart(7, '0')}`,
       tagIds: c.tags.map(tagId),
       groupIds: c.groups.map(groupId),
       attrs: Object.fromEntries([

@@ -13,6 +13,7 @@ everyDoor('Filters: hidden data', (test) => {
     const restrictedAgent = as((await workspace.staff({ role: 'agent', hide_phone_numbers: true })).key)
     const filters: [Json, string][] = [
       [{ phoneNumber: { startsWith: '1555' } }, '/phoneNumber'],
+      [{ country: { eq: 'US' } }, '/country'],
       [{ not: { chatappUserId: { isNull: true } } }, '/not/chatappUserId'],
       [
         {
