@@ -131,7 +131,7 @@ export const reasons = {
   phone_budget: of('rate_limited', "Phone numbers are hidden, and the day's different numbers are used up."),
   plan_changed: of(
     'conflict',
-    'The call would do something else now than its plan says; `plan` shows what of one record.',
+    'The call would do something else now than its plan says; where that was of `Api-Plan`, `plan` shows what.',
   ),
   plan_unknown: of('conflict', 'The plan was carried out, has expired, or is not of this staff member.'),
   phone_hidden: of('forbidden', 'Phone numbers are hidden from the staff member.'),
