@@ -49,7 +49,7 @@ import {
   updateSavedFilter,
 } from './saved-filters.ts'
 import { createShortLink, deleteShortLink, getShortLink, listShortLinks } from './short-links.ts'
-import { deleteTag, listTags, renameTag } from './tags.ts'
+import { deleteTag, listTags, mergeTags, renameTag } from './tags.ts'
 import { archiveTemplates, createTemplate, updateTemplate, uploadSample } from './templates/change.ts'
 import { getTemplate, lintTemplate, listTemplates } from './templates/read.ts'
 import {
@@ -93,6 +93,7 @@ export const catalog = [
   listTags,
   renameTag,
   deleteTag,
+  mergeTags,
   listGroups,
   createGroup,
   updateGroup,

@@ -44,9 +44,15 @@ export const labelEvents = {
     { tag: { id: '7', name: 'Gold', previous_name: 'VIP' } },
   ),
   'tag.deleted/1': defineEventType(
-    'A tag was deleted, and removed from all contacts and conversations.',
+    'A tag was deleted, and removed from all contacts and conversations, or merged into another one.',
     z.object({
-      tag: z.object({ id: Id.describe('Tag id.'), name: z.string().describe('Name.') }).describe('The tag.'),
+      tag: z
+        .object({
+          id: Id.describe('Tag id.'),
+          name: z.string().describe('Name.'),
+          merged_into: Id.optional().describe('The tag that its contacts and conversations have now.'),
+        })
+        .describe('The tag.'),
     }),
     { tag: { id: '7', name: 'VIP' } },
   ),

@@ -103,3 +103,50 @@ export const deleteTag = defineOperation({
   errors: ['not_found', 'conflict', 'confirm_required'],
   examples: [{ title: 'Delete a tag', input: { tag_id: '7' }, output: { id: '7', deleted: true } }],
 })
+
+export const mergeTags = defineOperation({
+  name: 'crm_merge_tags',
+  cli: 'tags merge',
+  routes: ['POST /v1/tags/{tag_id}/merge'],
+  since: '2026-11-23',
+  stability: 'stable',
+  summary: 'Merge a tag into another one',
+  description:
+    'The tag `tag_id` stays: contacts and conversations of `other_tag_id` get it, and the other tag is deleted. ' +
+    'Saved filters that name the other tag by its id, or by its whole name, name the one that stays; patterns ' +
+    'such as `contains` stay as they are. One event `tag.deleted/1` with `merged_into` tells of it, and none of ' +
+    'the single contacts. It cannot be undone.',
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  confirm: 'delete',
+  repeatable: true,
+  emits: ['tag.deleted/1'],
+  input: z.object({
+    tag_id: Id.describe('The tag that stays.'),
+    other_tag_id: Id.describe('The tag that is merged into it, and deleted.'),
+  }),
+  output: z.object({
+    tag: z
+      .object({ id: Id.describe('Tag id.'), name: z.string().describe('Tag name.') })
+      .describe('The tag that stays.'),
+    other_tag_id: Id.describe('The tag that was merged into it.'),
+    contacts: z.int().describe('Contacts that got the tag.'),
+    conversations: z.int().describe('Conversations that got the tag.'),
+    saved_filters: z.int().describe('Saved filters that named the other tag.'),
+  }),
+  errors: ['not_found', 'conflict', 'confirm_required'],
+  examples: [
+    {
+      title: 'One tag in place of two',
+      input: { tag_id: '7', other_tag_id: '8' },
+      output: {
+        tag: { id: '7', name: 'VIP' },
+        other_tag_id: '8',
+        contacts: 12,
+        conversations: 3,
+        saved_filters: 1,
+      },
+    },
+  ],
+})

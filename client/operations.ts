@@ -122,6 +122,11 @@ export type Operations = {
       input: types.CrmDeleteTagInput,
       options: Confirmed<'delete'>,
     ) => Promise<types.CrmDeleteTagOutput>
+    /** Merge a tag into another one. The tag `tag_id` stays: contacts and conversations of `other_tag_id` get it, and the other tag is deleted. Saved filters that name the other tag by its id, or by its whole name, name the one that stays; patterns such as `contains` stay as they are. One event `tag.deleted/1` with `merged_into` tells of it, and none of the single contacts. It cannot be undone. Operation `crm_merge_tags`. */
+    readonly merge: (
+      input: types.CrmMergeTagsInput,
+      options: Confirmed<'delete'>,
+    ) => Promise<types.CrmMergeTagsOutput>
   }
   readonly groups: {
     /** List contact groups by name. Operation `crm_list_groups`. */
@@ -586,6 +591,7 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
     list: ['crm_list_tags', 'list'],
     rename: ['crm_rename_tag', 'change'],
     delete: ['crm_delete_tag', 'change'],
+    merge: ['crm_merge_tags', 'change'],
   },
   groups: {
     list: ['crm_list_groups', 'list'],

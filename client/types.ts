@@ -4706,6 +4706,51 @@ export interface CrmDeleteTagOutput {
    */
   dry_run?: true
 }
+export interface CrmMergeTagsInput {
+  /**
+   * The tag that stays.
+   */
+  tag_id: string
+  /**
+   * The tag that is merged into it, and deleted.
+   */
+  other_tag_id: string
+}
+export interface CrmMergeTagsOutput {
+  /**
+   * The tag that stays.
+   */
+  tag: {
+    /**
+     * Tag id.
+     */
+    id: string
+    /**
+     * Tag name.
+     */
+    name: string
+  }
+  /**
+   * The tag that was merged into it.
+   */
+  other_tag_id: string
+  /**
+   * Contacts that got the tag.
+   */
+  contacts: number
+  /**
+   * Conversations that got the tag.
+   */
+  conversations: number
+  /**
+   * Saved filters that named the other tag.
+   */
+  saved_filters: number
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
 export interface Group {
   /**
    * Group id.
@@ -12344,7 +12389,7 @@ export interface TagRenamedData {
   actor?: Actor
 }
 /**
- * A tag was deleted, and removed from all contacts and conversations.
+ * A tag was deleted, and removed from all contacts and conversations, or merged into another one.
  */
 export interface TagDeletedEvent {
   /**
@@ -12362,7 +12407,7 @@ export interface TagDeletedEvent {
   data: TagDeletedData
 }
 /**
- * A tag was deleted, and removed from all contacts and conversations.
+ * A tag was deleted, and removed from all contacts and conversations, or merged into another one.
  */
 export interface TagDeletedData {
   /**
@@ -12377,6 +12422,10 @@ export interface TagDeletedData {
      * Name.
      */
     name: string
+    /**
+     * The tag that its contacts and conversations have now.
+     */
+    merged_into?: string
   }
   actor?: Actor
 }
@@ -15876,7 +15925,7 @@ export interface TagRenamedWebhook {
   data: TagRenamedData
 }
 /**
- * A tag was deleted, and removed from all contacts and conversations.
+ * A tag was deleted, and removed from all contacts and conversations, or merged into another one.
  */
 export interface TagDeletedWebhook {
   /**

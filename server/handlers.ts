@@ -71,6 +71,7 @@ import {
 import { createShortLink } from './short-links/create.ts'
 import { deleteShortLink } from './short-links/delete.ts'
 import { getShortLink, listShortLinks } from './short-links/read.ts'
+import { mergeTags } from './tags/merge-tags.ts'
 import { deleteTag, listTags, renameTag, tagContacts, untagContacts } from './tags/tags.ts'
 import { archiveTemplates } from './templates/archive.ts'
 import { lintTemplate } from './templates/lint.ts'
@@ -120,6 +121,7 @@ export const handlers = {
   crm_list_tags: listTags,
   crm_rename_tag: renameTag,
   crm_delete_tag: deleteTag,
+  crm_merge_tags: mergeTags,
   crm_list_groups: listGroups,
   crm_create_group: createGroup,
   crm_update_group: updateGroup,

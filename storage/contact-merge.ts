@@ -4,7 +4,7 @@ import { writeMetadata, writeValues } from './contact-values.ts'
 import { addToCounters } from './counters.ts'
 import type { Db } from './database.ts'
 import { toStorableId } from './ids.ts'
-import { lockTagsOf } from './labels.ts'
+import { lockGroupsOf, lockTagsOf } from './label-merges.ts'
 import { type StoredLine, toPhoneKey } from './contact-lines.ts'
 import { fold } from './text.ts'
 import { searchText } from './contacts.ts'
@@ -71,6 +71,7 @@ export const moveContactRecords = async (
   toId: string,
 ): Promise<MovedLabels> => {
   await lockTagsOf(tx, workspaceId, fromId)
+  await lockGroupsOf(tx, workspaceId, fromId)
   const { rows } = await sql<{ kind: 'tag' | 'group'; id: string; is_new: boolean }>`
     with c as (delete from contacts where workspace_id = ${workspaceId} and id = ${fromId}),
     f as (delete from contact_facts where workspace_id = ${workspaceId} and contact_id = ${fromId}),

@@ -321,9 +321,10 @@ const restoreLabels = async (
     removed as (delete from ${table} x using m, was
       where x.workspace_id = ${workspaceId} and x.contact_id = m.into_id and ${sql.ref(`x.${name}_id`)} = was.id
         and was.is_new returning was.id),
+    existing as (select l.id from ${of} l where l.workspace_id = ${workspaceId} and l.id in (select id from was)
+      order by l.id for key share),
     added as (insert into ${table} (workspace_id, ${id}, contact_id)
-      select l.workspace_id, l.id, ${fromId}::bigint from was join ${of} l
-        on l.workspace_id = ${workspaceId} and l.id = was.id order by l.id returning ${id} as id)
+      select ${workspaceId}::bigint, id, ${fromId}::bigint from existing order by id returning ${id} as id)
     select 'removed' as kind, id from removed union all select 'added', id from added`.execute(tx)
   const counts = new Map<string, number>()
   for (const row of rows) {

@@ -5,6 +5,7 @@ import type { Db } from './database.ts'
 import { QUICK } from './driver.ts'
 import type { DeferredWrite } from './deferred-write.ts'
 import { toStorableId } from './ids.ts'
+import { lockTagsOf } from './label-merges.ts'
 import { prepare } from './prepared.ts'
 import {
   loadNames,
@@ -364,6 +365,8 @@ export const touchContacts = async (
  * so do its rows among the recipients of broadcasts, so that totals hold.
  */
 export const deleteContactRow = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
+  // A merge of tags could give it another one meanwhile, which would stay.
+  await lockTagsOf(tx, workspaceId, id)
   const { rows } = await sql<{ subject: string }>`
     with c as (delete from contacts where workspace_id = ${workspaceId} and id = ${id}),
     f as (delete from contact_facts where workspace_id = ${workspaceId} and contact_id = ${id}),

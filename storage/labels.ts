@@ -211,24 +211,6 @@ export const lockTags = async (
     .forKeyShare()
     .execute()
 
-/** Locks the tags of a contact against deletion, so that they can be given to another one. */
-export const lockTagsOf = async (tx: Db, workspaceId: string, contactId: string): Promise<void> => {
-  await tx
-    .selectFrom('tags')
-    .select('id')
-    .where('workspace_id', '=', workspaceId)
-    .where('id', 'in', (tagIds) =>
-      tagIds
-        .selectFrom('contact_tags')
-        .select('tag_id')
-        .where('workspace_id', '=', workspaceId)
-        .where('contact_id', '=', contactId),
-    )
-    .orderBy('id')
-    .forKeyShare()
-    .execute()
-}
-
 /** Deletes a locked tag, and removes it from contacts and conversations. */
 export const deleteTagRow = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
   await sql`

@@ -151,6 +151,35 @@ export const updateSavedFilterRow = async (
     .$castTo<SavedFilterRow>()
     .executeTakeFirstOrThrow()
 
+/** Locks the saved filters that test tags, in the order of their ids. */
+export const lockFiltersOfTags = async (
+  tx: Db,
+  workspaceId: string,
+): Promise<Pick<SavedFilterRow, 'id' | 'filter'>[]> =>
+  await tx
+    .selectFrom('saved_filters')
+    .select(['id', 'filter'])
+    .where('workspace_id', '=', workspaceId)
+    .where(sql<boolean>`filter::text like '%"tags":%'`)
+    .orderBy('id')
+    .forUpdate()
+    .$castTo<Pick<SavedFilterRow, 'id' | 'filter'>>()
+    .execute()
+
+/** Replaces the conditions of locked saved filters. */
+export const replaceFilters = async (
+  tx: Db,
+  workspaceId: string,
+  rows: readonly Pick<SavedFilterRow, 'id' | 'filter'>[],
+  now: string,
+): Promise<void> => {
+  await sql`
+    update saved_filters f set filter = u.filter::jsonb, updated_at = ${now}::timestamptz
+    from unnest(${rows.map(({ id }) => id)}::bigint[], ${rows.map(({ filter }) => JSON.stringify(filter))}::text[])
+      as u (id, filter)
+    where f.workspace_id = ${workspaceId} and f.id = u.id`.execute(tx)
+}
+
 export const deleteSavedFilterRow = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
   await tx.deleteFrom('saved_filters').where('workspace_id', '=', workspaceId).where('id', '=', id).execute()
 }

@@ -287,6 +287,7 @@ const tablesByField: Record<string, string> = {
   target: 'contacts',
   other_contact: 'contacts',
   job: 'bulk_jobs',
+  other_tag: 'tags',
 }
 
 /** Returns the table that a field refers to; undefined when it holds no id. */
@@ -314,9 +315,9 @@ export const getIdValue = (world: World, op: Operation, field: string): string |
     )
   // As integers, because a string of digits in `tags` can be a name.
   if (field === 'tags') return [Number(ids[0])]
-  if (field === 'other_contact_id') return ids[1]!
   // The last one has failed; the other runs.
   if (op.name === 'jobs_pause' || op.name === 'jobs_resume') return ids[1]!
+  if (field === 'other_contact_id' || field === 'other_tag_id') return ids[1]!
   return isList(op, field) ? ids.slice(0, 2) : ids[0]!
 }
 

@@ -139,6 +139,7 @@ const records: Readonly<Record<string, { label: string; name: OperationName; lis
   short_link_id: { label: 'Short link', name: 'messaging_get_short_link' },
   endpoint_id: { label: 'Webhook endpoint', name: 'webhooks_get_endpoint' },
   tag_id: { label: 'Tag', name: 'crm_list_tags', list: true },
+  other_tag_id: { label: 'Other tag', name: 'crm_list_tags', list: true },
   group_id: { label: 'Group', name: 'crm_list_groups', list: true },
   custom_field_id: { label: 'Custom field', name: 'crm_list_custom_fields', list: true },
   quick_message_id: { label: 'Quick message', name: 'messaging_list_quick_messages', list: true },

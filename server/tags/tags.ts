@@ -12,7 +12,7 @@ import { fold } from '../../storage/text.ts'
 import type { Context } from '../core/context.ts'
 import { changeTarget, type TargetChange } from '../bulk-jobs/change-target.ts'
 import type { Handler, InputOf } from '../core/handler.ts'
-import { notFound } from '../core/problem.ts'
+import { notFound, Problem } from '../core/problem.ts'
 import {
   changeLabels,
   distinctIds,
@@ -154,9 +154,11 @@ export const listNewTagNames = (index: TagIndex, refs: LabelRefs, field = 'tags'
   return missing.filter((ref) => typeof ref === 'string')
 }
 
+const MAX_CREATIONS = 3
+
 /**
  * Creates tags of these names, and returns the index of `refs` read again. Of several spellings of a name
- * the first is used.
+ * the first is used. Throws 409 `deleted_meanwhile`.
  */
 export const createTags = async (
   ctx: Context,
@@ -166,8 +168,19 @@ export const createTags = async (
 ): Promise<TagIndex> => {
   if (names.length === 0) return index
   const firstSpellings = new Map(names.map((name) => [fold(name), name] as const).toReversed())
-  await insertTags(ctx.tx, ctx.actor.workspace.id, [...firstSpellings.values()], ctx.now)
-  return await findTags(ctx, refs)
+  // A tag that somebody else made, or had, may be deleted before it is locked here: it is made again then.
+  for (let attempt = 0; attempt < MAX_CREATIONS; attempt++) {
+    await insertTags(ctx.tx, ctx.actor.workspace.id, [...firstSpellings.values()], ctx.now)
+    const found = await findTags(ctx, refs)
+    if ([...firstSpellings.keys()].every((key) => found.byName.has(key))) return found
+  }
+  throw new Problem(
+    'conflict',
+    'A tag was deleted again and again while this call made it. Send the call again.',
+    {
+      reason: 'deleted_meanwhile',
+    },
+  )
 }
 
 /** `createdInDryRun`: the tag is rolled back with the dry run, so that its id means nothing to the caller. */

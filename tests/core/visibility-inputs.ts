@@ -188,6 +188,7 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
   ],
   crm_delete_saved_filter: none,
   crm_rename_tag: none,
+  crm_merge_tags: none,
   crm_delete_tag: none,
   crm_update_group: none,
   messaging_send_template: ({ lonerId, mainChannel }) => {

@@ -122,6 +122,7 @@ export const listScreens = ({ endpoint, delivery, event }: ScreenIds): Record<st
     ['tags', 'list'],
     ['tags', 'rename', '1', '--name', 'Gold', '--dry-run'],
     ['tags', 'delete', '1'],
+    ['tags', 'merge', '1', '--other-tag-id', '2', '--dry-run'],
     ['groups', 'list'],
     ['groups', 'update', '1', '--name', 'Regulars', '--dry-run'],
     ['groups', 'create', '--name', '👨‍👩‍👧‍👦 Familien', '--emoji', '🏡', '--dry-run'],
