@@ -3,6 +3,7 @@ import type { FileHandle } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { isObject } from '../catalog/values.ts'
 import { csvLine } from './csv-line.ts'
 import { usageError } from './error.ts'
 import { losslessValue, joinNames } from './import/rows.ts'
@@ -29,6 +30,7 @@ const CONTACT_COLUMNS = [
   'external_id',
   'dnd',
   'starred',
+  'metadata',
   'created_at',
   'updated_at',
   'last_activity_at',
@@ -40,6 +42,10 @@ const CONTACT_COLUMNS = [
 
 const formatNames = (value: unknown): string =>
   joinNames(((value as { name: string | null }[] | undefined) ?? []).map(({ name }) => name ?? ''))
+
+/** Metadata is one cell of JSON; empty when there is none, or none may be seen. */
+const formatMetadata = (value: unknown): string =>
+  isObject(value) && Object.keys(value).length > 0 ? JSON.stringify(value) : ''
 
 const toText = (value: unknown): string => (value === null || value === undefined ? '' : String(value))
 
@@ -54,7 +60,11 @@ export const createCsvWriter = (
     )
     return csvLine([
       ...CONTACT_COLUMNS.map((name) =>
-        name === 'tags' || name === 'groups' ? formatNames(row[name]) : toText(row[name]),
+        name === 'tags' || name === 'groups'
+          ? formatNames(row[name])
+          : name === 'metadata'
+            ? formatMetadata(row[name])
+            : toText(row[name]),
       ),
       ...attributes.map((key) => values.get(key) ?? ''),
     ])

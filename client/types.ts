@@ -3316,6 +3316,14 @@ export interface CrmUpsertContactInput {
     [k: string]: string | null
   }
   /**
+   * True: do-not-disturb. `false` is for new contacts and undoes no opt-out: crm_update_contact does.
+   */
+  dnd?: boolean
+  /**
+   * Starred.
+   */
+  starred?: boolean
+  /**
    * Groups to add, at most 50.
    *
    * @maxItems 50
@@ -4365,7 +4373,7 @@ export interface CrmImportContactsInput {
    */
   create_missing_groups?: boolean
   /**
-   * 1 to 500 rows with the fields of an upsert: `phone`, `external_id`, `name`, `email`, `attributes`, `metadata`, `group_ids`, `group_names`, `tags`.
+   * 1 to 500 rows with the fields of an upsert: `phone`, `external_id`, `name`, `email`, `attributes`, `metadata`, `dnd`, `starred`, `group_ids`, `group_names`, `tags`.
    *
    * @minItems 1
    * @maxItems 500
@@ -4399,6 +4407,14 @@ export interface CrmImportContactsInput {
     metadata?: {
       [k: string]: string | null
     }
+    /**
+     * True: do-not-disturb. `false` is for new contacts and undoes no opt-out: crm_update_contact does.
+     */
+    dnd?: boolean
+    /**
+     * Starred.
+     */
+    starred?: boolean
     /**
      * Groups to add, at most 50.
      *

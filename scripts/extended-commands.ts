@@ -37,7 +37,8 @@ const createImportCommand = (spec: CommandSpec): CommandSpec => ({
   summary: 'Create or update contacts from a file, or up to 500 in one call',
   about:
     `${spec.about} A file is sent in batches of 500 rows; no batch is applied twice. The first line of a ` +
-    'CSV file names the columns: phone, external_id, name, email, tags, groups (names or ids), `attributes.<key>`, ' +
+    'CSV file names the columns: phone, external_id, name, email, dnd, starred, metadata (JSON), ' +
+    'tags, groups (names or ids), `attributes.<key>`, ' +
     'or the key or label of a custom field. Tags and groups are separated by `,` or `;`. Empty cells change ' +
     'nothing. In a dry run each batch is checked separately: a phone number in two batches is counted in ' +
     'both.',

@@ -109,6 +109,8 @@ export const readExistingContacts = async (
 
 export type ImportedContact = BasicContact & {
   id: string
+  dnd: boolean
+  starred: boolean
   attrs: Attrs
   /** Created by this import. */
   isNew: boolean
@@ -123,8 +125,12 @@ export type ImportedContact = BasicContact & {
 }
 
 /** Whether the columns of a contact's own differ from those that are stored: a row that gave them may have failed. */
-const hasOtherColumns = ({ inserted, name, email, external_id }: ImportedContact): boolean =>
-  inserted?.name !== name || inserted.email !== email || inserted.external_id !== external_id
+const hasOtherColumns = ({ inserted, name, email, external_id, dnd, starred }: ImportedContact): boolean =>
+  dnd ||
+  starred ||
+  inserted?.name !== name ||
+  inserted.email !== email ||
+  inserted.external_id !== external_id
 
 /** Builds the deferred write of an import: everything except what the new contacts were inserted with. */
 export const buildImportWrite = (
@@ -152,12 +158,14 @@ export const buildImportWrite = (
     parts: sql`
     c as (
       update contacts c set name = u.name, email = u.email, external_id = u.external_id,
-        name_key = u.name_key, search = u.search, updated_at = ${now}::timestamptz
+        dnd = u.dnd::boolean, starred = u.starred::boolean, name_key = u.name_key, search = u.search,
+        updated_at = ${now}::timestamptz
       from unnest(${stale.map((c) => c.id)}::bigint[], ${stale.map((c) => c.name)}::text[],
         ${stale.map((c) => c.email)}::text[], ${stale.map((c) => c.external_id)}::text[],
+        ${stale.map((c) => String(c.dnd))}::text[], ${stale.map((c) => String(c.starred))}::text[],
         ${stale.map((c) => fold(c.name ?? ''))}::text[],
         ${stale.map((c) => searchText(c.name, c.phone))}::text[])
-          as u (id, name, email, external_id, name_key, search)
+          as u (id, name, email, external_id, dnd, starred, name_key, search)
       where c.workspace_id = ${workspaceId} and c.id = u.id
     ), ${valueWriteParts(workspaceId, values)}, t as (
       insert into contact_tags (workspace_id, tag_id, contact_id)

@@ -214,6 +214,8 @@ export type NewContact = {
   email: string | null
   externalId?: string | null
   metadata?: Metadata | undefined
+  dnd?: boolean
+  starred?: boolean
   attrs: Attrs
   types: FieldTypes
   tagIds: readonly string[]
@@ -239,7 +241,7 @@ export const buildContactInsert = (
   now: string,
 ): DeferredWrite => {
   const { tagIds, groupIds, phone, phoneKey = null, name, email, externalId = null } = contact
-  const { attrs, metadata = null } = contact
+  const { attrs, metadata = null, dnd = false, starred = false } = contact
   const hasFacts = metadata !== null || Object.keys(attrs).length > 0
   const subjects = [
     'contacts',
@@ -261,9 +263,9 @@ export const buildContactInsert = (
     expectRow: 'c',
     parts: sql`
     c as (
-      insert into contacts (workspace_id, id, phone, phone_key, name, email, external_id, name_key, search,
-        created_at, updated_at)
-      values (${workspaceId}, ${id}, ${phone}, ${phoneKey}, ${name}, ${email}, ${externalId},
+      insert into contacts (workspace_id, id, phone, phone_key, name, email, external_id, dnd, starred,
+        name_key, search, created_at, updated_at)
+      values (${workspaceId}, ${id}, ${phone}, ${phoneKey}, ${name}, ${email}, ${externalId}, ${dnd}, ${starred},
         ${fold(name ?? '')}, ${searchText(name, phone)}, ${now}, ${now})
       on conflict ${externalId === null ? lineIndex : sql``} do nothing returning id
     ), n as (
@@ -291,8 +293,8 @@ export const toNewContactRow = (
   metadata: contact.metadata ?? null,
   chatapp_user_id: null,
   web_visitor_id: null,
-  dnd: false,
-  starred: false,
+  dnd: contact.dnd ?? false,
+  starred: contact.starred ?? false,
   created_at: now,
   updated_at: now,
   last_activity_at: null,

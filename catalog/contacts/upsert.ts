@@ -48,6 +48,13 @@ const upsertFields = {
   email: Email.optional().describe('Email address, at most 255 characters; empty clears it.'),
   attributes: Attributes.optional(),
   metadata: MetadataInput.optional(),
+  dnd: z
+    .boolean()
+    .optional()
+    .describe(
+      'True: do-not-disturb. `false` is for new contacts and undoes no opt-out: crm_update_contact does.',
+    ),
+  starred: z.boolean().optional().describe('Starred.'),
   group_ids: z.array(IdInput).max(50).optional().describe('Groups to add, at most 50.'),
   tags: z.array(TagName).max(20).optional().describe('Tags to add, at most 20 names or ids.'),
 }
@@ -149,7 +156,7 @@ export const importContacts = defineOperation({
       .max(500)
       .describe(
         '1 to 500 rows with the fields of an upsert: `phone`, `external_id`, `name`, `email`, ' +
-          '`attributes`, `metadata`, `group_ids`, `group_names`, `tags`.',
+          '`attributes`, `metadata`, `dnd`, `starred`, `group_ids`, `group_names`, `tags`.',
       ),
   }),
   output: z.object({

@@ -21,7 +21,17 @@ const normalizeName = (text: string): string =>
     .toLowerCase()
     .replaceAll(/[\s_-]+/g, '')
 
-const SETTABLE_FIELDS = ['phone', 'external_id', 'name', 'email', 'tags', 'groups'] as const
+const SETTABLE_FIELDS = [
+  'phone',
+  'external_id',
+  'name',
+  'email',
+  'tags',
+  'groups',
+  'dnd',
+  'starred',
+  'metadata',
+] as const
 /** Fields that several columns may map to; their cells are combined. */
 const COMBINABLE_FIELDS: readonly string[] = ['name', 'tags', 'groups']
 
@@ -55,8 +65,6 @@ export const READ_ONLY_FIELDS: readonly string[] = [
   'id',
   'phone_masked',
   'chatapp_user_id',
-  'dnd',
-  'starred',
   'created_at',
   'updated_at',
   'web_visitor_id',

@@ -33,6 +33,36 @@ const checkPhone = (phone: unknown): RowRejection | undefined => {
   return undefined
 }
 
+const FLAGS: Readonly<Record<string, boolean>> = {
+  true: true,
+  yes: true,
+  1: true,
+  false: false,
+  no: false,
+  0: false,
+}
+
+/** Parses a cell of true or false. */
+const parseFlag = (name: string, cell: string): boolean | RowRejection =>
+  FLAGS[cell.trim().toLowerCase()] ??
+  createRejection('invalid_flag', `#/${name}`, 'is neither true nor false', 'Write true or false.')
+
+/** Parses a cell of metadata: a JSON object. */
+const parseMetadata = (cell: string): Record<string, unknown> | RowRejection => {
+  try {
+    const value: unknown = JSON.parse(cell)
+    if (isObject(value)) return { value }
+  } catch {
+    // What is no JSON is rejected as other values are.
+  }
+  return createRejection(
+    'invalid_json',
+    '#/metadata',
+    'is not a JSON object',
+    'Write a JSON object, such as {"segment": "B"}.',
+  )
+}
+
 /** Creates a row, rejected when its phone number must not be sent. */
 const toImportRow = (line: number, draft: RowDraft): ParsedRow => {
   const rejection = checkPhone(draft.phone)
@@ -68,6 +98,7 @@ export const parseCsvRow = (
 ): ParsedRow => {
   const draft: RowDraft = {}
   const attributes: Record<string, string> = {}
+  let wrong: RowRejection | undefined
   targets.forEach((target, at) => {
     const cell = unescapeFormula(cells[at] ?? '')
     if (target === undefined) return
@@ -80,9 +111,18 @@ export const parseCsvRow = (
       draft[target] = [...((draft[target] as string[] | undefined) ?? []), ...splitNames(cell)]
     else if (target === 'name')
       draft['name'] = draft['name'] === undefined ? cell : `${String(draft['name'])} ${cell}`
-    else draft[target] = cell.trim()
+    else if (target === 'dnd' || target === 'starred') {
+      const flag = parseFlag(target, cell)
+      if (typeof flag === 'boolean') draft[target] = flag
+      else wrong ??= flag
+    } else if (target === 'metadata') {
+      const metadata = parseMetadata(cell)
+      if ('value' in metadata) draft['metadata'] = metadata.value
+      else wrong ??= metadata as RowRejection
+    } else draft[target] = cell.trim()
   })
   if (Object.keys(attributes).length > 0) draft.attributes = attributes
+  if (wrong) return { line, draft, rejection: wrong }
   if (cells.length <= targets.length) return toImportRow(line, draft)
   return {
     line,

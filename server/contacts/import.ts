@@ -44,6 +44,8 @@ type RowUpsert = FoundLine & {
   row: number
   externalId: string | null | undefined
   metadata: MetadataChanges | undefined
+  dnd: boolean | undefined
+  starred: boolean | undefined
   name: string | undefined
   values: ValueChanges
   tags: Label[]
@@ -149,6 +151,8 @@ const parseRow = (actor: Actor, fields: ReadonlyMap<string, FieldRow>, raw: unkn
     phone,
     external_id: externalId,
     metadata,
+    dnd,
+    starred,
     name,
     email,
     attributes,
@@ -163,6 +167,9 @@ const parseRow = (actor: Actor, fields: ReadonlyMap<string, FieldRow>, raw: unkn
     line: requireIdentity({ phone, externalId }),
     externalId,
     metadata,
+    // An opt-out that came meanwhile outlives older files.
+    dnd: dnd || undefined,
+    starred,
     name: toContactName(name),
     values: parseValues(fields, { email, attributes }),
     tagRefs,
@@ -318,13 +325,13 @@ const insertOrLockContacts = async (
 const applyRow = (
   ctx: ImportContext,
   contact: PendingContact,
-  { name, externalId, metadata, values, tags, groups }: RowUpsert,
+  { name, externalId, metadata, dnd, starred, values, tags, groups }: RowUpsert,
 ): 'created' | 'updated' | 'unchanged' => {
   const created = contact.isNew && contact.rows++ === 0
   const {
     changes: { values: attributes, metadata: newMetadata, ...columns },
     names,
-  } = diffContact(contact, { name, externalId, metadata, values })
+  } = diffContact(contact, { name, externalId, metadata, dnd, starred, values })
   const newTags = tags.filter(({ id }) => !contact.tagIds.has(id))
   const newGroups = groups.filter(({ id }) => !contact.groupIds.has(id))
   if (!created && names.length + newTags.length + newGroups.length === 0) return 'unchanged'

@@ -39,6 +39,8 @@ type ContactUpsert = {
   line: PhoneLine | undefined
   externalId: string | null | undefined
   metadata: MetadataChanges | undefined
+  dnd: boolean | undefined
+  starred: boolean | undefined
   name: string | undefined
   values: ValueChanges
   tags: ResolvedTag[]
@@ -62,6 +64,8 @@ export const upsertContact: Handler<'crm_upsert_contact'> = async (ctx, input) =
     line,
     externalId: input.external_id,
     metadata: input.metadata,
+    dnd: input.dnd,
+    starred: input.starred,
     name: toContactName(input.name),
     values,
     groups: await resolveGroups(ctx, input.group_ids ?? []),
@@ -121,6 +125,8 @@ const toNewContact = (upsert: ContactUpsert): NewContact => {
     externalId: upsert.externalId ?? null,
     metadata: changeMetadata(null, upsert.metadata),
     name: upsert.name ?? null,
+    dnd: upsert.dnd ?? false,
+    starred: upsert.starred ?? false,
     email: findEmailChange(upsert.values) ?? null,
     attrs,
     types: toFieldTypes(changed),
@@ -146,8 +152,15 @@ const updateExisting = async (
   id: string,
   upsert: ContactUpsert,
 ): Promise<'updated' | 'unchanged'> => {
-  const { name, externalId, metadata, values } = upsert
-  const edited = await editContact(ctx, id, { name, externalId, metadata, values })
+  const { name, externalId, metadata, dnd, starred, values } = upsert
+  const edited = await editContact(ctx, id, {
+    name,
+    externalId,
+    metadata,
+    dnd: dnd || undefined,
+    starred,
+    values,
+  })
   const tags = await addLabels(ctx, 'tag', upsert.tags, id)
   const groups = await addLabels(ctx, 'group', upsert.groups, id)
   emitLabelsAdded(ctx, id, tags, groups)

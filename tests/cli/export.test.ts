@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { it } from 'node:test'
+import fc from 'fast-check'
 import { everyDatabase, runCli } from '../doors.ts'
 import { listContacts, useImportFiles } from './import-files.ts'
 
@@ -86,6 +87,107 @@ everyDatabase('import: exported files', (server, database) => {
       assert.deepEqual(await listContacts(server(), other.workspace), original)
       assert.deepEqual((await other.run([file])).summary.unchanged, 2)
     }
+  })
+
+  it('whatever contacts hold comes back from either file', async () => {
+    const { workspace, call } = await files.createScene(server(), [
+      { key: 'note', type: 'textarea' },
+      { key: 'plan', type: 'text' },
+    ])
+    const { group } = (await call('crm_create_group', { name: '=1+1; "Club", Ä' })) as {
+      group: { id: string }
+    }
+    const hostile = fc
+      .array(
+        fc.constantFrom(
+          '=',
+          '+',
+          '-',
+          '@',
+          "'",
+          '"',
+          ',',
+          ';',
+          '\n',
+          '\t',
+          ' ',
+          'é',
+          '€',
+          '漢',
+          '🙂',
+          'a',
+          '0',
+        ),
+        {
+          minLength: 1,
+          maxLength: 12,
+        },
+      )
+      .map((parts) => parts.join(''))
+    // Names show something, and digits alone are no name, and the id of a tag.
+    const name = hostile.map((text) => `${text.replaceAll(/\s+/g, ' ')}x`)
+    const contact = fc.record(
+      {
+        name,
+        external_id: name,
+        dnd: fc.boolean(),
+        starred: fc.boolean(),
+        metadata: fc.dictionary(
+          fc.constantFrom('a', 'b'),
+          hostile.map((text) => `${text}.`),
+          { noNullPrototype: true },
+        ),
+        tags: fc.uniqueArray(name, { maxLength: 4, selector: (tag) => tag.toLowerCase().trim() }),
+        group_ids: fc.constantFrom([], [group.id]),
+        attributes: fc.record({ note: hostile, plan: hostile }, { requiredKeys: [] }),
+      },
+      { requiredKeys: [] },
+    )
+    const contacts = fc.sample(
+      fc.uniqueArray(contact, {
+        minLength: 60,
+        maxLength: 60,
+        selector: (one) => one.external_id?.trim() ?? {},
+      }),
+      { numRuns: 1, seed: 53 },
+    )[0]!
+    for (const [n, one] of contacts.entries())
+      await call('crm_upsert_contact', { ...one, phone: `+1555010${String(n).padStart(4, '0')}` })
+    const original = await listContacts(server(), workspace)
+    assert.ok(original.some(({ dnd, starred }) => dnd && starred))
+    assert.ok(original.some(({ metadata }) => Object.keys(metadata).length === 2))
+    for (const format of ['csv', 'ndjson']) {
+      const { stdout } = await runCli(
+        ['contacts', 'export', '--format', format],
+        files.envFor(server(), workspace.owner.key),
+      )
+      const other = await files.createScene(server(), [
+        { key: 'note', type: 'textarea' },
+        { key: 'plan', type: 'text' },
+      ])
+      const { exit, summary, stderr } = await other.run(['-', '--format', format, '--create-groups'], stdout)
+      assert.deepEqual([exit, summary.created], [0, 60], stderr)
+      assert.deepEqual(await listContacts(server(), other.workspace), original)
+      const again = await other.run(['-', '--format', format], stdout)
+      assert.deepEqual(again.summary.unchanged, 60, again.stderr)
+    }
+  })
+
+  it('an import undoes no opt-out, and refuses flags and metadata that it cannot read', async () => {
+    const { workspace, run, call } = await files.createScene(server())
+    await call('crm_upsert_contact', { phone: '+15550100042', dnd: true })
+    await call('crm_upsert_contact', { phone: '+15550100042', dnd: false, starred: true })
+    const file = [
+      'phone,dnd,starred,metadata',
+      '+15550100042,no,0,"{""erp"": ""B""}"',
+      '+15550100043,maybe,,',
+      '+15550100044,,,x',
+    ]
+    const { summary, stderr } = await run(['-'], file.join('\n'))
+    assert.deepEqual([summary.updated, summary.failed], [1, 2])
+    assert.match(stderr, /Line 3: dnd is neither true nor false[^]*Line 4: metadata is not a JSON object/)
+    const [one] = await listContacts(server(), workspace)
+    assert.deepEqual([one!.dnd, one!.starred, one!.metadata], [true, false, { erp: 'B' }])
   })
 
   it('an export accepts a filter and a saved filter', async () => {

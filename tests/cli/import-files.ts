@@ -91,6 +91,10 @@ export type ListedContact = {
   name: string | null
   phone: string | null
   email: string | null
+  external_id: string | null
+  dnd: boolean
+  starred: boolean
+  metadata: Record<string, string>
   tags: string[]
   groups: string[]
   /** The value and the typed value of each custom field, by key. */
@@ -112,10 +116,14 @@ export const listContacts = async (
     limit: 100,
   })) as { data: Row[] }
   return data
-    .map(({ name, phone, email, tags, groups, attributes }) => ({
-      name,
-      phone,
-      email,
+    .map(({ tags, groups, attributes, ...row }) => ({
+      name: row.name,
+      phone: row.phone,
+      email: row.email,
+      external_id: row.external_id,
+      dnd: row.dnd,
+      starred: row.starred,
+      metadata: row.metadata,
       tags: tags.map((tag) => tag.name),
       groups: groups.map((group) => group.name),
       attributes: Object.fromEntries(
