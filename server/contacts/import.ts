@@ -15,7 +15,7 @@ import { loadCounter } from '../../storage/counters.ts'
 import { type FieldRow, listFields } from '../../storage/custom-fields.ts'
 import type { Label } from '../../storage/labels.ts'
 import type { Actor, Context } from '../core/context.ts'
-import type { EmitsOf, Handler, OutputOf } from '../core/handler.ts'
+import type { EmitsOf, Handler } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
 import { parseFields } from '../core/steps/validate.ts'
 import {
@@ -30,15 +30,13 @@ import { diffContact, emitLabelsAdded, findEmailChange } from './edit.ts'
 import { fieldsVisibleTo, markFirstUse, parseValues, requireIdentity, type ValueChanges } from './input.ts'
 import { unknownExternalId } from './identity.ts'
 import { createLineFinder, type FoundLine } from './import-identity.ts'
+import { type RowFailure, type RowResult, toFailure, toOutput } from './import-output.ts'
 import { contactLimitReached } from './limit.ts'
 import { changeMetadata, type MetadataChanges, refuseHiddenMetadata } from './metadata.ts'
 import { eventContact } from './view.ts'
 import { refuseBlindImport, toContactName } from '../visibility/phones.ts'
 
-type Output = OutputOf<'crm_import_contacts'>
 type ImportContext = Context<EmitsOf<'crm_import_contacts'>>
-type RowResult = Output['results'][number]
-type RowFailure = Output['failures'][number]
 /** An upsert of one row; `row` is the row's index in the request. */
 type RowUpsert = FoundLine & {
   row: number
@@ -349,56 +347,4 @@ const applyRow = (
   else if (names.length > 0) ctx.emit('contact.updated/1', { contact: eventContact(contact), changes: names })
   emitLabelsAdded(ctx, contact.id, newTags, newGroups)
   return created ? 'created' : 'updated'
-}
-
-/** Errors of one row in the answer. */
-const MAX_ROW_ERRORS = 5
-const MAX_TEXT_LENGTH = 300
-/** Values in all `allowed` lists of the answer together: each row may repeat the same long list. */
-const MAX_ALLOWED_VALUES = 2000
-
-const shorten = (text: string): string =>
-  text.length <= MAX_TEXT_LENGTH ? text : `${text.slice(0, MAX_TEXT_LENGTH).toWellFormed()}…`
-
-/** Returns the failure of a row, with pointers into the whole request. */
-const toFailure = (row: number, { code, message, extras }: Problem): RowFailure => ({
-  row,
-  code,
-  message: shorten(message),
-  errors: (extras.errors ?? [])
-    .slice(0, MAX_ROW_ERRORS)
-    .map(({ pointer = '#', code: errorCode, detail, fix, allowed }) => ({
-      pointer: shorten(`#/rows/${row}${pointer.slice(1)}`),
-      code: errorCode,
-      detail: shorten(detail),
-      ...(fix ? { fix: shorten(fix) } : {}),
-      ...(allowed ? { allowed: [...allowed] } : {}),
-    })),
-})
-
-const toOutput = (requested: number, done: readonly RowResult[], failures: readonly RowFailure[]): Output => {
-  let remaining = MAX_ALLOWED_VALUES
-  const shown = failures
-    .toSorted((a, b) => a.row - b.row)
-    .map((failure) => ({
-      ...failure,
-      errors: failure.errors.map(({ allowed = [], ...error }) =>
-        allowed.length > 0 && (remaining -= allowed.length) >= 0 ? { ...error, allowed } : error,
-      ),
-    }))
-  const results = [
-    ...done,
-    ...failures.map(({ row }): RowResult => ({ row, action: 'failed', id: null })),
-  ].toSorted((a, b) => a.row - b.row)
-  const count = (action: RowResult['action']) => results.filter((result) => result.action === action).length
-  return {
-    requested,
-    succeeded: done.length,
-    failed: failures.length,
-    created: count('created'),
-    updated: count('updated'),
-    unchanged: count('unchanged'),
-    results,
-    failures: shown,
-  }
 }
