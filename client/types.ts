@@ -3996,9 +3996,9 @@ export interface CrmUndoContactMergeOutput {
 }
 export interface Consent {
   /**
-   * Id of the record.
+   * Id of the record; null in a dry run.
    */
-  id: string
+  id: string | null
   /**
    * Contact.
    */

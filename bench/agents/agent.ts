@@ -173,7 +173,7 @@ export const connectAgent = async (options: AgentOptions): Promise<Agent> => {
     const isKnown = (name: string): boolean => memory.tools.has(name) || memory.found.has(name)
     if (names.every(isKnown)) return
     if (search === undefined) throw new Error(`there is no tool to find ${names.join(', ')} with`)
-    await call(search, { query, limit: Math.min(20, names.length + 4) })
+    await call(search, { query, limit: Math.min(20, names.length + 5) })
     const missing = names.filter((name) => !isKnown(name))
     if (missing.length > 0) throw new Error(`"${query}" did not find ${missing.join(', ')}`)
   }

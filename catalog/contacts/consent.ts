@@ -12,7 +12,7 @@ const Key = z.string().regex(/^[a-z][a-z0-9_]{0,39}$/, 'must be 1 to 40 letters 
 
 const Consent = z
   .object({
-    id: Id.describe('Id of the record.'),
+    id: Id.nullable().describe('Id of the record; null in a dry run.'),
     contact_id: Id.describe('Contact.'),
     purpose: Key.describe('What the consent is for, such as `marketing`.'),
     channel: Key.describe('Type of channel, such as `chatapp`, or `all`.'),

@@ -43,7 +43,8 @@ export const recordConsent: Handler<'crm_record_consent'> = async (ctx, input) =
     at,
   }
   const { changed, ...added } = await addConsent(toConversationContext(ctx), change)
-  return { consent: showConsent(ctx.actor, { ...change, ...added, recorded_at: ctx.now }), changed }
+  const consent = showConsent(ctx.actor, { ...change, ...added, recorded_at: ctx.now })
+  return { consent: { ...consent, id: ctx.dryRun ? null : added.id }, changed }
 }
 
 export const listConsents: Handler<'crm_list_consents'> = async (ctx, input) => {

@@ -14,7 +14,8 @@ const statements = [
   // The latest change by at of each purpose and channel, which sends read. channel: its type, or all.
   `create table consents (
     workspace_id bigint not null, contact_id bigint not null, purpose text not null, channel text not null,
-    state text not null check (state in ('granted', 'withdrawn')), at timestamptz(3) not null, change_id bigint not null,
+    state text not null check (state in ('granted', 'withdrawn')), at timestamptz(3) not null,
+    change_id bigint not null,
     primary key (workspace_id, contact_id, purpose, channel)
   )`,
   // Contact filters.

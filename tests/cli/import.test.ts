@@ -24,8 +24,10 @@ everyDatabase('import: files', (server) => {
       summary: { rows: 2, created: 2, updated: 0, unchanged: 0, failed: 0 },
       stderr: '',
     })
+    const unset = { dnd: false, starred: false, external_id: null, metadata: {} }
     assert.deepEqual(await listContacts(server(), workspace), [
       {
+        ...unset,
         name: 'Ada "A";\nLovelace',
         phone: '15550100042',
         email: 'ada@example.com',
@@ -33,7 +35,7 @@ everyDatabase('import: files', (server) => {
         groups: ['Club'],
         attributes: { city: ['=1+1', '=1+1'], email: ['ada@example.com', 'ada@example.com'] },
       },
-      { name: 'Grace', phone: '15550100043', email: null, tags: [], groups: [], attributes: {} },
+      { ...unset, name: 'Grace', phone: '15550100043', email: null, tags: [], groups: [], attributes: {} },
     ])
     assert.deepEqual((await run([file])).summary, {
       rows: 2,

@@ -17,7 +17,7 @@ everyDoor('Rows of an import that fail', (test) => {
       { phone: EVE, metadata: manyKeys('a') },
       { phone: EVE, ...wrong },
       { external_id: 'W-1', name: 'Wrong too' },
-      { external_id: 'C-1', starred: true },
+      { external_id: 'C-1', starred: 'perhaps' },
       { external_id: 'C-1', email: 'ada@example.com' },
     ]
     await call('crm_upsert_contact', { phone: ADA, name: 'Ada' })
