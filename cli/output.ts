@@ -66,7 +66,8 @@ const hasPartialFailure = (value: ResponseBody): boolean => {
   const failed = value['failed']
   return (
     value['stopped_early'] === true ||
-    (typeof failed === 'number' && failed > 0) ||
+    // What failed in a job (which has `done`) did not fail in the call that shows it.
+    (typeof failed === 'number' && failed > 0 && !('done' in value)) ||
     (Array.isArray(failed) && failed.length > 0)
   )
 }

@@ -235,7 +235,8 @@ const createCommand = (op: Operation): CommandSpec => {
   const reserved = fields.filter(({ name }) => RESERVED.includes(name) && !isFree(name))
   if (reserved.length > 0)
     throw new Error(`${op.name}: the field name ${reserved[0]!.name} is reserved by the command line`)
-  const batch = op.dryRun ? fields.find((f) => f.ids && f.required) : undefined
+  const isFirstNeed = (name: string) => op.alternatives?.some(({ needs }) => needs[0] === name)
+  const batch = op.dryRun ? fields.find((f) => f.ids && (f.required || isFirstNeed(f.name))) : undefined
   const spec: CommandSpec = {
     operation: op.name,
     group,

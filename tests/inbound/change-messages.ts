@@ -63,6 +63,7 @@ export const readRest = async ({ server: { db }, workspace }: CustomerFixture) =
   const {
     messages: _m,
     message_reactions: _r,
+    message_search: _s,
     media: _d,
     events: _e,
     ...rest
