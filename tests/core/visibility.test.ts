@@ -118,11 +118,12 @@ const startTranscript = (server: TestServer, world: TwinWorld): Transcript => {
       const idempotency =
         op.scope === 'mcp:read' ? {} : { idempotencyKey: `visibility-${String(answers.length)}` }
       const reply = await door.call(op.name, input as Record<string, unknown>, { ...confirm, ...idempotency })
-      // Statuses of what was sent arrive before the next call, not during it.
+      // Statuses of what was sent, and what a job does, come before the next call, not during it.
       if (op.name.startsWith('messaging_send_') && reply.status < 300) {
         clock += 10_000
         await server.settle()
       }
+      if (op.name.startsWith('jobs_')) await server.app.jobs.job('bulk-jobs').runOnce()
       answers.push({
         call: normalize(`${op.name} over ${door.name} ${JSON.stringify(input)}`),
         answer: normalize(describeAnswer(reply)),
