@@ -181,7 +181,7 @@ const runInTransaction = async (
 }
 
 /** Statements that a transaction must not contain, also not the one that sets up a session behind a pooler. */
-const OUTSIDE_TRANSACTION = /^\s*(vacuum|(create|drop|reindex)( unique)? index concurrently)\b/i
+const OUTSIDE_TRANSACTION = /^\s*(vacuum|(create|drop|reindex)(\s+unique)?\s+index\s+concurrently)\b/i
 
 const runAlone = (
   { main, quick, custom, indexed }: ConnectionPools,

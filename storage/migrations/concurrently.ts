@@ -15,8 +15,7 @@ export const createIndexConcurrently = async (
   const { rows } = await sql<{ valid: boolean }>`
     select indisvalid as valid from pg_index where indexrelid = to_regclass(${name}::text)`.execute(db)
   if (rows[0]?.valid === false) await sql.raw(`drop index concurrently ${name}`).execute(db)
-  if (rows[0]?.valid !== true)
-    await sql
-      .raw(`create ${kind} index ${db.isTransaction ? '' : 'concurrently'} ${name} on ${on}`)
-      .execute(db)
+  if (rows[0]?.valid === true) return
+  const words = ['create', kind, 'index', db.isTransaction ? '' : 'concurrently', name, 'on', on]
+  await sql.raw(words.filter(Boolean).join(' ')).execute(db)
 }
