@@ -26,7 +26,16 @@ anyHook.enable = function () {
   return enable.call(this)
 }
 
-if (propertySeed !== undefined) fc.configureGlobal({ seed: propertySeed })
+/**
+ * A failing property is made smaller for so long: the test then ends with what failed, before its own time is over,
+ * which would hide it. A property that is merely slow fails too.
+ */
+const PROPERTY_TIMEOUT_MS = 240_000
+fc.configureGlobal({
+  interruptAfterTimeLimit: PROPERTY_TIMEOUT_MS,
+  markInterruptAsFailure: true,
+  ...(propertySeed === undefined ? {} : { seed: propertySeed }),
+})
 
 /** Errors that nobody caught. Without the hooks no single test has them, so that they fail the file. */
 let uncaught: unknown[] = []

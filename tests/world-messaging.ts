@@ -64,7 +64,7 @@ const seedTemplates = async (
     await sql`
       insert into consent_changes (workspace_id, contact_id, purpose, channel, state, source, proof, at, recorded_at)
       select workspace_id, id, 'research', 'all', 'granted', 'form', ${`${marker} form ${n}`}, ${now}, ${now}
-      from contacts where workspace_id = ${workspaceId}`.execute(db)
+      from contacts where workspace_id = ${workspaceId} order by id`.execute(db)
     await sql`
       insert into consents (workspace_id, contact_id, purpose, channel, state, at, change_id)
       select distinct on (contact_id) workspace_id, contact_id, purpose, channel, state, at, id from consent_changes

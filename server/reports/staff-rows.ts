@@ -15,10 +15,13 @@ export type StaffReportRow = OutputOf<'reports_staff'>['data'][number]
 
 /** Storage's id for work that no member did. */
 export const NOBODY = '0'
-const round = (value: number, digits: number): number => Math.round(value * 10 ** digits) / 10 ** digits
 /** Null when the divisor is 0. */
-const ratio = (dividend: number, divisor: number, digits: number): number | null =>
-  divisor === 0 ? null : round(dividend / divisor, digits)
+const share = (dividend: number, divisor: number): number | null =>
+  divisor === 0 ? null : Math.round((dividend / divisor) * 10_000) / 10_000
+
+/** The mean of times, to the millisecond. Their sum is one of whole milliseconds, which a float only comes near. */
+const averageSeconds = (seconds: number, count: number): number | null =>
+  count === 0 ? null : Math.round(Math.round(seconds * 1000) / count) / 1000
 
 /** The figures of one member, as storage reads them. */
 type StaffFigures = {
@@ -61,11 +64,11 @@ const toStaffRow = (
     untouched: work.conversations - work.handled,
     messages_sent: work.messages,
     reopened,
-    avg_first_response_seconds: ratio(answering.seconds, answering.firsts, 3),
-    avg_time_to_close_seconds: ratio(work.seconds, work.closes, 3),
+    avg_first_response_seconds: averageSeconds(answering.seconds, answering.firsts),
+    avg_time_to_close_seconds: averageSeconds(work.seconds, work.closes),
     sla_breaches: { ...breaches, total: late },
-    sla_compliance_rate: ratio(met, met + late, 4),
-    reason_coverage: ratio(work.with_reason, work.closes, 4),
+    sla_compliance_rate: share(met, met + late),
+    reason_coverage: share(work.with_reason, work.closes),
   }
 }
 

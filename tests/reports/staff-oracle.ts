@@ -11,7 +11,7 @@ const round = (value: number, digits: number): number => Math.round(value * 10 *
 const averageSeconds = (milliseconds: readonly number[]): number | null =>
   milliseconds.length === 0
     ? null
-    : round(milliseconds.reduce((sum, ms) => sum + ms, 0) / milliseconds.length / 1000, 3)
+    : Math.round(milliseconds.reduce((sum, ms) => sum + ms, 0) / milliseconds.length) / 1000
 const toConversationIds = (rows: readonly { conversation_id: string }[]): Set<string> =>
   new Set(rows.map((row) => row.conversation_id))
 
