@@ -83,6 +83,11 @@ export const contactEvents = {
     }),
     { contact: { id: '42' } },
   ),
+  'contact.erased/1': defineEventType(
+    'A person was erased: erase your copies too. `contact.deleted/1` comes with it.',
+    z.object({ contact: z.object({ id: Id.describe('Contact id.') }).describe('The contact.') }),
+    { contact: { id: '42' } },
+  ),
   'contact.tags_added/1': defineEventType('Tags were added to contacts.', Tags, tags),
   'contact.tags_removed/1': defineEventType('Tags were removed from contacts.', Tags, tags),
   'contact.groups_added/1': defineEventType('Contacts were added to groups.', Groups, groups),

@@ -6,6 +6,7 @@ import { cancelJob, getJob, listJobFailures, listJobs, pauseJob, resumeJob, undo
 import { listChannels } from './channels.ts'
 import { deleteContact, tagContacts, untagContacts, updateContact } from './contacts/change.ts'
 import { changePhone } from './contacts/change-phone.ts'
+import { eraseContact, getErasure, listErasures } from './contacts/erase.ts'
 import { mergeContacts, undoContactMerge } from './contacts/merge.ts'
 import { getContact, searchContacts } from './contacts/read.ts'
 import { importContacts, upsertContact } from './contacts/upsert.ts'
@@ -83,6 +84,9 @@ export const catalog = [
   deleteContact,
   mergeContacts,
   undoContactMerge,
+  eraseContact,
+  listErasures,
+  getErasure,
   recordConsent,
   listConsents,
   tagContacts,

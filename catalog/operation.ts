@@ -21,7 +21,7 @@ export const scopes = [
 ] as const satisfies Scope[]
 
 /** The verb that `Api-Confirm` must carry (spec "Common rules", contract 1). */
-export type ConfirmVerb = 'submit' | 'rotate' | 'delete' | 'archive' | 'send'
+export type ConfirmVerb = 'submit' | 'rotate' | 'delete' | 'erase' | 'archive' | 'send'
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 

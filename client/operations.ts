@@ -73,6 +73,21 @@ export type Operations = {
       input: types.CrmUndoContactMergeInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmUndoContactMergeOutput>
+    /** Erase a person: a contact with every copy of what is held on them. By owners, admins and managers. At once the contact is gone, its phone is free, nothing is sent to it, merges into it cannot be undone, and calls of agents about it that wait for a person are cancelled. Then a job erases messages with their files, and copies in events, deliveries, the audit trail, stored answers, saved filters and the sandbox: `crm_get_erasure` is the receipt. Figures of reports stay. It cannot be undone. Of a contact that was erased, it answers the same receipt as it is now. A message from the same phone afterwards makes a new contact. Operation `crm_erase_contact`. */
+    readonly erase: (
+      input: types.CrmEraseContactInput,
+      options: Confirmed<'erase'> & Versioned,
+    ) => Promise<types.CrmEraseContactOutput>
+    /** List erasures of contacts with their receipts, newest first. For owners, admins and managers. They name no person: the id of a contact that was erased leads nowhere. Operation `crm_list_erasures`. */
+    readonly erasures: (
+      input?: types.CrmListErasuresInput,
+      options?: CallOptions,
+    ) => Listing<types.CrmListErasuresOutput>
+    /** Show the receipt of an erasure: its tables with what became of their rows. For owners, admins and managers. Operation `crm_get_erasure`. */
+    readonly erasure: (
+      input: types.CrmGetErasureInput,
+      options?: CallOptions,
+    ) => Promise<types.CrmGetErasureOutput>
     /** Record that a contact granted or withdrew consent. Records are only added. After a withdrawal of `marketing`, marketing templates are refused with 409 `consent_withdrawn` on that type of channel, until a later grant. A record whose `at` is before what is known is kept and changes nothing else. Granting is for people: an AI agent's key asks one. Operation `crm_record_consent`. */
     readonly recordConsent: (
       input: types.CrmRecordConsentInput,
@@ -579,6 +594,9 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
     delete: ['crm_delete_contact', 'change'],
     merge: ['crm_merge_contacts', 'change'],
     undoMerge: ['crm_undo_contact_merge', 'change'],
+    erase: ['crm_erase_contact', 'change'],
+    erasures: ['crm_list_erasures', 'list'],
+    erasure: ['crm_get_erasure', 'read'],
     recordConsent: ['crm_record_consent', 'change'],
     consents: ['crm_list_consents', 'list'],
     tag: ['crm_tag_contacts', 'change'],

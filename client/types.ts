@@ -716,6 +716,7 @@ export type Event =
   | ContactCreatedEvent
   | ContactUpdatedEvent
   | ContactDeletedEvent
+  | ContactErasedEvent
   | ContactTagsAddedEvent
   | ContactTagsRemovedEvent
   | ContactGroupsAddedEvent
@@ -758,6 +759,7 @@ export type WebhookEvent =
   | ContactCreatedWebhook
   | ContactUpdatedWebhook
   | ContactDeletedWebhook
+  | ContactErasedWebhook
   | ContactTagsAddedWebhook
   | ContactTagsRemovedWebhook
   | ContactGroupsAddedWebhook
@@ -3993,6 +3995,236 @@ export interface CrmUndoContactMergeOutput {
    * Present on a dry run: nothing was changed.
    */
   dry_run?: true
+}
+export interface CrmEraseContactInput {
+  /**
+   * Contact id.
+   */
+  contact_id: string
+}
+export interface CrmEraseContactOutput {
+  /**
+   * The receipt so far. In a dry run: what would be erased, as far as it is counted quickly.
+   */
+  erasure: {
+    /**
+     * Erasure id; null in a dry run.
+     */
+    id: string | null
+    /**
+     * The contact that was erased.
+     */
+    contact_id: string
+    /**
+     * `running`: the contact is gone, copies are still being erased; `done`: nothing is left.
+     */
+    state: 'running' | 'done'
+    /**
+     * The receipt so far: what became of rows, table by table.
+     */
+    tables: {
+      /**
+       * Name of the table, as docs/privacy.md lists it.
+       */
+      table: string
+      /**
+       * Rows that were deleted.
+       */
+      deleted: number
+      /**
+       * Rows that stay without anything that tells of the person.
+       */
+      cleared: number
+      /**
+       * Rows that stay for figures, with the id of the contact alone.
+       */
+      pseudonymised: number
+    }[]
+    /**
+     * Who asked for it.
+     */
+    created_by: {
+      /**
+       * Staff id.
+       */
+      id: string
+      /**
+       * Name; null when the staff member is gone.
+       */
+      name: string | null
+    }
+    /**
+     * When it began.
+     */
+    created_at: string
+    /**
+     * When the last copy was erased.
+     */
+    finished_at: string | null
+  }
+  /**
+   * Only in a dry run: the contact.
+   */
+  sample?: {
+    /**
+     * Contact id.
+     */
+    contact_id: string
+    /**
+     * Name.
+     */
+    name: string | null
+  }
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface Erasure {
+  /**
+   * Erasure id.
+   */
+  id: string
+  /**
+   * The contact that was erased.
+   */
+  contact_id: string
+  /**
+   * `running`: the contact is gone, copies are still being erased; `done`: nothing is left.
+   */
+  state: 'running' | 'done'
+  /**
+   * The receipt so far: what became of rows, table by table.
+   */
+  tables: {
+    /**
+     * Name of the table, as docs/privacy.md lists it.
+     */
+    table: string
+    /**
+     * Rows that were deleted.
+     */
+    deleted: number
+    /**
+     * Rows that stay without anything that tells of the person.
+     */
+    cleared: number
+    /**
+     * Rows that stay for figures, with the id of the contact alone.
+     */
+    pseudonymised: number
+  }[]
+  /**
+   * Who asked for it.
+   */
+  created_by: {
+    /**
+     * Staff id.
+     */
+    id: string
+    /**
+     * Name; null when the staff member is gone.
+     */
+    name: string | null
+  }
+  /**
+   * When it began.
+   */
+  created_at: string
+  /**
+   * When the last copy was erased.
+   */
+  finished_at: string | null
+}
+export interface CrmListErasuresInput {
+  /**
+   * Only of this contact.
+   */
+  contact_id?: string
+  /**
+   * Only in this state.
+   */
+  state?: 'running' | 'done'
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface CrmListErasuresOutput {
+  /**
+   * The rows of this page.
+   */
+  data: Erasure[]
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface CrmGetErasureInput {
+  /**
+   * Erasure id.
+   */
+  erasure_id: string
+}
+export interface CrmGetErasureOutput {
+  /**
+   * Erasure id.
+   */
+  id: string
+  /**
+   * The contact that was erased.
+   */
+  contact_id: string
+  /**
+   * `running`: the contact is gone, copies are still being erased; `done`: nothing is left.
+   */
+  state: 'running' | 'done'
+  /**
+   * The receipt so far: what became of rows, table by table.
+   */
+  tables: {
+    /**
+     * Name of the table, as docs/privacy.md lists it.
+     */
+    table: string
+    /**
+     * Rows that were deleted.
+     */
+    deleted: number
+    /**
+     * Rows that stay without anything that tells of the person.
+     */
+    cleared: number
+    /**
+     * Rows that stay for figures, with the id of the contact alone.
+     */
+    pseudonymised: number
+  }[]
+  /**
+   * Who asked for it.
+   */
+  created_by: {
+    /**
+     * Staff id.
+     */
+    id: string
+    /**
+     * Name; null when the staff member is gone.
+     */
+    name: string | null
+  }
+  /**
+   * When it began.
+   */
+  created_at: string
+  /**
+   * When the last copy was erased.
+   */
+  finished_at: string | null
 }
 export interface Consent {
   /**
@@ -12007,6 +12239,39 @@ export interface ContactDeletedData {
   actor?: Actor
 }
 /**
+ * A person was erased: erase your copies too. `contact.deleted/1` comes with it.
+ */
+export interface ContactErasedEvent {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type id.
+   */
+  type: 'contact.erased/1'
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  data: ContactErasedData
+}
+/**
+ * A person was erased: erase your copies too. `contact.deleted/1` comes with it.
+ */
+export interface ContactErasedData {
+  /**
+   * The contact.
+   */
+  contact: {
+    /**
+     * Contact id.
+     */
+    id: string
+  }
+  actor?: Actor
+}
+/**
  * Tags were added to contacts.
  */
 export interface ContactTagsAddedEvent {
@@ -15669,6 +15934,36 @@ export interface ContactDeletedWebhook {
    */
   company_id: string
   data: ContactDeletedData
+}
+/**
+ * A person was erased: erase your copies too. `contact.deleted/1` comes with it.
+ */
+export interface ContactErasedWebhook {
+  /**
+   * Event id.
+   */
+  id: string
+  /**
+   * Event type, without its version.
+   */
+  type: 'contact.erased'
+  /**
+   * Version of the event type.
+   */
+  version: '1'
+  /**
+   * API version of the data.
+   */
+  api_version: string
+  /**
+   * When it happened.
+   */
+  occurred_at: string
+  /**
+   * Workspace id.
+   */
+  company_id: string
+  data: ContactErasedData
 }
 /**
  * Tags were added to contacts.

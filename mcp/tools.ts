@@ -88,6 +88,7 @@ export const verbHints: Readonly<Record<ConfirmVerb, VerbHints>> = {
   submit: { destructiveHint: false, openWorldHint: true },
   rotate: { destructiveHint: true, openWorldHint: false },
   delete: { destructiveHint: true, openWorldHint: false },
+  erase: { destructiveHint: true, openWorldHint: false },
   archive: { destructiveHint: true, openWorldHint: false },
   send: { destructiveHint: false, openWorldHint: true },
 }

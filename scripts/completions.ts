@@ -22,7 +22,7 @@ import { listToolsetNames } from '../mcp/toolsets.ts'
 
 const FILE = new URL('../cli/completions.json', import.meta.url)
 
-const POLICY_VERBS = ['send', 'submit', 'delete', 'archive', 'rotate']
+const POLICY_VERBS = ['send', 'submit', 'delete', 'erase', 'archive', 'rotate']
 
 /** The choices of flags and arguments whose help lists them in words, by command and name. */
 const CHOICES: Readonly<Record<string, readonly string[]>> = {

@@ -19,6 +19,7 @@ import {
 import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './broadcasts/broadcasts.ts'
 import { deleteContact, getContact, updateContact } from './contacts/contacts.ts'
 import { changePhone } from './contacts/change-phone.ts'
+import { eraseContact, getErasure, listErasures } from './erasures/operations.ts'
 import { mergeContacts, undoContactMerge } from './contacts/merge-operations.ts'
 import { importContacts } from './contacts/import.ts'
 import { searchContacts } from './contacts/search.ts'
@@ -111,6 +112,9 @@ export const handlers = {
   crm_change_phone: changePhone,
   crm_merge_contacts: mergeContacts,
   crm_undo_contact_merge: undoContactMerge,
+  crm_erase_contact: eraseContact,
+  crm_list_erasures: listErasures,
+  crm_get_erasure: getErasure,
   crm_record_consent: recordConsent,
   crm_list_consents: listConsents,
   crm_tag_contacts: tagContacts,

@@ -4,6 +4,7 @@ import { bulkJobTables } from './tables/bulk-jobs.ts'
 import type { TableTypes } from './tables/columns.ts'
 import { contactsTables } from './tables/contacts.ts'
 import { conversationsTables } from './tables/conversations.ts'
+import { erasureTables } from './tables/erasures.ts'
 import { eventsTables } from './tables/events.ts'
 import { messagingTables } from './tables/messaging.ts'
 import { oauthTables } from './tables/oauth.ts'
@@ -21,6 +22,7 @@ export const tables = {
   ...serverTables,
   ...agentTables,
   ...bulkJobTables,
+  ...erasureTables,
   ...oauthTables,
   ...sandboxTables,
 }

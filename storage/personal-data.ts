@@ -1,13 +1,19 @@
 import type { Database } from './database.ts'
 
+/**
+ * What an erasure does to a column of rows that stay. `cleared`: empties it, or takes out what is about the person.
+ * `pseudonym`: leaves the id of the contact, which leads nowhere. `expires`: leaves it until the row goes, which is soon.
+ */
+export type Treatment = 'cleared' | 'pseudonym' | 'expires'
+
 /** What a table holds of customers. */
 export type PersonalData<Column extends string = string> = {
   /** The columns that can say something about one customer, or hold the id of the contact. No other can. */
   columns: readonly Column[]
   /** What the deletion of a contact does to its rows: removes them, takes the contact's id out, or nothing. */
   onDelete: 'removed' | 'unlinked' | 'kept'
-  /** What an erasure of the person has to do: remove rows, or empty `columns` of rows that figures need. */
-  erase: 'remove' | 'empty'
+  /** What an erasure of the person does: it removes rows, or treats each of `columns` of rows that figures need. */
+  erase: 'remove' | Readonly<Partial<Record<Column, Treatment>>>
   /** How long rows stay that no deletion removes. */
   until: string
 }
@@ -91,26 +97,33 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
   conversations: {
     columns: ['contact_id', 'title'],
     onDelete: 'unlinked',
-    erase: 'empty',
+    erase: { contact_id: 'cleared', title: 'cleared' },
     until: FOR_EVER,
   },
   conversation_episodes: {
     columns: ['title', 'close_reason'],
     onDelete: 'kept',
-    erase: 'empty',
+    erase: { title: 'cleared', close_reason: 'cleared' },
     until: FOR_EVER,
   },
   conversation_tags: { columns: ['tag_id'], onDelete: 'kept', erase: 'remove', until: FOR_EVER },
   messages: {
     columns: ['text', 'content', 'provider_id', 'reference', 'external_id', 'error'],
     onDelete: 'kept',
-    erase: 'empty',
+    erase: {
+      text: 'cleared',
+      content: 'cleared',
+      provider_id: 'cleared',
+      reference: 'cleared',
+      external_id: 'cleared',
+      error: 'cleared',
+    },
     until: FOR_EVER,
   },
   message_search: {
     columns: ['keys'],
     onDelete: 'kept',
-    erase: 'empty',
+    erase: { keys: 'cleared' },
     until: FOR_EVER,
   },
   message_search_progress: 'none',
@@ -118,7 +131,14 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
   media: {
     columns: ['file_name', 'sha256', 'url', 'key', 'provider_media_id', 'error'],
     onDelete: 'kept',
-    erase: 'empty',
+    erase: {
+      file_name: 'cleared',
+      sha256: 'cleared',
+      url: 'cleared',
+      key: 'cleared',
+      provider_media_id: 'cleared',
+      error: 'cleared',
+    },
     until: FOR_EVER,
   },
   channel_deliveries: {
@@ -130,49 +150,49 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
   broadcast_recipients: {
     columns: ['contact_id'],
     onDelete: 'kept',
-    erase: 'empty',
+    erase: { contact_id: 'pseudonym' },
     until: FOR_EVER,
   },
   saved_filters: {
     columns: ['filter', 'name', 'name_key', 'description'],
     onDelete: 'kept',
-    erase: 'empty',
+    erase: { filter: 'cleared', name: 'cleared', name_key: 'cleared', description: 'cleared' },
     until: 'the filter is deleted',
   },
   events: {
     columns: ['data'],
     onDelete: 'kept',
-    erase: 'empty',
+    erase: { data: 'cleared' },
     until: 'WCRM_EVENT_RETENTION_DAYS; no limit unless set',
   },
   webhook_deliveries: {
     columns: ['payload'],
     onDelete: 'kept',
-    erase: 'empty',
+    erase: { payload: 'cleared' },
     until: 'WCRM_WEBHOOK_RETENTION_DAYS, once it ended',
   },
   webhook_attempts: {
     columns: ['response_excerpt', 'error'],
     onDelete: 'kept',
-    erase: 'empty',
+    erase: { response_excerpt: 'cleared', error: 'cleared' },
     until: 'WCRM_WEBHOOK_RETENTION_DAYS, and up to a week',
   },
   provider_updates: {
     columns: ['dedupe', 'subject', 'payload'],
     onDelete: 'kept',
-    erase: 'remove',
+    erase: { dedupe: 'expires', subject: 'expires', payload: 'cleared' },
     until: '8 days',
   },
   idempotency: {
     columns: ['key', 'fingerprint', 'intent', 'body'],
     onDelete: 'kept',
-    erase: 'empty',
+    erase: { key: 'cleared', fingerprint: 'cleared', intent: 'cleared', body: 'cleared' },
     until: '24 hours; a call whose outcome is open, until it is known',
   },
   audit_log: {
     columns: ['target_id', 'changes'],
     onDelete: 'kept',
-    erase: 'empty',
+    erase: { target_id: 'pseudonym', changes: 'cleared' },
     until: 'WCRM_AUDIT_RETENTION_DAYS',
   },
   approvals: {
@@ -181,24 +201,47 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
       ...(['reason', 'preview', 'plan', 'note', 'edited', 'outcome'] as const),
     ],
     onDelete: 'kept',
-    erase: 'empty',
+    erase: {
+      contact_id: 'pseudonym',
+      input: 'cleared',
+      secrets: 'cleared',
+      digest: 'cleared',
+      idempotency_key: 'cleared',
+      reason: 'cleared',
+      preview: 'cleared',
+      plan: 'cleared',
+      note: 'cleared',
+      edited: 'cleared',
+      outcome: 'cleared',
+    },
     until: '30 days after its end',
   },
-  bulk_jobs: { columns: ['digest'], onDelete: 'kept', erase: 'empty', until: '2 hours, of plans alone' },
+  bulk_jobs: {
+    columns: ['digest'],
+    onDelete: 'kept',
+    erase: { digest: 'expires' },
+    until: '2 hours, of plans alone',
+  },
   bulk_job_batches: {
     columns: ['contact_ids', 'calls', 'failures', 'undo'],
     onDelete: 'kept',
-    erase: 'empty',
+    erase: { contact_ids: 'pseudonym', calls: 'cleared', failures: 'cleared', undo: 'cleared' },
     until: '30 days after its job ended',
+  },
+  erasures: {
+    columns: ['contact_id', 'subject'],
+    onDelete: 'kept',
+    erase: { contact_id: 'pseudonym', subject: 'cleared' },
+    until: 'what the person is found by: the erasure is done',
   },
   contact_views: { columns: ['subject'], onDelete: 'kept', erase: 'remove', until: '60 hours' },
   contact_reads: {
     columns: ['contacts'],
     onDelete: 'kept',
-    erase: 'remove',
+    erase: { contacts: 'cleared' },
     until: '2 days',
   },
-  phone_budgets: { columns: ['phones'], onDelete: 'kept', erase: 'empty', until: '2 days' },
+  phone_budgets: { columns: ['phones'], onDelete: 'kept', erase: { phones: 'cleared' }, until: '2 days' },
   sandbox_customers: {
     columns: ['user_id', 'wa_id', 'name'],
     onDelete: 'kept',

@@ -329,6 +329,13 @@ export const makeWorkspace = async (
 /** The policy of an agent that asks nobody. */
 export const autonomous: KeyPolicy = {
   ...defaultPolicy,
-  verbs: { send: 'allow', submit: 'allow', delete: 'allow', archive: 'allow', rotate: 'allow' },
+  verbs: {
+    send: 'allow',
+    submit: 'allow',
+    delete: 'allow',
+    erase: 'allow',
+    archive: 'allow',
+    rotate: 'allow',
+  },
   operations: { webhooks_create_endpoint: 'allow', webhooks_update_endpoint: 'allow' },
 }

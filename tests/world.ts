@@ -6,6 +6,7 @@ import { createSigningSecret } from '../server/webhooks/secrets.ts'
 import { createChannel, createTeam } from '../storage/admin.ts'
 import { addChannelToken, upsertChannelSecrets } from '../storage/channel-secrets.ts'
 import type { Db } from '../storage/database.ts'
+import { insertDoneErasure } from '../storage/demo-erasure.ts'
 import { type CallOptions, doorsOf } from './doors.ts'
 import type { TestServer, TestWorkspace } from './servers.ts'
 import { seedMessaging } from './world-messaging.ts'
@@ -142,6 +143,8 @@ export const seedWorld = async (
   await seedApprovals(db, workspace, marker, now)
   await seedContactViews(db, workspace, now)
   await seedJobs(db, workspace, marker, now)
+  for (let n = 0; n < 2; n++)
+    await insertDoneErasure(db, { workspaceId: workspace.id, staffId: workspace.owner.staffId }, now)
   await seedOauth(db, workspace, marker, now)
   return { workspace, marker, ids: await loadIds(db, workspace.id) }
 }

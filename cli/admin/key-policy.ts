@@ -15,7 +15,7 @@ import type { CommandResult } from '../result.ts'
 import { choiceFlag, limitFlag, listFlag, notFoundError, parseId, stringFlag } from './flags.ts'
 import type { AdminFlags, AdminSession, AdminVerb } from './verb.ts'
 
-const verbs: readonly ConfirmVerb[] = ['send', 'submit', 'delete', 'archive', 'rotate']
+const verbs: readonly ConfirmVerb[] = ['send', 'submit', 'delete', 'erase', 'archive', 'rotate']
 const operations = catalog.filter(({ scope }) => scope !== 'mcp:read' && scope !== 'approvals:write')
 const MAX_EXPIRY_MS = 30 * 24 * 60 * 60 * 1000
 

@@ -54,6 +54,7 @@ export const execute = async (app: App, call: WriteCall): Promise<ExecutionResul
 /** Returns the background job that has work after this call. */
 const findWokenJob = ({ op }: WriteCall, { status }: ExecutionResult): JobName | undefined => {
   if (op.name === 'approvals_approve') return 'approvals'
+  if (op.name === 'crm_erase_contact') return 'erasures'
   const isJob = (op.jobs && status === 202) || op.name === 'jobs_resume' || op.name === 'jobs_undo'
   return isJob ? 'bulk-jobs' : undefined
 }

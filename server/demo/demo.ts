@@ -12,6 +12,7 @@ import {
 } from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
 import { listRecentWriters, setDemoExternalId } from '../../storage/demo-conversations.ts'
+import { insertDoneErasure } from '../../storage/demo-erasure.ts'
 import { insertDemoJobs } from '../../storage/demo-jobs.ts'
 import { insertDemoMerge } from '../../storage/demo-merge.ts'
 import {
@@ -196,6 +197,7 @@ export const createDemo = (
     await insertDemoMerge(tx, workspaceId, { name: 'Ada (web shop)', intoId: '42' }, now)
     const keys = await createOwnerKeys(tx, workspaceId, owner, now)
     await insertDemoJobs(tx, { workspace_id: workspaceId, staff_id: owner, key_id: keys.id }, now)
+    await insertDoneErasure(tx, { workspaceId, staffId: owner }, now)
     await createDemoConsumer(tx, workspaceId, now)
     if (webhookSealer) await createDemoWebhook(tx, workspaceId, webhookSealer, now)
     await createDemoApprovals(tx, workspaceId, { declinedBy: { staffId: owner, keyId: keys.id }, now })

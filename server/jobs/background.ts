@@ -4,6 +4,7 @@ import { bulkJobsJob } from '../bulk-jobs/run.ts'
 import { channelDeliveriesJob } from '../channels/delivery-job.ts'
 import { refreshClocks } from '../clock.ts'
 import type { App } from '../core/app.ts'
+import { erasuresJob } from '../erasures/run.ts'
 import { messageSearchJob } from '../inbox/search-index-job.ts'
 import { providerUpdatesJob } from '../inbound/updates-job.ts'
 import { mediaDownloadsJob } from '../media/downloads-job.ts'
@@ -65,6 +66,7 @@ export const declareBackgroundJobs = (app: App, sandboxControl: SandboxControl |
     webhookDeliveryRetentionJob(app),
     approvalsJob(app),
     bulkJobsJob(app),
+    erasuresJob(app),
     reconciliationJob(app),
     providerHealthJob(app),
     staffReportsJob(app),

@@ -10,6 +10,7 @@ export type JobName =
   | 'channel-deliveries'
   | 'approvals'
   | 'bulk-jobs'
+  | 'erasures'
   | 'bulk-job-retention'
   | 'webhook-deliveries'
   | 'webhook-delivery-retention'

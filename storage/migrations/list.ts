@@ -41,6 +41,7 @@ import * as bulkJobs from './0054-bulk-jobs.ts'
 import * as messageSearch from './0056-message-search.ts'
 import * as formerPhones from './0060-former-phones.ts'
 import * as consent from './0061-consent.ts'
+import * as erasures from './0062-erasures.ts'
 
 /**
  * The migrations, oldest first, each with what it locks (CONTRIBUTING.md, "Writing a migration"). Migrations that a
@@ -169,4 +170,5 @@ export const migrations = {
   '0056-message-search': { ...messageSearch, cost: { freezes: ['messages'] }, oldest: '0030-approval-plans' },
   '0060-former-phones': { ...formerPhones, cost: {}, oldest: '0030-approval-plans' },
   '0061-consent': { ...consent, cost: {}, oldest: '0030-approval-plans' },
+  '0062-erasures': { ...erasures, cost: {}, oldest: '0030-approval-plans' },
 } satisfies MigrationList

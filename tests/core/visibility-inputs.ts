@@ -134,6 +134,16 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
     { contact_id: lonerId, other_contact_id: ids['contacts']![0]!, prefer_other: ['metadata'] },
   ],
   crm_undo_contact_merge: ({ lonerId }) => [{ merged_contact_id: lonerId }, { merged_contact_id: NO_ID }],
+  crm_erase_contact: ({ lonerId }) => [
+    { contact_id: lonerId, dry_run: true },
+    { contact_id: NO_ID },
+    { contact_id: lonerId },
+  ],
+  crm_list_erasures: () => [{}, { state: 'done' }],
+  crm_get_erasure: ({ ids }) => [
+    ...ids['erasures']!.map((id) => ({ erasure_id: id })),
+    { erasure_id: NO_ID },
+  ],
   crm_record_consent: ({ lonerId }) => [
     { contact_id: lonerId, state: 'withdrawn', proof: 'Said so' },
     { contact_id: NO_ID, state: 'granted' },

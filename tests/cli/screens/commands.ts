@@ -77,6 +77,9 @@ export const listScreens = ({ endpoint, delivery, event }: ScreenIds): Record<st
     ['contacts', 'delete', '1'],
     ['contacts', 'merge', '1', '--other-contact-id', '2', '--prefer-other', 'name', '--dry-run'],
     ['contacts', 'undo-merge', '1'],
+    ['contacts', 'erase', '1', '--dry-run'],
+    ['contacts', 'erasures'],
+    ['contacts', 'erasure', '1'],
     ['contacts', 'tag', '--contact-ids', '1,2', '--tags', 'お得意様', '--dry-run'],
     ['contacts', 'untag', '--contact-ids', '1,2,999', '--tags', 'coffee ☕', '--dry-run'],
     [

@@ -1,0 +1,161 @@
+import { deleteContactRow, lockContact, readContact } from '../../storage/contacts.ts'
+import {
+  cancelApprovalsOf,
+  countContactRows,
+  countConversationRows,
+  eraseContactLinks,
+  readContactIdentity,
+} from '../../storage/erasure-start.ts'
+import {
+  type ErasureCounts,
+  type ErasureRow,
+  findErasure,
+  findErasureOfContact,
+  insertErasure,
+  listErasurePage,
+} from '../../storage/erasures.ts'
+import type { ErasureSubject } from '../../storage/tables/erasures.ts'
+import { containsPattern } from '../../storage/text.ts'
+import { toEventApproval } from '../approvals/view.ts'
+import { listSpellings } from '../contacts/phone-lines.ts'
+import type { Actor, Context } from '../core/context.ts'
+import type { Handler, OutputOf } from '../core/handler.ts'
+import { notFound, Problem } from '../core/problem.ts'
+import { showContactName } from '../visibility/phones.ts'
+import { addCounts } from './steps.ts'
+
+/** Shorter digits are part of too much else to be looked for. */
+const MIN_PHONE_DIGITS = 7
+
+/** Throws 403. */
+const requireManager = ({ staff }: Actor): void => {
+  if (staff.role === 'agent')
+    throw new Problem('forbidden', 'Only managers, admins and owners may erase a person and read receipts.', {
+      reason: 'manager_only',
+    })
+}
+
+const showErasure = (row: ErasureRow): OutputOf<'crm_get_erasure'> => ({
+  id: row.id,
+  contact_id: row.contact_id,
+  state: row.state,
+  tables: showTables(row.counts),
+  created_by: { id: row.staff_id, name: row.staff_name },
+  created_at: row.created_at,
+  finished_at: row.finished_at,
+})
+
+const showTables = (counts: ErasureCounts): OutputOf<'crm_get_erasure'>['tables'] =>
+  Object.entries(counts)
+    .map(([table, { deleted = 0, cleared = 0, pseudonymised = 0 }]) => ({
+      table,
+      deleted,
+      cleared,
+      pseudonymised,
+    }))
+    .toSorted((a, b) => (a.table < b.table ? -1 : 1))
+
+/** The same field of an input that names the person, as JSON of the database has it. */
+const toInputPatterns = ({ contactIds, conversationIds, phones }: ErasureSubject): string[] => [
+  ...contactIds.map((id) => containsPattern(`"contact_id": "${id}"`)),
+  ...contactIds.map((id) => containsPattern(`"other_contact_id": "${id}"`)),
+  ...conversationIds.map((id) => containsPattern(`"conversation_id": "${id}"`)),
+  ...phones.map(containsPattern),
+]
+
+const readSubject = async (ctx: Context, id: string): Promise<ErasureSubject> => {
+  const { phones, ...identity } = await readContactIdentity(ctx.tx, ctx.actor.workspace.id, id)
+  return {
+    ...identity,
+    phones: [...new Set(phones.flatMap((phone) => [phone, ...listSpellings(phone)]))].filter((phone) =>
+      new RegExp(`^\\d{${MIN_PHONE_DIGITS},}$`).test(phone),
+    ),
+  }
+}
+
+/** Ends calls of agents about the person that wait. */
+const cancelApprovals = async (
+  ctx: Context<'approval.decided/1'>,
+  subject: ErasureSubject,
+): Promise<void> => {
+  const cancelled = await cancelApprovalsOf(
+    ctx.tx,
+    ctx.actor.workspace.id,
+    { contactIds: subject.contactIds, patterns: toInputPatterns(subject) },
+    ctx.now,
+  )
+  for (const row of cancelled)
+    ctx.emit('approval.decided/1', {
+      approval: toEventApproval(row, 'cancelled'),
+      decided_by: { staff_id: ctx.actor.staff.id, name: ctx.actor.staff.name },
+    })
+}
+
+type EraseContext = Parameters<Handler<'crm_erase_contact'>>[0]
+
+/** Erases what others see of a locked contact at once. Returns what became of it. */
+const eraseNow = async (ctx: EraseContext, id: string, subject: ErasureSubject): Promise<ErasureCounts> => {
+  const workspaceId = ctx.actor.workspace.id
+  const own = await countContactRows(ctx.tx, workspaceId, id)
+  await cancelApprovals(ctx, subject)
+  const links = await eraseContactLinks(ctx.tx, workspaceId, subject, ctx.now)
+  await deleteContactRow(ctx.tx, workspaceId, id)
+  return addCounts(own, links)
+}
+
+const findEarlier = async (ctx: EraseContext, id: string): Promise<OutputOf<'crm_erase_contact'>> => {
+  const earlier = await findErasureOfContact(ctx.tx, ctx.actor.workspace.id, id)
+  if (!earlier) throw notFound('contact', id)
+  return { erasure: showErasure(earlier) }
+}
+
+export const eraseContact: Handler<'crm_erase_contact'> = async (ctx, { contact_id: id }) => {
+  requireManager(ctx.actor)
+  const workspaceId = ctx.actor.workspace.id
+  if (!(await lockContact(ctx.tx, workspaceId, id))) return await findEarlier(ctx, id)
+  const { contact } = (await readContact(ctx.tx, workspaceId, id, 'none'))!
+  const subject = await readSubject(ctx, id)
+  const ahead = ctx.dryRun ? await countConversationRows(ctx.tx, workspaceId, subject.conversationIds) : {}
+  const counts = await eraseNow(ctx, id, subject)
+  const { staff } = ctx.actor
+  const erasureId = await insertErasure(ctx.tx, {
+    workspace_id: workspaceId,
+    contact_id: id,
+    staff_id: staff.id,
+    created_at: ctx.now,
+    counts,
+    subject,
+  })
+  ctx.emit('contact.deleted/1', { contact: { id } })
+  ctx.emit('contact.erased/1', { contact: { id } })
+  const erasure = showErasure((await findErasure(ctx.tx, workspaceId, erasureId))!)
+  if (!ctx.dryRun) return { erasure }
+  return {
+    erasure: { ...erasure, id: null, tables: showTables(addCounts(counts, ahead)) },
+    sample: { contact_id: id, name: showContactName(ctx.actor, contact.name) },
+  }
+}
+
+export const listErasures: Handler<'crm_list_erasures'> = async (ctx, input) => {
+  requireManager(ctx.actor)
+  const { contact_id: contactId, state, cursor, limit } = input
+  const position = ctx.cursors.open(cursor)
+  const rows = await listErasurePage(ctx.tx, ctx.actor.workspace.id, {
+    contactId,
+    state,
+    before: position && String(position[0]),
+    limit: limit + 1,
+  })
+  const shown = rows.slice(0, limit)
+  return {
+    data: shown.map(showErasure),
+    next_cursor: rows.length > limit ? ctx.cursors.seal([shown.at(-1)!.id]) : null,
+  }
+}
+
+export const getErasure: Handler<'crm_get_erasure'> = async (ctx, { erasure_id: id }) => {
+  requireManager(ctx.actor)
+  const row = await findErasure(ctx.tx, ctx.actor.workspace.id, id)
+  if (!row) throw notFound('erasure', id)
+  return showErasure(row)
+}

@@ -1,0 +1,124 @@
+import {
+  claimErasure,
+  type ClaimedErasure,
+  findSecondsUntilErasure,
+  finishErasure,
+  lockErasure,
+  postponeErasure,
+  type RunningErasure,
+  saveErasureProgress,
+} from '../../storage/erasures.ts'
+import { hasFilesOf } from '../../storage/erasure-steps.ts'
+import { businessTime } from '../clock.ts'
+import type { App } from '../core/app.ts'
+import { withRetries } from '../core/retry.ts'
+import { type Transaction, withTransaction } from '../core/write-call.ts'
+import { errorLogDetails } from '../jobs/log-details.ts'
+import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
+import { addCounts, steps } from './steps.ts'
+
+/** Longer than a batch may take, so that an expired lease means that its server died. */
+const LEASE_SECONDS = 60
+/** After this others get their turn: erasures of other workspaces, on whichever server. */
+const TURN_MS = 2000
+/** Rows that one transaction reads. The embedded database has one session, for which others wait. */
+const BATCH = { embedded: 200, postgres: 1000 }
+const MAX_RETRY_SECONDS = 600
+/** For transactions that began before, for calls of the provider, and for files to be removed. */
+const WAIT_SECONDS = { settled: 0.5, open: 30, files: 2 }
+
+/** What became of an erasure in a batch: it goes on, has ended, or waits for so many seconds. */
+type Progress = 'on' | 'done' | number
+
+/** Does the next batch of a locked erasure, and commits. */
+const runBatch = async (app: App, tx: Transaction, erasure: RunningErasure): Promise<Progress> => {
+  const { workspace_id: workspaceId, id, step } = erasure
+  const now = businessTime(app, workspaceId)
+  const limit = app.embedded ? BATCH.embedded : BATCH.postgres
+  const { counts, position, isOpen } = await steps[step]!(tx, erasure, { now, limit })
+  const progress = {
+    step: position === null ? step + 1 : step,
+    position,
+    isRepeated: erasure.is_repeated || isOpen === true,
+    counts: addCounts(erasure.counts, counts),
+  }
+  await saveErasureProgress(tx, workspaceId, id, progress, LEASE_SECONDS)
+  await tx.commit().execute()
+  return 'on'
+}
+
+/** Ends a locked erasure whose steps are done, unless something is left to wait for. */
+const end = async (app: App, tx: Transaction, erasure: RunningErasure): Promise<Progress> => {
+  const { workspace_id: workspaceId, id, subject, counts } = erasure
+  if (erasure.is_repeated) {
+    const again = { step: 0, position: null, isRepeated: false, counts }
+    await saveErasureProgress(tx, workspaceId, id, again, LEASE_SECONDS)
+    await tx.commit().execute()
+    return WAIT_SECONDS.open
+  }
+  if (app.media && (await hasFilesOf(tx, workspaceId, subject.conversationIds))) {
+    await tx.rollback().execute()
+    app.jobs.job('media-downloads').wake()
+    return WAIT_SECONDS.files
+  }
+  await finishErasure(tx, workspaceId, id, businessTime(app, workspaceId))
+  await tx.commit().execute()
+  return 'done'
+}
+
+const runNext = (app: App, { workspace_id: workspaceId, id }: ClaimedErasure): Promise<Progress> =>
+  withRetries(() =>
+    withTransaction(app, async (tx): Promise<Progress> => {
+      const erasure = await lockErasure(tx, workspaceId, id)
+      if (!erasure || !erasure.is_settled) {
+        await tx.rollback().execute()
+        return erasure ? WAIT_SECONDS.settled : 'done'
+      }
+      return erasure.step < steps.length ? await runBatch(app, tx, erasure) : await end(app, tx, erasure)
+    }),
+  )
+
+/** Lets a claimed erasure go on for a while. Returns how many batches it did. */
+const takeTurn = async (app: App, claimed: ClaimedErasure, signal: AbortSignal): Promise<number> => {
+  const { workspace_id: workspaceId, id, attempts } = claimed
+  const startedAt = performance.now()
+  let waits = 0
+  let count = 0
+  try {
+    for (; !signal.aborted && performance.now() - startedAt < TURN_MS; count++) {
+      const progress = await runNext(app, claimed)
+      if (progress === 'done') return count + 1
+      if (progress === 'on') continue
+      waits = progress
+      break
+    }
+  } catch (error) {
+    waits = Math.min(2 ** Math.min(attempts, 10), MAX_RETRY_SECONDS)
+    app.log.warn({ erasure: id, ...errorLogDetails(error) }, 'An erasure did not go on; retrying')
+  }
+  await postponeErasure(app.db, workspaceId, id, waits)
+  return count
+}
+
+const runAll = async (app: App, signal: AbortSignal): Promise<number> => {
+  for (let count = 0; ;) {
+    const claimed = signal.aborted ? undefined : await claimErasure(app.db, LEASE_SECONDS)
+    if (!claimed) return count
+    count += await takeTurn(app, claimed, signal)
+  }
+}
+
+const MIN_DELAY_MS = 200
+
+/** Erases the copies of what is held on persons, after their contacts. */
+export const erasuresJob = (app: App): JobDefinition => ({
+  name: 'erasures',
+  intervalMs: getIdleMs(app),
+  run: async (signal) => {
+    const processed = await runAll(app, signal)
+    const seconds = await findSecondsUntilErasure(app.db)
+    const nextInMs =
+      seconds === undefined ? undefined : Math.min(getIdleMs(app), Math.max(MIN_DELAY_MS, seconds * 1000))
+    return { processed, ...(nextInMs === undefined ? {} : { nextInMs }) }
+  },
+})

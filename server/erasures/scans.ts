@@ -1,0 +1,200 @@
+import { randomBytes } from 'node:crypto'
+import { isObject } from '../../catalog/values.ts'
+import type { Db } from '../../storage/database.ts'
+import type { ErasureCounts } from '../../storage/erasures.ts'
+import {
+  clearAttempts,
+  type ColumnChange,
+  type ScannedName,
+  type ScannedRow,
+  scannedTables,
+  scanPage,
+  updateScannedRow,
+} from '../../storage/erasure-scans.ts'
+import type { ErasureSubject } from '../../storage/tables/erasures.ts'
+import { containsPattern, fold } from '../../storage/text.ts'
+import { createScrubber, type Scrubber, wipe } from './scrub.ts'
+
+/** What becomes of a row; undefined: it is not about the person. `isOpen`: it will be once its call has ended. */
+type Change = { columns?: Record<string, ColumnChange>; isOpen?: boolean } | undefined
+
+type Treat = (row: ScannedRow, scrubber: Scrubber, subject: ErasureSubject) => Change
+
+const cleared = (type: ColumnChange['type'] = 'text'): ColumnChange => ({ type, value: null })
+const toJson = (type: 'json' | 'jsonb', value: unknown): ColumnChange => ({ type, value })
+/** In place of a digest, from which an input can be guessed: no call has it. */
+const noDigest = (): ColumnChange => ({ type: 'bytea', value: randomBytes(32) })
+
+const treatEvent: Treat = ({ data }, { concerns, scrub }) =>
+  concerns(data) ? { columns: { data: toJson('jsonb', scrub(data)) } } : undefined
+
+/** `searched` is what is delivered: the payload, or the data of the event. */
+const treatDelivery: Treat = ({ payload, searched }, { concerns, scrub }) => {
+  if (!concerns(JSON.parse(String(searched)))) return undefined
+  const columns: Record<string, ColumnChange> = {}
+  if (payload !== null) columns['payload'] = toJson('jsonb', scrub(payload))
+  return { columns }
+}
+
+const treatAudit: Treat = (
+  { target_type: type, target_id: id, changes },
+  { concerns, scrub, isNamed },
+  subject,
+) => {
+  const target = id === null ? '' : String(id)
+  const isTarget =
+    (type === 'contact' && subject.contactIds.includes(target)) ||
+    (type === 'conversation' && subject.conversationIds.includes(target))
+  const isNamedTarget = isNamed(target, `${String(type)}_id`)
+  if (!isTarget && !isNamedTarget && !concerns(changes)) return undefined
+  return {
+    columns: {
+      changes: toJson('json', isTarget || isNamedTarget ? wipe(changes) : scrub(changes)),
+      ...(isNamedTarget ? { target_id: cleared() } : {}),
+    },
+  }
+}
+
+const treatApproval: Treat = (row, { concerns }, { contactIds }) => {
+  const isAbout = contactIds.includes(String(row['contact_id']))
+  if (!isAbout && !concerns([row['input'], row['preview'], row['edited'], row['outcome']])) return undefined
+  return {
+    columns: {
+      input: toJson('jsonb', wipe(row['input'])),
+      preview: cleared('jsonb'),
+      edited: cleared('jsonb'),
+      outcome: toJson('jsonb', null),
+      secrets: cleared(),
+      reason: cleared(),
+      note: cleared(),
+      idempotency_key: cleared(),
+      plan: cleared(),
+      digest: noDigest(),
+    },
+  }
+}
+
+const treatJobBatch: Treat = ({ calls, failures, undo }, { concerns, scrub }) => {
+  const columns = Object.fromEntries(
+    Object.entries({ calls, failures, undo })
+      .filter(([, value]) => concerns(value))
+      .map(([name, value]) => [name, toJson('jsonb', scrub(value))] as const),
+  )
+  return Object.keys(columns).length > 0 ? { columns } : undefined
+}
+
+const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+/** A repeat of the call is refused then: it may not bring the person back, and its answer is gone. */
+const treatAnswer: Treat = (row, { concerns, isNamed }) => {
+  if (row['operation'] === 'crm_erase_contact') return undefined
+  const [, key = ''] = row.key
+  const isKey = isNamed(key)
+  const body = row['body'] === null ? null : parse(String(row['body']))
+  if (!isKey && !concerns([row['intent'], body])) return undefined
+  if (row['state'] === 'running') return { isOpen: true }
+  return {
+    columns: {
+      fingerprint: noDigest(),
+      intent: cleared('jsonb'),
+      body: { type: 'text', value: '{}' },
+      ...(isKey ? { key: { type: 'text', value: `erased-${randomBytes(12).toString('hex')}` } } : {}),
+    },
+  }
+}
+
+/** In place of a literal: no contact has it. */
+const NOBODY = 'erased'
+
+const replaceLiterals = (value: unknown, isNamed: Scrubber['isNamed'], path = ''): unknown => {
+  if (typeof value === 'string') return isNamed(value, path, true) ? NOBODY : value
+  if (Array.isArray(value)) return value.map((one) => replaceLiterals(one, isNamed, path))
+  if (!isObject(value)) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, one]) => [name, replaceLiterals(one, isNamed, `${path} ${name}`)]),
+  )
+}
+
+const treatSavedFilter: Treat = ({ key: [id], name, description, filter }, { isNamed }) => {
+  const replaced = replaceLiterals(filter, isNamed)
+  const isNameOf = (text: unknown): boolean => typeof text === 'string' && isNamed(text, 'phone', true)
+  const newName = isNameOf(name) ? `Erased ${id}` : undefined
+  const isChanged = JSON.stringify(replaced) !== JSON.stringify(filter)
+  if (!isChanged && newName === undefined && !isNameOf(description)) return undefined
+  return {
+    columns: {
+      filter: toJson('jsonb', replaced),
+      ...(isNameOf(description) ? { description: cleared() } : {}),
+      ...(newName === undefined
+        ? {}
+        : { name: { type: 'text', value: newName }, name_key: { type: 'text', value: fold(newName) } }),
+    },
+  }
+}
+
+const treatments: Readonly<Record<ScannedName, Treat>> = {
+  webhook_deliveries: treatDelivery,
+  events: treatEvent,
+  audit_log: treatAudit,
+  approvals: treatApproval,
+  bulk_job_batches: treatJobBatch,
+  idempotency: treatAnswer,
+  saved_filters: treatSavedFilter,
+}
+
+/** Patterns of texts that may be about the person: their ids in quotes, and what else identifies them. */
+export const toPatterns = ({ contactIds, conversationIds, phones, texts }: ErasureSubject): string[] => [
+  ...[...contactIds, ...conversationIds].map((id) => containsPattern(`"${id}"`)),
+  ...phones.map(containsPattern),
+  ...texts.map((text) => containsPattern(JSON.stringify(text).slice(1, -1))),
+]
+
+type ScanResult = {
+  counts: ErasureCounts
+  position: string[] | null
+  /** A call about the person has not ended: what it writes is to be looked for again. */
+  isOpen: boolean
+}
+
+/** Treats the next page of a table. */
+export const treatPage = async (
+  tx: Db,
+  workspaceId: string,
+  name: ScannedName,
+  subject: ErasureSubject,
+  { after, limit }: { after: string[] | null; limit: number },
+): Promise<ScanResult> => {
+  const table = scannedTables[name]
+  const scrubber = createScrubber(subject)
+  const { rows, position } = await scanPage(tx, workspaceId, table, {
+    after,
+    limit,
+    patterns: toPatterns(subject),
+  })
+  const treated: ScannedRow[] = []
+  let isOpen = false
+  for (const row of rows) {
+    const change = treatments[name](row, scrubber, subject)
+    isOpen ||= change?.isOpen ?? false
+    if (!change?.columns) continue
+    treated.push(row)
+    if (Object.keys(change.columns).length > 0)
+      await updateScannedRow(tx, workspaceId, table, row, change.columns)
+  }
+  const counts: ErasureCounts = { [name]: { cleared: treated.length } }
+  if (name === 'webhook_deliveries')
+    counts['webhook_attempts'] = {
+      cleared: await clearAttempts(
+        tx,
+        workspaceId,
+        treated.map(({ key }) => key[0]!),
+      ),
+    }
+  return { counts, position, isOpen }
+}

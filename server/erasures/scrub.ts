@@ -1,0 +1,108 @@
+import { isObject } from '../../catalog/values.ts'
+import type { ErasureSubject } from '../../storage/tables/erasures.ts'
+
+/*
+ * Empties JSON of what it tells of a person. What is about them is found by the ids of the contact and of its
+ * conversations, and by phones and other identifiers; then nothing stays of it but ids of our own, states and times.
+ */
+
+type Json = Record<string, unknown>
+
+/** The shortest text that is looked for within other texts: a shorter one is often part of something else. */
+const MIN_CONTAINED = 8
+
+/** Whose ids they are, by the names of fields, and of objects that have an `id`. */
+const CONTACT_FIELDS = /^(?:contact|other_contact|merged_contact|kept_contact|merged_into|into)(?:_id)?$/
+const CONVERSATION_FIELDS = /^conversation(?:_id)?$/
+/** Fields for texts that are too short to be looked for everywhere. */
+const IDENTIFIER_FIELDS = /external|customer|user|visitor|email|phone|wa_id/i
+
+/** Fields whose values say nothing of a person where they have this form. */
+const OWN_IDS = /^(?:id|[a-z_]+_ids?)$/
+const FOREIGN_IDS = /external|customer|user|visitor|provider|wa_id/
+const OWN_ID = /^(?:\d{1,19}|[a-z]{2,4}_[0-9A-HJKMNP-TV-Z]{26})$/
+const STATES = /^(?:type|status|state|direction|operation|channel_type|kind)$/
+const STATE = /^[\w.]{1,40}(?:\/\d+)?$/
+const TIMES = /(?:_at|_until|^since|^at)$/
+const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
+
+/** Returns the letters and digits of a text, small. */
+const normalize = (text: string): string => text.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, '')
+
+export type Scrubber = {
+  /** Whether the value tells of the person anywhere in it. */
+  readonly concerns: (value: unknown) => boolean
+  /** Returns the value with what is about the person emptied, and the rest as it was. */
+  readonly scrub: (value: unknown) => unknown
+  /** Whether a text names the person. `names`: by their whole name too. */
+  readonly isNamed: (text: string, field?: string, names?: boolean) => boolean
+}
+
+export const createScrubber = (subject: ErasureSubject): Scrubber => {
+  const contacts = new Set(subject.contactIds)
+  const conversations = new Set(subject.conversationIds)
+  const phones = subject.phones
+  const texts = subject.texts.map(normalize).filter((text) => text !== '')
+  const names = subject.names.map(normalize)
+
+  const isNamed = (text: string, field = '', byName = false): boolean => {
+    if (OWN_IDS.test(field) && !FOREIGN_IDS.test(field) && OWN_ID.test(text)) return false
+    const plain = normalize(text)
+    return (
+      phones.some((phone) => plain.includes(phone)) ||
+      texts.some((one) =>
+        one.length < MIN_CONTAINED ? IDENTIFIER_FIELDS.test(field) && plain === one : plain.includes(one),
+      ) ||
+      (byName && names.some((name) => plain.includes(name)))
+    )
+  }
+
+  const isOwnId = (field: string, value: unknown): boolean =>
+    (CONTACT_FIELDS.test(field) && contacts.has(String(value))) ||
+    (CONVERSATION_FIELDS.test(field) && conversations.has(String(value)))
+
+  /** Whether an object is about the person, but for what its lists are about. */
+  const isAbout = (object: Json, name: string): boolean =>
+    Object.entries(object).some(([field, value]) => {
+      if (isObject(value)) return isAbout(value, field)
+      if (typeof value !== 'string' && typeof value !== 'number') return false
+      return isOwnId(field === 'id' ? name : field, value) || isNamed(String(value), field)
+    })
+
+  const concerns = (value: unknown, name = ''): boolean => {
+    if (Array.isArray(value)) return value.some((one) => concerns(one, name))
+    if (isObject(value))
+      return isAbout(value, name) || Object.entries(value).some(([field, one]) => concerns(one, field))
+    return typeof value === 'string' && isNamed(value, name)
+  }
+
+  const scrub = (value: unknown, name = ''): unknown => {
+    if (Array.isArray(value)) return value.map((one) => scrub(one, name))
+    if (isObject(value)) {
+      if (isAbout(value, name)) return wipe(value, name)
+      return Object.fromEntries(Object.entries(value).map(([field, one]) => [field, scrub(one, field)]))
+    }
+    return typeof value === 'string' && isNamed(value, name) ? null : value
+  }
+  return { concerns, scrub, isNamed }
+}
+
+/** Returns a value without what people wrote: ids of our own, states, times and whether something is so stay. */
+export const wipe = (value: unknown, field = ''): unknown => {
+  if (typeof value === 'boolean') return value
+  if (Array.isArray(value)) return value.map((one) => wipe(one, field)).filter((one) => one !== null)
+  if (isObject(value)) {
+    if (/^(?:attributes|metadata|values|filter|content)$/.test(field)) return {}
+    return Object.fromEntries(
+      Object.entries(value)
+        .filter(([name]) => /^\w{1,60}$/.test(name))
+        .map(([name, one]) => [name, wipe(one, name)]),
+    )
+  }
+  const text = String(value)
+  const isHarmless =
+    (OWN_IDS.test(field) && !FOREIGN_IDS.test(field) && OWN_ID.test(text)) ||
+    (STATES.test(field) && STATE.test(text)) ||
+    (TIMES.test(field) && TIME.test(text))
+  return isHarmless ? value : null
+}

@@ -1,0 +1,152 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { Db } from './database.ts'
+
+/*
+ * Tables that are read from end to end for copies of what is held on a person, a page at a time in the order of their
+ * primary keys: nothing leads from a person to their rows.
+ */
+
+/** A column of a primary key, with the type that its text is cast to. */
+type KeyColumn = readonly [name: string, type: 'bigint' | 'text' | 'integer' | 'smallint']
+
+export type ScannedTable = {
+  readonly table: string
+  /** The primary key after the workspace. */
+  readonly key: readonly KeyColumn[]
+  /** Columns that are returned of rows that may be about the person, as text or JSON. */
+  readonly columns: readonly string[]
+  /** What is searched, of the row `t`. */
+  readonly searched: RawBuilder<unknown>
+  /** Joins that `searched` needs. */
+  readonly joins?: RawBuilder<unknown>
+  /** Rows that may be about the person whatever is in them, of the row `t`. */
+  readonly or?: RawBuilder<unknown>
+}
+
+export type ScannedRow = { key: string[] } & Record<string, unknown>
+
+/**
+ * Returns the rows of the next page that may be about the person, locked, and the position after the page: null when it
+ * was the last. `patterns`: for `like`, of which one matches.
+ */
+export const scanPage = async (
+  tx: Db,
+  workspaceId: string,
+  { table, key, columns, searched, joins = sql``, or = sql`false` }: ScannedTable,
+  { after, limit, patterns }: { after: readonly string[] | null; limit: number; patterns: readonly string[] },
+): Promise<{ rows: ScannedRow[]; position: string[] | null }> => {
+  const refs = sql.join(key.map(([name]) => sql.ref(`t.${name}`)))
+  const position = after
+    ? sql`and (${refs}) > (${sql.join(key.map(([, type], n) => sql`${after[n]}::${sql.raw(type)}`))})`
+    : sql``
+  const keyTexts = sql`array[${sql.join(key.map(([name]) => sql`${sql.ref(`t.${name}`)}::text`))}]`
+  const { rows: ends } = await sql<{ n: string; last: string[] }>`
+    select n, last from (
+      select ${keyTexts} as last, row_number() over (order by ${refs}) as n
+      from ${sql.table(table)} t where t.workspace_id = ${workspaceId} ${position}
+      order by ${refs} limit ${limit}) as p order by n desc limit 1`.execute(tx)
+  if (!ends[0]) return { rows: [], position: null }
+  const { n, last } = ends[0]
+  const upTo = sql`and (${refs}) <= (${sql.join(key.map(([, type], i) => sql`${last[i]}::${sql.raw(type)}`))})`
+  const { rows } = await sql<ScannedRow>`
+    select ${keyTexts} as key, ${sql.join(columns.map((name) => sql.ref(`t.${name}`)))}, (${searched})::text as searched
+    from ${sql.table(table)} t ${joins}
+    where t.workspace_id = ${workspaceId} ${position} ${upTo}
+      and ((${searched})::text like any(${patterns}::text[]) or ${or})
+    order by ${refs} for update of t`.execute(tx)
+  return { rows, position: Number(n) < limit ? null : last }
+}
+
+/** A value for a column of this type. JSON is given as it is meant, not as text. */
+export type ColumnChange = { readonly type: 'json' | 'jsonb' | 'text' | 'bytea'; readonly value: unknown }
+
+const toSql = ({ type, value }: ColumnChange): RawBuilder<unknown> => {
+  if (type === 'bytea' || type === 'text' || value === null) return sql`${value}::${sql.raw(type)}`
+  return sql`${JSON.stringify(value)}::text::${sql.raw(type)}`
+}
+
+/** Sets columns of a row that a scan returned. */
+export const updateScannedRow = async (
+  tx: Db,
+  workspaceId: string,
+  { table, key }: ScannedTable,
+  row: ScannedRow,
+  changes: Readonly<Record<string, ColumnChange>>,
+): Promise<void> => {
+  const sets = Object.entries(changes).map(([name, value]) => sql`${sql.ref(name)} = ${toSql(value)}`)
+  const isRow = key.map(([name, type], n) => sql`${sql.ref(name)} = ${row.key[n]}::${sql.raw(type)}`)
+  await sql`
+    update ${sql.table(table)} set ${sql.join(sets)}
+    where workspace_id = ${workspaceId} and ${sql.join(isRow, sql` and `)}`.execute(tx)
+}
+
+const scanned = {
+  events: {
+    table: 'events',
+    key: [['id', 'text']],
+    columns: ['data'],
+    searched: sql`t.data`,
+  },
+  // Most deliveries have no payload of their own, but that of their event. They come before the events.
+  webhook_deliveries: {
+    table: 'webhook_deliveries',
+    key: [['id', 'text']],
+    columns: ['payload'],
+    searched: sql`coalesce(t.payload, e.data)`,
+    joins: sql`left join events e on e.workspace_id = t.workspace_id and e.id = t.event_id`,
+  },
+  audit_log: {
+    table: 'audit_log',
+    key: [['id', 'bigint']],
+    columns: ['target_type', 'target_id', 'changes'],
+    searched: sql`concat(t.changes, ' "', t.target_id, '"')`,
+  },
+  approvals: {
+    table: 'approvals',
+    key: [['id', 'bigint']],
+    columns: ['contact_id', 'input', 'preview', 'outcome', 'edited', 'operation', 'status'],
+    searched: sql`concat(t.input, t.preview, t.edited, t.outcome, t.reason, t.note, t.idempotency_key, ' "', t.contact_id, '"')`,
+  },
+  bulk_job_batches: {
+    table: 'bulk_job_batches',
+    key: [
+      ['job_id', 'bigint'],
+      ['no', 'integer'],
+    ],
+    columns: ['calls', 'failures', 'undo'],
+    searched: sql`concat(t.calls, t.failures, t.undo)`,
+  },
+  idempotency: {
+    table: 'idempotency',
+    key: [
+      ['staff_id', 'bigint'],
+      ['key', 'text'],
+    ],
+    columns: ['operation', 'state', 'intent', 'body'],
+    searched: sql`concat(t.key, t.intent, t.body)`,
+  },
+  saved_filters: {
+    table: 'saved_filters',
+    key: [['id', 'bigint']],
+    columns: ['name', 'description', 'filter'],
+    // They are few, and names are compared without case and accents.
+    searched: sql`t.filter`,
+    or: sql`true`,
+  },
+} as const satisfies Record<string, ScannedTable>
+
+export type ScannedName = keyof typeof scanned
+export const scannedTables: Readonly<Record<ScannedName, ScannedTable>> = scanned
+
+/** Empties what receivers of webhooks answered to these deliveries. Returns the count. */
+export const clearAttempts = async (
+  tx: Db,
+  workspaceId: string,
+  deliveryIds: readonly string[],
+): Promise<number> => {
+  const { numAffectedRows } = await sql`
+    update webhook_attempts set response_excerpt = null, error = case when error is null then null else 'Erased.' end
+    where workspace_id = ${workspaceId} and delivery_id = any(${deliveryIds}::text[])
+      and (response_excerpt is not null or error is not null)`.execute(tx)
+  return Number(numAffectedRows ?? 0)
+}

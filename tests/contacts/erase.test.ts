@@ -1,0 +1,245 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { it } from 'node:test'
+import { sql } from 'kysely'
+import { callAs, doAs } from '../calls.ts'
+import { doorsOf, everyDatabase, everyDoor } from '../doors.ts'
+import { createSandboxDriver, generatePhone } from '../messaging/fixtures.ts'
+import {
+  declared,
+  DIGITS,
+  findColumnsWith,
+  MARKER,
+  operations,
+  runEverything,
+  seedPerson,
+} from '../person.ts'
+import { makeWorkspace, type TestServer } from '../servers.ts'
+import { loadWorkspaceRows } from '../world.ts'
+
+const confirm = { confirm: 'erase' }
+
+/** Runs the job until the erasure is done. */
+const finish = async (server: TestServer, workspaceId: string): Promise<void> => {
+  for (let n = 0; n < 60; n++) {
+    await sql`update erasures set run_after = clock_timestamp() where workspace_id = ${workspaceId}`.execute(
+      server.db,
+    )
+    await server.app.jobs.job('erasures').runOnce()
+    if (server.app.media) await server.app.jobs.job('media-downloads').runOnce()
+    const { rows } = await sql`
+      select from erasures where workspace_id = ${workspaceId} and state = 'running'`.execute(server.db)
+    if (rows.length === 0) return
+  }
+  assert.fail('the erasure does not end')
+}
+
+everyDoor('A contact that is erased', (test) => {
+  test('is gone at once, and its receipt says of what', async ({ call, door, server, workspace }) => {
+    const phone = generatePhone()
+    const { id } = (
+      await call('crm_upsert_contact', {
+        phone,
+        name: 'Ada Lovelace',
+        tags: ['VIP'],
+        email: 'ada@example.com',
+      })
+    ).body.contact
+    const input = { contact_id: id }
+    const refused = await call('crm_erase_contact', input)
+    assert.deepEqual([refused.status, refused.body.confirm], [428, 'erase'])
+
+    const before = await loadWorkspaceRows(server.db, workspace.id)
+    const { body: rehearsed } = await call('crm_erase_contact', { ...input, dry_run: true })
+    assert.equal(rehearsed.erasure.id, null)
+    assert.deepEqual(rehearsed.sample, { contact_id: id, name: 'Ada Lovelace' })
+    const tagged = rehearsed.erasure.tables.find(({ table }: { table: string }) => table === 'contact_tags')
+    assert.deepEqual(tagged, { table: 'contact_tags', deleted: 1, cleared: 0, pseudonymised: 0 })
+    assert.deepEqual(await loadWorkspaceRows(server.db, workspace.id), before)
+
+    const erased = await call('crm_erase_contact', input, confirm)
+    if (!door.confirms) return
+    assert.equal(erased.status, 202, erased.text)
+    assert.equal(erased.body.sample, undefined)
+    assert.doesNotMatch(erased.text, /Ada|1555/)
+    assert.equal((await call('crm_get_contact', input)).status, 404)
+    assert.equal((await call('crm_update_contact', { ...input, name: 'X' })).status, 404)
+    assert.equal((await call('crm_upsert_contact', { phone, name: 'Grace' })).body.action, 'created')
+
+    await finish(server, workspace.id)
+    const { id: erasureId } = erased.body.erasure
+    const receipt = (await call('crm_get_erasure', { erasure_id: erasureId })).body
+    assert.equal(receipt.state, 'done')
+    assert.ok(receipt.finished_at)
+    assert.deepEqual((await call('crm_list_erasures', {})).body.data, [receipt])
+    const again = await call('crm_erase_contact', input, confirm)
+    assert.deepEqual(again.body.erasure, receipt)
+    assert.equal((await call('crm_erase_contact', { contact_id: '999999999' }, confirm)).status, 404)
+  })
+
+  test('is for managers', async ({ call, as, workspace }) => {
+    const { id } = (await call('crm_upsert_contact', { phone: generatePhone() })).body.contact
+    const agent = as((await workspace.staff({ name: 'Ida', role: 'agent' })).key)
+    for (const [op, input] of [
+      ['crm_erase_contact', { contact_id: id, dry_run: true }],
+      ['crm_list_erasures', {}],
+      ['crm_get_erasure', { erasure_id: '1' }],
+    ] as const) {
+      const { status, body } = await agent(op, input)
+      assert.deepEqual([status, body.code], [403, 'forbidden'], op)
+    }
+  })
+})
+
+const mediaFolder = mkdtempSync(join(tmpdir(), 'wcrm-erasures-'))
+process.once('exit', () => rmSync(mediaFolder, { recursive: true, force: true }))
+const listFiles = (): string[] =>
+  readdirSync(mediaFolder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+
+everyDatabase(
+  'An erasure',
+  (server) => {
+    it('leaves nothing of a person in any table, file or answer', async () => {
+      const workspace = await makeWorkspace(server())
+      const world = await seedPerson(server(), workspace)
+      const sandbox = createSandboxDriver(server(), workspace)
+      const data = Buffer.from(`a file of ${MARKER}`).toString('base64')
+      const document = { data, filename: `${MARKER}.pdf`, caption: MARKER, mime_type: 'application/pdf' }
+      await sandbox.say({ from: `+1${DIGITS}`, message: { type: 'document', document } })
+      // Waits for a download that another wake-up began.
+      await server().app.jobs.job('media-downloads').runOnce()
+      const holdsMarker = (file: string): boolean => readFileSync(file).includes(MARKER)
+      assert.ok(listFiles().some(holdsMarker))
+      const doors = doorsOf(server().url, workspace.owner.key)
+      await runEverything(world, doors)
+      await server().settle()
+
+      const run = doAs(server(), workspace.owner.key)
+      const { data: found } = await run('crm_search_contacts', { query: DIGITS, limit: 100 })
+      const own = await sql<{ id: string }>`select id from contacts where workspace_id = ${workspace.id}
+        and (strpos(search, ${MARKER}) > 0 or strpos(search, ${DIGITS}) > 0)`.execute(server().db)
+      assert.ok(own.rows.length > 0, JSON.stringify(found))
+      const was = await findColumnsWith(server().db, [MARKER, DIGITS])
+      for (const { id } of own.rows) await run('crm_erase_contact', { contact_id: id })
+      await finish(server(), workspace.id)
+
+      const left = await findColumnsWith(server().db, [MARKER, DIGITS])
+      assert.deepEqual(left, [], `of ${was.join(' ')}`)
+      assert.deepEqual(listFiles().filter(holdsMarker), [])
+      for (const op of operations.filter(({ scope }) => scope === 'mcp:read')) {
+        const example = op.examples[0]!.input as Record<string, unknown>
+        const input = { ...example, ...(op.waits ? { wait_seconds: 0 } : {}) }
+        const { text } = await doors[1]!.call(op.name, input)
+        assert.ok(!text.includes(MARKER) && !text.includes(DIGITS), `${op.name}: ${text}`)
+      }
+    })
+
+    it('does with each table what is declared', async () => {
+      const workspace = await makeWorkspace(server())
+      const run = doAs(server(), workspace.owner.key)
+      const phone = generatePhone()
+      const sandbox = createSandboxDriver(server(), workspace)
+      await sandbox.say({ from: phone, name: 'Grace Hopper', text: 'Hello' })
+      const { data: contacts } = await run('crm_search_contacts', { query: phone })
+      await run('crm_erase_contact', { contact_id: contacts[0].id })
+      await finish(server(), workspace.id)
+      const { data: erasures } = await run('crm_list_erasures')
+      const tables = new Map<string, any>(erasures[0].tables.map((one: any) => [one.table, one]))
+      for (const [table, entry] of Object.entries(declared)) {
+        if (entry === 'none' || table === 'erasures' || table === 'bulk_jobs') continue
+        const counts = tables.get(table)
+        assert.ok(counts, `${table} is on no receipt`)
+        if (entry.erase === 'remove') assert.deepEqual([counts.cleared, counts.pseudonymised], [0, 0], table)
+        else if (table !== 'provider_updates') assert.equal(counts.deleted, 0, table)
+      }
+      for (const table of tables.keys()) assert.notEqual(declared[table] ?? 'none', 'none', table)
+    })
+
+    it('lets the person come back as a stranger', async () => {
+      const workspace = await makeWorkspace(server())
+      const run = doAs(server(), workspace.owner.key)
+      const phone = generatePhone()
+      const sandbox = createSandboxDriver(server(), workspace)
+      const find = async () => (await run('crm_search_contacts', { query: phone })).data
+      await sandbox.say({ from: phone, name: 'Grace', text: 'Hello' })
+      const [first] = await find()
+      await run('crm_erase_contact', { contact_id: first.id })
+      await sandbox.say({ from: phone, name: 'Grace', text: 'Me again' })
+      await finish(server(), workspace.id)
+      const [second] = await find()
+      assert.notEqual(second.id, first.id)
+      const { data: conversations } = await run('inbox_search_conversations', {})
+      const own = conversations.filter((one: any) => one.contact?.id === second.id)
+      assert.equal(own.length, 1)
+      const { data: messages } = await run('inbox_list_messages', { conversation_id: own[0].id })
+      assert.deepEqual(
+        messages.map(({ text }: { text: string }) => text),
+        ['Me again'],
+      )
+    })
+
+    it('leaves others alone, whose copies look alike', async () => {
+      const workspace = await makeWorkspace(server())
+      const run = doAs(server(), workspace.owner.key)
+      const phone = generatePhone()
+      const other = generatePhone()
+      const sandbox = createSandboxDriver(server(), workspace)
+      await sandbox.say({ from: other, name: 'Grace Hopper', text: 'Hello from Grace' })
+      await run('crm_create_saved_filter', { name: 'Other', filter: { phoneNumber: { eq: other } } })
+      const { contact } = await run('crm_upsert_contact', { phone, name: 'Grace', external_id: '1' })
+      const read = async () =>
+        (
+          await Promise.all(
+            ['events', 'messages', 'saved_filters', 'idempotency', 'contacts'].map((table) =>
+              sql<{ row: string }>`select t::text as row from ${sql.table(table)} t
+                where t.workspace_id = ${workspace.id} order by 1`.execute(server().db),
+            ),
+          )
+        )
+          .flatMap(({ rows }) => rows.map(({ row }) => row))
+          .filter((row) => row.includes(other) || row.includes('Hello from Grace'))
+      const before = await read()
+      assert.ok(before.length > 3)
+      await run('crm_erase_contact', { contact_id: contact.id })
+      await finish(server(), workspace.id)
+      assert.deepEqual(await read(), before)
+    })
+
+    it('ends what could write the person back', async () => {
+      const workspace = await makeWorkspace(server())
+      const { key } = workspace.owner
+      const run = doAs(server(), key)
+      const [phone, otherPhone] = [generatePhone(), generatePhone()]
+      const { contact } = await run('crm_upsert_contact', { phone, name: 'Ada Lovelace' })
+      const { contact: other } = await run('crm_upsert_contact', { phone: otherPhone, name: 'A. L.' })
+      await run('crm_merge_contacts', { contact_id: contact.id, other_contact_id: other.id })
+      const agent = await workspace.staff({ name: 'Mina', role: 'manager' }, { agent: true })
+      const asked = await callAs(server(), agent.key)(
+        'crm_delete_contact',
+        { contact_id: contact.id },
+        { confirm: 'delete' },
+      )
+      assert.equal(asked.status, 202, asked.text)
+      const upsert = { phone: otherPhone, name: 'Ada L.' }
+      const repeat = { idempotencyKey: `erase-${crypto.randomUUID()}` }
+      const call = callAs(server(), key)
+      assert.equal((await call('crm_upsert_contact', upsert, repeat)).status, 200)
+      const { data: strangers } = await run('crm_search_contacts', { query: otherPhone })
+      for (const id of new Set([contact.id, ...strangers.map((one: any) => one.id)]))
+        await run('crm_erase_contact', { contact_id: id })
+      const approval = await run('approvals_get', { approval_id: asked.body.approval.id })
+      assert.equal(approval.status, 'cancelled')
+      await finish(server(), workspace.id)
+      assert.equal((await call('crm_undo_contact_merge', { merged_contact_id: other.id })).status, 404)
+      const again = await call('crm_upsert_contact', upsert, repeat)
+      assert.ok(again.status >= 400, again.text)
+      assert.deepEqual((await run('crm_search_contacts', { query: otherPhone })).data, [])
+      await run('approvals_get', { approval_id: asked.body.approval.id })
+    })
+  },
+  { dedicated: true, media: mediaFolder },
+)

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { sql } from 'kysely'
+import { catalog, type Operation } from '../catalog/index.ts'
+import type { Db } from '../storage/database.ts'
+import { type PersonalData, personalData } from '../storage/personal-data.ts'
+import { callAs, doAs } from './calls.ts'
+import type { Door } from './doors.ts'
+import { createSandboxDriver } from './messaging/fixtures.ts'
+import type { TestServer, TestWorkspace } from './servers.ts'
+import { buildExampleInputs, seedWorld, type World } from './world.ts'
+
+/* A marked person, whatever can be done with them, and a look through the whole database for what is left of them. */
+
+export const operations: readonly Operation[] = catalog
+export const declared: Readonly<Record<string, PersonalData | 'none'>> = personalData
+
+/** What only the person has: in names, texts and values, and in phones. */
+export const MARKER = 'quillbymark'
+export const DIGITS = '5557719204'
+
+/** The schema's tables, partitions as their table, and every column that can hold a text or bytes. */
+export const listColumns = async (db: Db): Promise<{ table: string; column: string; type: string }[]> =>
+  (
+    await sql<{ table: string; column: string; type: string }>`
+      select i.table_name as table, i.column_name as column, i.data_type as type
+      from information_schema.columns i join pg_class c
+        on c.relname = i.table_name and c.relnamespace = 'public'::regnamespace
+      where i.table_schema = 'public' and c.relkind in ('r', 'p') and not c.relispartition
+        and i.data_type in ('text', 'ARRAY', 'json', 'jsonb', 'bytea', 'bigint', 'numeric')`.execute(db)
+  ).rows
+
+/** Returns the columns of the whole database that hold one of the texts: as it is, spaced, folded or as bytes. */
+export const findColumnsWith = async (db: Db, texts: readonly string[]): Promise<string[]> => {
+  const found: string[] = []
+  for (const { table, column, type } of await listColumns(db)) {
+    const value = sql.ref(column)
+    const hits = texts.flatMap((text) => [
+      sql<boolean>`strpos(regexp_replace(lower(${value}::text), '[^a-z0-9]', '', 'g'), ${text}) > 0`,
+      ...(type === 'bytea' ? [sql<boolean>`position(convert_to(${text}, 'UTF8') in ${value}) > 0`] : []),
+    ])
+    const { rows } = await sql`
+      select 1 from ${sql.table(table)} where ${sql.join(hits, sql` or `)} limit 1`.execute(db)
+    if (rows.length > 0) found.push(`${table}.${column}`)
+  }
+  return found.sort()
+}
+
+/** A world in which inputs name one marked person. */
+export const seedPerson = async (server: TestServer, workspace: TestWorkspace): Promise<World> => {
+  const world = await seedWorld(server, workspace, 'Plain', '0142')
+  const run = doAs(server, workspace.owner.key)
+  const phone = `+1${DIGITS}`
+  const { id } = await run('crm_upsert_contact', {
+    phone,
+    name: `Ada ${MARKER}`,
+    email: `${MARKER}@example.com`,
+    external_id: `${MARKER}-7`,
+    metadata: { origin: `${MARKER} fair` },
+    attributes: { remark: `${MARKER} likes tea` },
+  })
+  await run('crm_create_saved_filter', { name: 'Her number', filter: { phoneNumber: { eq: phone } } })
+  const sandbox = createSandboxDriver(server, workspace)
+  await sandbox.say({ from: phone, name: `Ada ${MARKER}`, text: `Good day from ${MARKER}` })
+  const conversations = await server.db
+    .selectFrom('conversations')
+    .select(['id'])
+    .where('workspace_id', '=', workspace.id)
+    .where('contact_id', '=', id)
+    .execute()
+  assert.equal(conversations.length, 1)
+  // An agent asks before it replies: the call waits for a person.
+  const agent = await workspace.staff({ name: 'Mina', role: 'manager' }, { agent: true })
+  const text = `Dear ${MARKER}`
+  const asked = await callAs(server, agent.key)('messaging_send_reply', {
+    conversation_id: conversations[0]!.id,
+    text,
+  })
+  assert.equal(asked.status, 202, asked.text)
+  const ids = { ...world.ids, contacts: [id, ...world.ids['contacts']!] }
+  return { ...world, ids: { ...ids, conversations: [conversations[0]!.id, ...world.ids['conversations']!] } }
+}
+
+/** Puts the marker into texts of inputs about the contact or a conversation, and the person's phone into phones. */
+const markInput = (input: Record<string, unknown>): Record<string, unknown> => {
+  const isAboutPerson = input['contact_id'] !== undefined || input['conversation_id'] !== undefined
+  const mark = (field: string, value: unknown): unknown => {
+    if (field === 'phone') return `+1${DIGITS}`
+    const isText = field === 'text' || field === 'close_reason' || field === 'reason'
+    return isText && isAboutPerson ? `${MARKER} ${String(value)}` : value
+  }
+  return Object.fromEntries(Object.entries(input).map(([field, value]) => [field, mark(field, value)]))
+}
+
+/** Runs every operation for the person, those that delete last. Returns the names of those that answered. */
+export const runEverything = async (world: World, doors: readonly Door[]): Promise<Set<string>> => {
+  const answered = new Set<string>()
+  const isLast = (op: Operation): boolean => op.confirm !== undefined || op.name === 'crm_merge_contacts'
+  const ordered = [...operations.filter((op) => !isLast(op)), ...operations.filter(isLast)]
+  for (const [n, op] of ordered.entries()) {
+    if (op.name === 'crm_delete_contact' || op.name === 'crm_erase_contact') continue
+    for (const input of buildExampleInputs(world, op).map(markInput)) {
+      const reply = await doors[n % 2]!.call(op.name, input, {
+        ...(op.dryRun ? { idempotencyKey: `person-${crypto.randomUUID()}` } : {}),
+        ...(op.confirm ? { confirm: op.confirm } : {}),
+      })
+      assert.ok(reply.status < 500, `${op.name}: ${reply.text}`)
+      if (reply.status < 300) answered.add(op.name)
+    }
+  }
+  return answered
+}
