@@ -105,7 +105,8 @@ const scanned = {
     table: 'approvals',
     key: [['id', 'bigint']],
     columns: ['contact_id', 'input', 'preview', 'outcome', 'edited', 'operation', 'status'],
-    searched: sql`concat(t.input, t.preview, t.edited, t.outcome, t.reason, t.note, t.idempotency_key, ' "', t.contact_id, '"')`,
+    searched: sql`concat(t.input, t.preview, t.edited, t.outcome, t.reason, t.note, t.idempotency_key,
+      ' "', t.contact_id, '"')`,
   },
   bulk_job_batches: {
     table: 'bulk_job_batches',

@@ -1,19 +1,9 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
 import type { ErasureCounts } from './erasures.ts'
+import type { ErasureSubject } from './tables/erasures.ts'
 
 /** What an erasure does at once, in the transaction of the call. */
-
-/** What identifies a contact, now and before it was merged or got another number. */
-export type ContactIdentity = {
-  contactIds: string[]
-  conversationIds: string[]
-  phones: string[]
-  texts: string[]
-  /** Folded names of at least two words, which no other contact has. */
-  names: string[]
-  lastUpdateId: string
-}
 
 /** The contacts that became this one, by merge after merge. */
 const mergedIds = (workspaceId: string, id: string) => sql`
@@ -24,13 +14,13 @@ const mergedIds = (workspaceId: string, id: string) => sql`
     where m.workspace_id = ${workspaceId}
   )`
 
-/** Returns what identifies a locked contact. */
+/** Returns what identifies a locked contact, now and before it was merged or got another number. */
 export const readContactIdentity = async (
   tx: Db,
   workspaceId: string,
   id: string,
-): Promise<ContactIdentity> => {
-  const { rows } = await sql<ContactIdentity>`
+): Promise<ErasureSubject> => {
+  const { rows } = await sql<ErasureSubject>`
     ${mergedIds(workspaceId, id)}, own as (
       select * from contacts where workspace_id = ${workspaceId} and id = ${id}
       union all
@@ -58,20 +48,21 @@ export const readContactIdentity = async (
   return rows[0]!
 }
 
+/** They go with the contact. */
+const OWN_TABLES = [
+  'contact_facts',
+  'contact_attributes',
+  'contact_tags',
+  'contact_groups',
+  'consent_changes',
+  'consents',
+  'contact_former_phones',
+  'channel_customers',
+]
+
 /** Counts the rows that go with the contact itself, of which the deletion tells nothing. */
 export const countContactRows = async (tx: Db, workspaceId: string, id: string): Promise<ErasureCounts> => {
-  const tables = [
-    ...[
-      'contact_facts',
-      'contact_attributes',
-      'contact_tags',
-      'contact_groups',
-      'consent_changes',
-      'consents',
-    ],
-    ...['contact_former_phones', 'channel_customers'],
-  ]
-  const counts = tables.map(
+  const counts = OWN_TABLES.map(
     (name) => sql`
       select ${name}::text as name, count(*)::int as n from ${sql.table(name)}
       where workspace_id = ${workspaceId} and contact_id = ${id}`,
@@ -90,7 +81,7 @@ export const countContactRows = async (tx: Db, workspaceId: string, id: string):
 export const eraseContactLinks = async (
   tx: Db,
   workspaceId: string,
-  { contactIds, conversationIds }: Pick<ContactIdentity, 'contactIds' | 'conversationIds'>,
+  { contactIds, conversationIds }: Pick<ErasureSubject, 'contactIds' | 'conversationIds'>,
   now: string,
 ): Promise<ErasureCounts> => {
   const { rows } = await sql<Record<'merges' | 'recipients' | 'conversations' | 'tags' | 'replies', number>>`

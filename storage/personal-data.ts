@@ -2,9 +2,9 @@ import type { Database } from './database.ts'
 
 /**
  * What an erasure does to a column of rows that stay. `cleared`: empties it, or takes out what is about the person.
- * `pseudonym`: leaves the id of the contact, which leads nowhere. `expires`: leaves it until the row goes, which is soon.
+ * `pseudonym`: leaves the id of the contact, which leads nowhere. `expires`: leaves it until the row goes, soon.
  */
-export type Treatment = 'cleared' | 'pseudonym' | 'expires'
+type Treatment = 'cleared' | 'pseudonym' | 'expires'
 
 /** What a table holds of customers. */
 export type PersonalData<Column extends string = string> = {

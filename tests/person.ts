@@ -109,3 +109,18 @@ export const runEverything = async (world: World, doors: readonly Door[]): Promi
   }
   return answered
 }
+
+/** Runs the job until the erasures of a workspace are done. */
+export const finishErasures = async (server: TestServer, workspaceId: string): Promise<void> => {
+  for (let n = 0; n < 60; n++) {
+    await sql`update erasures set run_after = clock_timestamp() where workspace_id = ${workspaceId}`.execute(
+      server.db,
+    )
+    await server.app.jobs.job('erasures').runOnce()
+    if (server.app.media) await server.app.jobs.job('media-downloads').runOnce()
+    const { rows } = await sql`
+      select from erasures where workspace_id = ${workspaceId} and state = 'running'`.execute(server.db)
+    if (rows.length === 0) return
+  }
+  assert.fail('an erasure does not end')
+}

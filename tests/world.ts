@@ -86,7 +86,7 @@ export const seedWorld = async (
   await seedSecondChannel(db, workspace.id, marker, now)
   await seedProviderState(db, workspace.id, marker, now)
   for (const n of [1, 2]) await createTeam(db, workspace.id, `${marker} team ${n}`, now)
-  await workspace.staff({ name: `${marker} colleague`, role: 'manager' })
+  const colleague = await workspace.staff({ name: `${marker} colleague`, role: 'manager' })
   await callOperation('crm_create_custom_field', {
     key: 'shelf',
     label: `${marker} field`,
@@ -144,7 +144,7 @@ export const seedWorld = async (
   await seedContactViews(db, workspace, now)
   await seedJobs(db, workspace, marker, now)
   for (let n = 0; n < 2; n++)
-    await insertDoneErasure(db, { workspaceId: workspace.id, staffId: workspace.owner.staffId }, now)
+    await insertDoneErasure(db, { workspaceId: workspace.id, staffId: colleague.staffId }, now)
   await seedOauth(db, workspace, marker, now)
   return { workspace, marker, ids: await loadIds(db, workspace.id) }
 }
@@ -320,6 +320,8 @@ export const getIdValue = (world: World, op: Operation, field: string): string |
   if (field === 'tags') return [Number(ids[0])]
   // The last one has failed; the other runs.
   if (op.name === 'jobs_pause' || op.name === 'jobs_resume') return ids[1]!
+  // The first one is deleted, and the second merged into it.
+  if (op.name === 'crm_erase_contact') return ids.at(-1)!
   if (field === 'other_contact_id' || field === 'other_tag_id') return ids[1]!
   return isList(op, field) ? ids.slice(0, 2) : ids[0]!
 }

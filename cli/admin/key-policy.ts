@@ -150,7 +150,7 @@ export const policyVerb: AdminVerb = {
   summary: 'Show or change what the key of an AI agent may do by itself; in force within a second',
   about:
     'Without flags it shows the policy. Reads and changes that can be undone are allowed; operations with a ' +
-    'confirm verb (send, submit, delete, archive, rotate) and those that set where webhooks go are asked: ' +
+    'confirm verb (send, submit, delete, erase, archive, rotate) and those that set where webhooks go are asked: ' +
     'a person approves each call (wcrm approvals). Where a bound of what is allowed is not met, a person is ' +
     'asked. Flags change what they name and leave the rest.',
   scoped: true,

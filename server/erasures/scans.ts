@@ -149,7 +149,7 @@ const treatments: Readonly<Record<ScannedName, Treat>> = {
 }
 
 /** Patterns of texts that may be about the person: their ids in quotes, and what else identifies them. */
-export const toPatterns = ({ contactIds, conversationIds, phones, texts }: ErasureSubject): string[] => [
+const toPatterns = ({ contactIds, conversationIds, phones, texts }: ErasureSubject): string[] => [
   ...[...contactIds, ...conversationIds].map((id) => containsPattern(`"${id}"`)),
   ...phones.map(containsPattern),
   ...texts.map((text) => containsPattern(JSON.stringify(text).slice(1, -1))),

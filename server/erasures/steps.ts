@@ -11,7 +11,7 @@ import type { ErasedCounts } from '../../storage/tables/erasures.ts'
 import { treatPage } from './scans.ts'
 
 /** How a step ended: `position` is where it goes on, null when it is done. */
-export type StepResult = { counts: ErasureCounts; position: string[] | null; isOpen?: boolean }
+type StepResult = { counts: ErasureCounts; position: string[] | null; isOpen?: boolean }
 
 type StepOptions = { now: string; limit: number }
 type Step = (tx: Db, erasure: RunningErasure, options: StepOptions) => Promise<StepResult>

@@ -11,30 +11,16 @@ import {
   declared,
   DIGITS,
   findColumnsWith,
+  finishErasures,
   MARKER,
   operations,
   runEverything,
   seedPerson,
 } from '../person.ts'
-import { makeWorkspace, type TestServer } from '../servers.ts'
+import { makeWorkspace } from '../servers.ts'
 import { loadWorkspaceRows } from '../world.ts'
 
 const confirm = { confirm: 'erase' }
-
-/** Runs the job until the erasure is done. */
-const finish = async (server: TestServer, workspaceId: string): Promise<void> => {
-  for (let n = 0; n < 60; n++) {
-    await sql`update erasures set run_after = clock_timestamp() where workspace_id = ${workspaceId}`.execute(
-      server.db,
-    )
-    await server.app.jobs.job('erasures').runOnce()
-    if (server.app.media) await server.app.jobs.job('media-downloads').runOnce()
-    const { rows } = await sql`
-      select from erasures where workspace_id = ${workspaceId} and state = 'running'`.execute(server.db)
-    if (rows.length === 0) return
-  }
-  assert.fail('the erasure does not end')
-}
 
 everyDoor('A contact that is erased', (test) => {
   test('is gone at once, and its receipt says of what', async ({ call, door, server, workspace }) => {
@@ -68,7 +54,7 @@ everyDoor('A contact that is erased', (test) => {
     assert.equal((await call('crm_update_contact', { ...input, name: 'X' })).status, 404)
     assert.equal((await call('crm_upsert_contact', { phone, name: 'Grace' })).body.action, 'created')
 
-    await finish(server, workspace.id)
+    await finishErasures(server, workspace.id)
     const { id: erasureId } = erased.body.erasure
     const receipt = (await call('crm_get_erasure', { erasure_id: erasureId })).body
     assert.equal(receipt.state, 'done')
@@ -125,7 +111,7 @@ everyDatabase(
       assert.ok(own.rows.length > 0, JSON.stringify(found))
       const was = await findColumnsWith(server().db, [MARKER, DIGITS])
       for (const { id } of own.rows) await run('crm_erase_contact', { contact_id: id })
-      await finish(server(), workspace.id)
+      await finishErasures(server(), workspace.id)
 
       const left = await findColumnsWith(server().db, [MARKER, DIGITS])
       assert.deepEqual(left, [], `of ${was.join(' ')}`)
@@ -146,7 +132,7 @@ everyDatabase(
       await sandbox.say({ from: phone, name: 'Grace Hopper', text: 'Hello' })
       const { data: contacts } = await run('crm_search_contacts', { query: phone })
       await run('crm_erase_contact', { contact_id: contacts[0].id })
-      await finish(server(), workspace.id)
+      await finishErasures(server(), workspace.id)
       const { data: erasures } = await run('crm_list_erasures')
       const tables = new Map<string, any>(erasures[0].tables.map((one: any) => [one.table, one]))
       for (const [table, entry] of Object.entries(declared)) {
@@ -169,7 +155,7 @@ everyDatabase(
       const [first] = await find()
       await run('crm_erase_contact', { contact_id: first.id })
       await sandbox.say({ from: phone, name: 'Grace', text: 'Me again' })
-      await finish(server(), workspace.id)
+      await finishErasures(server(), workspace.id)
       const [second] = await find()
       assert.notEqual(second.id, first.id)
       const { data: conversations } = await run('inbox_search_conversations', {})
@@ -205,7 +191,7 @@ everyDatabase(
       const before = await read()
       assert.ok(before.length > 3)
       await run('crm_erase_contact', { contact_id: contact.id })
-      await finish(server(), workspace.id)
+      await finishErasures(server(), workspace.id)
       assert.deepEqual(await read(), before)
     })
 
@@ -233,7 +219,7 @@ everyDatabase(
         await run('crm_erase_contact', { contact_id: id })
       const approval = await run('approvals_get', { approval_id: asked.body.approval.id })
       assert.equal(approval.status, 'cancelled')
-      await finish(server(), workspace.id)
+      await finishErasures(server(), workspace.id)
       assert.equal((await call('crm_undo_contact_merge', { merged_contact_id: other.id })).status, 404)
       const again = await call('crm_upsert_contact', upsert, repeat)
       assert.ok(again.status >= 400, again.text)

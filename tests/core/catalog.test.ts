@@ -104,7 +104,7 @@ describe('Catalog', () => {
       // A call that could leave it out would go unchecked.
       assert.ok(!op.input.shape[id!]!.safeParse(undefined).success, op.name)
       assert.ok(op.errors.includes('precondition_failed'), op.name)
-      assert.ok(op.confirm === 'delete' || showsVersion(op), op.name)
+      assert.ok(op.confirm === 'delete' || op.confirm === 'erase' || showsVersion(op), op.name)
     }
   })
 

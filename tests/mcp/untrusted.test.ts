@@ -62,6 +62,8 @@ const trustedOf: Readonly<Record<string, string>> = {
   crm_merge_contacts: '/contact/phone /fields/*/name',
   crm_undo_contact_merge: '/contact/phone /kept_contact/phone /kept_contact/tags/*/name',
   events_list: '/type',
+  'crm_erase_contact|crm_(list|get)_erasures?':
+    '/tables/*/table /created_by/name /erasure/tables/*/table /erasure/created_by/name',
   inbox_assign_conversation: '/assigned_to',
   inbox_queue: '/tags/* /templates/*/category /templates/*/text /templates/*/example/*',
   'inbox_get_conversation|inbox_search_conversations': '/reply_status /last_message/from/name',

@@ -5,10 +5,11 @@ import { catalog, type Operation } from '../../catalog/index.ts'
 import { callAs } from '../calls.ts'
 import { checked, doorsOf, everyDatabase, everyDoor, type Reply } from '../doors.ts'
 import { insertSandboxTemplates, ORDER_UPDATE } from '../messaging/send-template.ts'
+import { finishErasures } from '../person.ts'
 import { makeWorkspace } from '../servers.ts'
 import { buildExampleInputs, loadWorkspaceRows, seedWorld } from '../world.ts'
 
-const isLast = ({ name }: Operation): number => Number(/delete|archive/.test(name))
+const isLast = ({ name }: Operation): number => Number(/delete|archive|erase/.test(name))
 const writes = (catalog as readonly Operation[])
   .filter((op) => op.dryRun)
   .sort((a, b) => isLast(a) - isLast(b))
@@ -53,6 +54,7 @@ everyDatabase('Plans of all operations', (server) => {
       if (done.body.provider_code !== undefined) continue
       assert.ok(done.status < 300, `${op.name}: ${done.text}`)
       if (op.name.startsWith('jobs_')) await server().app.jobs.job('bulk-jobs').runOnce()
+      if (op.name === 'crm_erase_contact') await finishErasures(server(), workspace.id)
       const rows = await loadWorkspaceRows(server().db, workspace.id)
       const late = await call({ plan: token })
       assert.equal(late.status < 300, STILL_HOLD.has(op.name), `${op.name}: ${late.text}`)
