@@ -145,6 +145,70 @@ everyDatabase(
       for (const table of tables.keys()) assert.notEqual(declared[table] ?? 'none', 'none', table)
     })
 
+    it('goes through long tables a page at a time, and on where a server died', async () => {
+      const workspace = await makeWorkspace(server())
+      const { db } = server()
+      const run = doAs(server(), workspace.owner.key)
+      const phone = generatePhone()
+      await createSandboxDriver(server(), workspace).say({ from: phone, name: 'Grace', text: 'First' })
+      const { data: found } = await run('crm_search_contacts', { query: phone })
+      const contactId: string = found[0].id
+      await sql`
+        insert into messages (workspace_id, conversation_id, direction, type, status, text, created_at)
+        select v.workspace_id, v.id, 'inbound', 'TEXT', 'received', 'Again ' || ${phone}::text,
+          v.created_at - (n % 700) * interval '1 second'
+        from conversations v, generate_series(1, 2100) n
+        where v.workspace_id = ${workspace.id}`.execute(db)
+      await sql`
+        insert into events (workspace_id, id, type, occurred_at, data)
+        select ${workspace.id}, 'evt_' || lpad(n::text, 26, '0'), 'contact.deleted/1', now(),
+          jsonb_build_object('contact', jsonb_build_object('id', ${contactId}::text, 'name', ${phone}::text))
+        from generate_series(1, 2100) n`.execute(db)
+      await run('crm_erase_contact', { contact_id: contactId })
+      // A server whose lease ran out in the middle: what it did not commit is done again.
+      await sql`
+        update erasures set run_after = clock_timestamp(), attempts = 3
+        where workspace_id = ${workspace.id}`.execute(db)
+      await finishErasures(server(), workspace.id)
+      const { data: receipts } = await run('crm_list_erasures')
+      const counts = Object.fromEntries(receipts[0].tables.map((one: any) => [one.table, one.cleared]))
+      assert.equal(counts.messages, 2101)
+      assert.ok(counts.events >= 2100, String(counts.events))
+      assert.ok(!(await findColumnsWith(db, [phone])).some((name) => /^(?:messages|events)[.]/.test(name)))
+      const { data: events } = await run('events_list', { limit: 5 })
+      const { id, name, phone: left } = events[0].data.contact
+      assert.deepEqual([id, name, left], [contactId, null, null])
+    })
+
+    it('looks again at what a call wrote that was open', async () => {
+      const workspace = await makeWorkspace(server())
+      const { db } = server()
+      const run = doAs(server(), workspace.owner.key)
+      const phone = generatePhone()
+      const { contact } = await run('crm_upsert_contact', { phone, name: 'Grace' })
+      await sql`
+        insert into idempotency (workspace_id, staff_id, key, operation, fingerprint, state, intent, lease_until,
+          created_at, expires_at)
+        values (${workspace.id}, ${workspace.owner.staffId}, 'open', 'crm_upsert_contact', '\\x00', 'running',
+          ${JSON.stringify({ to: phone })}::text::jsonb, now() + interval '1 hour', now(), now() + interval '1 day')
+      `.execute(db)
+      await run('crm_erase_contact', { contact_id: contact.id })
+      const job = server().app.jobs.job('erasures')
+      const isDone = async () => (await run('crm_list_erasures', { state: 'done' })).data.length > 0
+      await job.runOnce()
+      assert.equal(await isDone(), false)
+      await sql`
+        update idempotency set state = 'done', status = 200, intent = null,
+          body = ${JSON.stringify({ phone })} where workspace_id = ${workspace.id} and key = 'open'`.execute(
+        db,
+      )
+      await finishErasures(server(), workspace.id)
+      assert.ok(await isDone())
+      const { rows } = await sql<{ body: string }>`
+        select body from idempotency where workspace_id = ${workspace.id} and key = 'open'`.execute(db)
+      assert.equal(rows[0]!.body, '{}')
+    })
+
     it('lets the person come back as a stranger', async () => {
       const workspace = await makeWorkspace(server())
       const run = doAs(server(), workspace.owner.key)
