@@ -106,7 +106,7 @@ everyDatabase('Hidden phone numbers', (server, database) => {
       for (const input of buildExampleInputs(world, op)) await callAndCheck(op, ops, input, op.confirm)
     }
     const refused = operations.filter((op) => !succeeded.has(op.name)).map((op) => op.name)
-    // Agents may not change custom fields, erase, or read the audit trail and receipts; and who sees no phones may neither
+    // Agents may not change custom fields, erase, or read audit trail and receipts; who sees no phones may neither
     // import nor have them sent to an endpoint. What agents asked for is another key's here; tests/approvals shows
     // who sees what of it. Every other operation succeeded at least once.
     const endpointChanges = [
