@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import {
   findNewestMessages,
   indexNewMessages,
@@ -6,17 +7,23 @@ import {
   type NewestMessages,
 } from '../../storage/message-search-index.ts'
 import type { App } from '../core/app.ts'
-import type { JobDefinition } from '../jobs/runner.ts'
+import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 
+/** Messages are found so soon after they were written. */
 const INTERVAL_MS = 2000
-/** A transaction of this many messages takes about 50 ms, on the embedded database 200 ms. */
-const BATCH = 250
+/** A transaction of so many messages takes about 50 ms. Others wait for it where they share one connection. */
+const BATCH = { embedded: 50, server: 250 }
 /** Batches of old messages in a run, and the pause after it: other work goes on meanwhile. */
 const OLD_BATCHES = 10
 const OLD_PAUSE_MS = 250
 
-/** Writes the index of the search in messages: the new ones, then those that a version without the index wrote. */
-export const messageSearchJob = ({ db }: App): JobDefinition => {
+/**
+ * Writes the index of the search in messages: the new ones, then those that a version without the index wrote. What
+ * writes a message tells of an event; what does not is found by looking now and then.
+ */
+export const messageSearchJob = (app: App): JobDefinition => {
+  const { db, embedded, signals } = app
+  const batch = embedded ? BATCH.embedded : BATCH.server
   let awaited: NewestMessages | undefined
   /** Returns the id up to which nobody is writing messages any more; 0: not yet, or none is new. */
   const findSettledId = async (): Promise<string> => {
@@ -29,18 +36,28 @@ export const messageSearchJob = ({ db }: App): JobDefinition => {
     awaited = undefined
     return to
   }
+  /** Indexes a batch; then leaves the embedded database to the others for as long. */
+  const runBatch = async (index: () => Promise<number>): Promise<number> => {
+    const startedAt = performance.now()
+    const count = await index()
+    if (embedded && count > 0) await pause(performance.now() - startedAt)
+    return count
+  }
   return {
     name: 'message-search',
     intervalMs: INTERVAL_MS,
+    subscribe: (wake) => signals.on('events', wake),
     run: async (signal) => {
       let processed = 0
       const settledTo = await findSettledId()
       for (let count = 1; count > 0 && !signal.aborted; processed += count)
-        count = await indexNewMessages(db, settledTo, BATCH)
+        count = await runBatch(() => indexNewMessages(db, settledTo, batch))
       let old = 1
       for (let n = 0; n < OLD_BATCHES && old > 0 && !signal.aborted; n++, processed += old)
-        old = await indexOldMessages(db, BATCH)
-      return old > 0 ? { processed, nextInMs: OLD_PAUSE_MS } : { processed }
+        old = await runBatch(() => indexOldMessages(db, batch))
+      if (old > 0) return { processed, nextInMs: OLD_PAUSE_MS }
+      const isQuiet = signals.areHeard() && !awaited
+      return { processed, pauseMs: INTERVAL_MS, nextInMs: isQuiet ? getIdleMs(app) : INTERVAL_MS }
     },
   }
 }

@@ -21,7 +21,7 @@ import type { JobDefinition } from './runner.ts'
 const REPORTS_INTERVAL_MS = 60_000
 /** Servers tell each other when they move a clock; behind a pooler they cannot. */
 const CLOCK_INTERVAL_MS = { heard: 10_000, unheard: 1000 }
-const SANDBOX_NUMBERS_INTERVAL_MS = 5000
+const SANDBOX_NUMBERS_INTERVAL_MS = 10_000
 
 const staffReportsJob = (app: App): JobDefinition => {
   const generate = createNightlyReportJob(app)

@@ -26,9 +26,8 @@ import { resealBody } from '../core/steps/idempotency.ts'
 import { resealAccount } from '../provider/account-secrets.ts'
 import { followSecret, getKeyId } from '../secret.ts'
 import { resealEndpoint } from '../webhooks/secrets.ts'
-import type { JobDefinition } from './runner.ts'
+import { getIdleMs, type JobDefinition } from './runner.ts'
 
-const INTERVAL_MS = 10_000
 /** Values that no configured secret opens stay so until a server is started with the secret they need. */
 const RETRY_UNREADABLE_MS = 10 * 60_000
 const PAGE_SIZE = 100
@@ -113,7 +112,7 @@ export const secretRotationJob = (app: App): JobDefinition => {
   let notBefore = 0
   return {
     name: 'secret-rotation',
-    intervalMs: INTERVAL_MS,
+    intervalMs: getIdleMs(app),
     everywhere: true,
     run: async (signal) => {
       const { current: before, isOutdated: wasOutdated } = secrets

@@ -20,7 +20,7 @@ import { recordHealth } from './record.ts'
 import { numberStates } from './rules.ts'
 
 /** How late a check may be that another server made due. */
-const POLL_MS = 5000
+const POLL_MS = 10_000
 const MIN_DELAY_MS = 50
 /** How often accounts that were added are looked for. */
 const ADD_INTERVAL_MS = 15_000
