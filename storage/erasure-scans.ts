@@ -6,6 +6,17 @@ import type { Db } from './database.ts'
  * primary keys: nothing leads from a person to their rows.
  */
 
+/** Patterns for `like`, of which one matches: of texts, and of phones as digits. */
+export type SubjectPatterns = { texts: readonly string[]; phones: readonly string[] }
+
+/** Whether a text or JSON may name the person. Phones are found with what people write between their digits. */
+export const matchesSubject = (
+  value: RawBuilder<unknown>,
+  { texts, phones }: SubjectPatterns,
+) => sql<boolean>`
+  ((${value})::text like any(${texts}::text[])
+    or translate((${value})::text, ' +-()./', '') like any(${phones}::text[]))`
+
 /** A column of a primary key, with the type that its text is cast to. */
 type KeyColumn = readonly [name: string, type: 'bigint' | 'text' | 'integer' | 'smallint']
 
@@ -21,19 +32,21 @@ export type ScannedTable = {
   readonly joins?: RawBuilder<unknown>
   /** Rows that may be about the person whatever is in them, of the row `t`. */
   readonly or?: RawBuilder<unknown>
+  /** Whether somebody works on the row `t` now, and may write more of it. */
+  readonly isBusy?: RawBuilder<unknown>
 }
 
-export type ScannedRow = { key: string[] } & Record<string, unknown>
+export type ScannedRow = { key: string[]; searched: string; is_busy: boolean } & Record<string, unknown>
 
 /**
  * Returns the rows of the next page that may be about the person, locked, and the position after the page: null when it
- * was the last. `patterns`: for `like`, of which one matches.
+ * was the last.
  */
 export const scanPage = async (
   tx: Db,
   workspaceId: string,
-  { table, key, columns, searched, joins = sql``, or = sql`false` }: ScannedTable,
-  { after, limit, patterns }: { after: readonly string[] | null; limit: number; patterns: readonly string[] },
+  { table, key, columns, searched, joins = sql``, or = sql`false`, isBusy = sql`false` }: ScannedTable,
+  { after, limit, patterns }: { after: readonly string[] | null; limit: number; patterns: SubjectPatterns },
 ): Promise<{ rows: ScannedRow[]; position: string[] | null }> => {
   const refs = sql.join(key.map(([name]) => sql.ref(`t.${name}`)))
   const position = after
@@ -49,10 +62,11 @@ export const scanPage = async (
   const { n, last } = ends[0]
   const upTo = sql`and (${refs}) <= (${sql.join(key.map(([, type], i) => sql`${last[i]}::${sql.raw(type)}`))})`
   const { rows } = await sql<ScannedRow>`
-    select ${keyTexts} as key, ${sql.join(columns.map((name) => sql.ref(`t.${name}`)))}, (${searched})::text as searched
+    select ${keyTexts} as key, ${sql.join(columns.map((name) => sql.ref(`t.${name}`)))}, (${searched})::text as searched,
+      ${isBusy} as is_busy
     from ${sql.table(table)} t ${joins}
     where t.workspace_id = ${workspaceId} ${position} ${upTo}
-      and ((${searched})::text like any(${patterns}::text[]) or ${or})
+      and (${matchesSubject(searched, patterns)} or ${or})
     order by ${refs} for update of t`.execute(tx)
   return { rows, position: Number(n) < limit ? null : last }
 }
@@ -80,6 +94,9 @@ export const updateScannedRow = async (
     where workspace_id = ${workspaceId} and ${sql.join(isRow, sql` and `)}`.execute(tx)
 }
 
+/** Filters may look for names, which are compared without case and accents. */
+const isOfFilter = sql`t.operation like '%saved\\_filter%'`
+
 const scanned = {
   events: {
     table: 'events',
@@ -91,15 +108,17 @@ const scanned = {
   webhook_deliveries: {
     table: 'webhook_deliveries',
     key: [['id', 'text']],
-    columns: ['payload'],
+    columns: ['payload', 'event_id'],
+    isBusy: sql`coalesce(t.lease_until > now(), false)`,
     searched: sql`coalesce(t.payload, e.data)`,
     joins: sql`left join events e on e.workspace_id = t.workspace_id and e.id = t.event_id`,
   },
   audit_log: {
     table: 'audit_log',
     key: [['id', 'bigint']],
-    columns: ['target_type', 'target_id', 'changes'],
+    columns: ['operation', 'target_type', 'target_id', 'changes'],
     searched: sql`concat(t.changes, ' "', t.target_id, '"')`,
+    or: isOfFilter,
   },
   approvals: {
     table: 'approvals',
@@ -125,6 +144,7 @@ const scanned = {
     ],
     columns: ['operation', 'state', 'intent', 'body'],
     searched: sql`concat(t.key, t.intent, t.body)`,
+    or: isOfFilter,
   },
   saved_filters: {
     table: 'saved_filters',
@@ -138,6 +158,46 @@ const scanned = {
 
 export type ScannedName = keyof typeof scanned
 export const scannedTables: Readonly<Record<ScannedName, ScannedTable>> = scanned
+
+/** Replaces what an event says. */
+export const updateEventData = async (
+  tx: Db,
+  workspaceId: string,
+  id: string,
+  data: unknown,
+): Promise<void> => {
+  await sql`
+    update events set data = ${JSON.stringify(data)}::text::jsonb
+    where workspace_id = ${workspaceId} and id = ${id}`.execute(tx)
+}
+
+/** Empties what the audit trail keeps of decisions on approvals: notes and edited texts. Returns the count. */
+export const clearDecisions = async (
+  tx: Db,
+  workspaceId: string,
+  approvalIds: readonly string[],
+): Promise<number> => {
+  const { numAffectedRows } = await sql`
+    update audit_log set changes = null
+    where workspace_id = ${workspaceId} and target_id = any(${approvalIds}::text[])
+      and target_type = 'approval' and changes is not null`.execute(tx)
+  return Number(numAffectedRows ?? 0)
+}
+
+/**
+ * Whether a call that may be about the person has begun and not ended: one of the provider, whose outcome is stored
+ * later.
+ */
+export const hasOpenCalls = async (
+  tx: Db,
+  workspaceId: string,
+  patterns: SubjectPatterns,
+): Promise<boolean> =>
+  (
+    await sql`
+    select from idempotency where state = 'running' and workspace_id = ${workspaceId}
+      and ${matchesSubject(sql`intent`, patterns)} limit 1`.execute(tx)
+  ).rows.length > 0
 
 /** Empties what receivers of webhooks answered to these deliveries. Returns the count. */
 export const clearAttempts = async (

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
+import { matchesSubject, type SubjectPatterns } from './erasure-scans.ts'
 import type { ErasureCounts } from './erasures.ts'
 import type { ErasureSubject } from './tables/erasures.ts'
 
@@ -139,7 +140,7 @@ export type OpenApproval = {
 export const cancelApprovalsOf = async (
   tx: Db,
   workspaceId: string,
-  { contactIds, patterns }: { contactIds: readonly string[]; patterns: readonly string[] },
+  { contactIds, patterns }: { contactIds: readonly string[]; patterns: SubjectPatterns },
   now: string,
 ): Promise<OpenApproval[]> =>
   (
@@ -147,7 +148,7 @@ export const cancelApprovalsOf = async (
     update approvals set status = 'cancelled', decided_at = coalesce(decided_at, ${now}::timestamptz),
       ended_at = ${now}::timestamptz, secrets = null, lease_until = null
     where workspace_id = ${workspaceId} and status in ('pending', 'approved')
-      and (contact_id = any(${contactIds}::bigint[]) or input::text like any(${patterns}::text[]))
+      and (contact_id = any(${contactIds}::bigint[]) or ${matchesSubject(sql`input`, patterns)})
       -- The erasure itself may be what was approved.
       and not (operation = 'crm_erase_contact' and status = 'approved')
     returning id, operation, staff_id, key_id, channel_ids, expires_at`.execute(tx)

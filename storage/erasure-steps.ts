@@ -8,6 +8,15 @@ import type { ErasureSubject } from './tables/erasures.ts'
 const count = async (tx: Db, statement: RawBuilder<unknown>): Promise<number> =>
   Number((await statement.execute(tx)).numAffectedRows ?? 0)
 
+/** Transactions of this database that read or wrote contacts and have not ended, but for this one. */
+export const listContactReaders = async (tx: Db): Promise<string[]> =>
+  (
+    await sql<{ reader: string }>`
+    select distinct virtualtransaction as reader from pg_locks
+    where locktype = 'relation' and database = (select oid from pg_database where datname = current_database())
+      and relation = 'contacts'::regclass and granted and pid <> pg_backend_pid()`.execute(tx)
+  ).rows.map(({ reader }) => reader)
+
 /** The last message that was erased, of the conversation at `index`, newest first. */
 export type MessagePosition = { index: number; createdAt: string; id: string }
 
@@ -29,25 +38,30 @@ export const eraseMessages = async (
     where workspace_id = ${workspaceId} and conversation_id = ${conversationId}::bigint ${rest}
     order by created_at desc, id desc limit ${limit}`.execute(tx)
   const isOwn = sql`workspace_id = ${workspaceId} and message_id = any(${own.map(({ id }) => id)}::bigint[])`
-  const { rows } = await sql<{ media: number; reactions: number; search: number }>`
+  // Those that were erased before are not counted again.
+  const { rows } = await sql<{ messages: number; media: number; reactions: number; search: number }>`
     with erased as (
       update messages set text = null, content = null, provider_id = null, reference = null, external_id = null,
         error = null, deleted_at = coalesce(deleted_at, ${now}::timestamptz)
       where workspace_id = ${workspaceId} and id = any(${own.map(({ id }) => id)}::bigint[])
+        and (deleted_at is null or num_nonnulls(text, content, provider_id, reference, external_id, error) > 0)
+      returning 1
     ), reactions as (
       delete from message_reactions where ${isOwn} returning 1
     ), media as (
       update media set state = 'lost', error = null, content_type = null, file_name = null, size = null,
         sha256 = null, url = null, provider_media_id = null, next_attempt_at = null
-      where ${isOwn} returning 1
+      where ${isOwn} and (state <> 'lost'
+        or num_nonnulls(error, content_type, file_name, size, sha256, url, provider_media_id) > 0) returning 1
     )
-    select (select count(*)::int from media) as media, (select count(*)::int from reactions) as reactions,
-      (select count(*)::int from message_search where ${isOwn}) as search`.execute(tx)
-  const { media, reactions, search } = rows[0]!
+    select (select count(*)::int from erased) as messages, (select count(*)::int from media) as media,
+      (select count(*)::int from reactions) as reactions,
+      (select count(*)::int from message_search where ${isOwn} and keys <> '{}') as search`.execute(tx)
+  const { messages, media, reactions, search } = rows[0]!
   const last = own.at(-1)
   return {
     counts: {
-      messages: { cleared: own.length },
+      messages: { cleared: messages },
       message_search: { cleared: search },
       message_reactions: { deleted: reactions },
       media: { cleared: media },
@@ -141,8 +155,11 @@ export const eraseProviderUpdates = async (
   },
 })
 
+/** Patterns of phones and ids of the provider as JSON has them; other identifiers could be words of its own. */
 const toQuoted = (texts: readonly string[]): string[] =>
-  texts.map((text) => `%${JSON.stringify(text).replace(/[\\%_]/g, '\\$&')}%`)
+  texts
+    .filter((text) => /\d{7}/.test(text))
+    .map((text) => `%${JSON.stringify(text).replace(/[\\%_]/g, '\\$&')}%`)
 
 /** Erases the person at the emulated provider, on the numbers of the workspace. */
 export const eraseSandboxPerson = async (

@@ -111,10 +111,10 @@ export const findSecondsUntilErasure = async (db: Db): Promise<number | undefine
 
 export type RunningErasure = Pick<
   Stored,
-  'workspace_id' | 'id' | 'contact_id' | 'step' | 'position' | 'is_repeated' | 'counts'
+  'workspace_id' | 'id' | 'contact_id' | 'step' | 'position' | 'is_repeated' | 'counts' | 'attempts'
 > & {
   subject: ErasureSubject
-  /** Transactions that began before the erasure have ended, so that they write no more copies. */
+  /** Transactions that wrote something before the erasure did have ended. */
   is_settled: boolean
 }
 
@@ -126,7 +126,7 @@ export const lockErasure = async (
 ): Promise<RunningErasure | undefined> =>
   (
     await sql<RunningErasure>`
-    select workspace_id, id, contact_id, step, position, is_repeated, counts, subject,
+    select workspace_id, id, contact_id, step, position, is_repeated, counts, attempts, subject,
       xid < pg_snapshot_xmin(pg_current_snapshot()) as is_settled
     from erasures where workspace_id = ${workspaceId} and id = ${id} and state = 'running' for update`.execute(
       tx,

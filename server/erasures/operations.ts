@@ -6,6 +6,7 @@ import {
   eraseContactLinks,
   readContactIdentity,
 } from '../../storage/erasure-start.ts'
+import type { SubjectPatterns } from '../../storage/erasure-scans.ts'
 import {
   type ErasureCounts,
   type ErasureRow,
@@ -55,13 +56,15 @@ const showTables = (counts: ErasureCounts): OutputOf<'crm_get_erasure'>['tables'
     }))
     .toSorted((a, b) => (a.table < b.table ? -1 : 1))
 
-/** The same field of an input that names the person, as JSON of the database has it. */
-const toInputPatterns = ({ contactIds, conversationIds, phones }: ErasureSubject): string[] => [
-  ...contactIds.map((id) => containsPattern(`"contact_id": "${id}"`)),
-  ...contactIds.map((id) => containsPattern(`"other_contact_id": "${id}"`)),
-  ...conversationIds.map((id) => containsPattern(`"conversation_id": "${id}"`)),
-  ...phones.map(containsPattern),
-]
+/** What an input names the person by, as JSON of the database has it. */
+const toInputPatterns = ({ contactIds, conversationIds, phones }: ErasureSubject): SubjectPatterns => ({
+  texts: [
+    ...contactIds.map((id) => containsPattern(`"contact_id": "${id}"`)),
+    ...contactIds.map((id) => containsPattern(`"other_contact_id": "${id}"`)),
+    ...conversationIds.map((id) => containsPattern(`"conversation_id": "${id}"`)),
+  ],
+  phones: phones.map(containsPattern),
+})
 
 const readSubject = async (ctx: Context, id: string): Promise<ErasureSubject> => {
   const { phones, ...identity } = await readContactIdentity(ctx.tx, ctx.actor.workspace.id, id)

@@ -9,12 +9,14 @@ import {
   saveErasureProgress,
 } from '../../storage/erasures.ts'
 import { hasFilesOf } from '../../storage/erasure-steps.ts'
+import { hasOpenCalls } from '../../storage/erasure-scans.ts'
 import { businessTime } from '../clock.ts'
 import type { App } from '../core/app.ts'
 import { withRetries } from '../core/retry.ts'
 import { type Transaction, withTransaction } from '../core/write-call.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
+import { toPatterns } from './scans.ts'
 import { addCounts, steps } from './steps.ts'
 
 /** Longer than a batch may take, so that an expired lease means that its server died. */
@@ -24,8 +26,8 @@ const TURN_MS = 2000
 /** Rows that one transaction reads. The embedded database has one session, for which others wait. */
 const BATCH = { embedded: 200, postgres: 1000 }
 const MAX_RETRY_SECONDS = 600
-/** For transactions that began before, for calls of the provider, and for files to be removed. */
-const WAIT_SECONDS = { settled: 0.5, open: 30, files: 2 }
+/** For transactions and deliveries that have begun, for calls of the provider, and for files to be removed. */
+const WAIT_SECONDS = { others: 0.5, calls: 10, files: 2 }
 
 /** What became of an erasure in a batch: it goes on, has ended, or waits for so many seconds. */
 type Progress = 'on' | 'done' | number
@@ -35,7 +37,12 @@ const runBatch = async (app: App, tx: Transaction, erasure: RunningErasure): Pro
   const { workspace_id: workspaceId, id, step } = erasure
   const now = businessTime(app, workspaceId)
   const limit = app.embedded ? BATCH.embedded : BATCH.postgres
-  const { counts, position, isOpen } = await steps[step]!(tx, erasure, { now, limit })
+  const result = await steps[step]!(tx, erasure, { now, limit })
+  if (!result) {
+    await tx.rollback().execute()
+    return WAIT_SECONDS.others
+  }
+  const { counts, position, isOpen } = result
   const progress = {
     step: position === null ? step + 1 : step,
     position,
@@ -51,10 +58,14 @@ const runBatch = async (app: App, tx: Transaction, erasure: RunningErasure): Pro
 const end = async (app: App, tx: Transaction, erasure: RunningErasure): Promise<Progress> => {
   const { workspace_id: workspaceId, id, subject, counts } = erasure
   if (erasure.is_repeated) {
+    if (await hasOpenCalls(tx, workspaceId, toPatterns(subject))) {
+      await tx.rollback().execute()
+      return WAIT_SECONDS.calls
+    }
     const again = { step: 0, position: null, isRepeated: false, counts }
     await saveErasureProgress(tx, workspaceId, id, again, LEASE_SECONDS)
     await tx.commit().execute()
-    return WAIT_SECONDS.open
+    return 'on'
   }
   if (app.media && (await hasFilesOf(tx, workspaceId, subject.conversationIds))) {
     await tx.rollback().execute()
@@ -70,9 +81,9 @@ const runNext = (app: App, { workspace_id: workspaceId, id }: ClaimedErasure): P
   withRetries(() =>
     withTransaction(app, async (tx): Promise<Progress> => {
       const erasure = await lockErasure(tx, workspaceId, id)
-      if (!erasure || !erasure.is_settled) {
+      if (!erasure) {
         await tx.rollback().execute()
-        return erasure ? WAIT_SECONDS.settled : 'done'
+        return 'done'
       }
       return erasure.step < steps.length ? await runBatch(app, tx, erasure) : await end(app, tx, erasure)
     }),

@@ -4,19 +4,27 @@ import type { Db } from '../../storage/database.ts'
 import type { ErasureCounts } from '../../storage/erasures.ts'
 import {
   clearAttempts,
+  clearDecisions,
   type ColumnChange,
   type ScannedName,
   type ScannedRow,
+  type SubjectPatterns,
   scannedTables,
   scanPage,
+  updateEventData,
   updateScannedRow,
 } from '../../storage/erasure-scans.ts'
 import type { ErasureSubject } from '../../storage/tables/erasures.ts'
 import { containsPattern, fold } from '../../storage/text.ts'
 import { createScrubber, type Scrubber, wipe } from './scrub.ts'
 
-/** What becomes of a row; undefined: it is not about the person. `isOpen`: it will be once its call has ended. */
-type Change = { columns?: Record<string, ColumnChange>; isOpen?: boolean } | undefined
+/**
+ * What becomes of a row; undefined: it is not about the person. `event`: what becomes of the event that it delivers.
+ * `isOpen`: it will be once its call has ended.
+ */
+type Change =
+  | { columns?: Record<string, ColumnChange>; event?: { id: string; data: unknown }; isOpen?: boolean }
+  | undefined
 
 type Treat = (row: ScannedRow, scrubber: Scrubber, subject: ErasureSubject) => Change
 
@@ -28,34 +36,40 @@ const noDigest = (): ColumnChange => ({ type: 'bytea', value: randomBytes(32) })
 const treatEvent: Treat = ({ data }, { concerns, scrub }) =>
   concerns(data) ? { columns: { data: toJson('jsonb', scrub(data)) } } : undefined
 
-/** `searched` is what is delivered: the payload, or the data of the event. */
-const treatDelivery: Treat = ({ payload, searched }, { concerns, scrub }) => {
-  if (!concerns(JSON.parse(String(searched)))) return undefined
-  const columns: Record<string, ColumnChange> = {}
-  if (payload !== null) columns['payload'] = toJson('jsonb', scrub(payload))
-  return { columns }
+/** What is delivered is the payload, or the data of the event, which is emptied too: it may be sent again at once. */
+const treatDelivery: Treat = ({ payload, event_id: eventId, searched }, { concerns, scrub }): Change => {
+  const data: unknown = JSON.parse(searched)
+  if (!concerns(data)) return undefined
+  return payload === null
+    ? { columns: {}, event: { id: String(eventId), data: scrub(data) } }
+    : { columns: { payload: toJson('jsonb', scrub(payload)) } }
 }
 
-const treatAudit: Treat = (
-  { target_type: type, target_id: id, changes },
-  { concerns, scrub, isNamed },
-  subject,
-) => {
+/** Saved filters may look for a name. What was recorded of such a change is emptied whole. */
+const namesInFilter = (operation: unknown, value: unknown, isNamed: Scrubber['isNamed']): boolean =>
+  String(operation).includes('saved_filter') && isNamed(JSON.stringify(value), 'filter', true)
+
+const treatAudit: Treat = (row, { concerns, scrub, isNamed }, subject) => {
+  const { target_type: type, target_id: id, changes } = row
   const target = id === null ? '' : String(id)
   const isTarget =
     (type === 'contact' && subject.contactIds.includes(target)) ||
     (type === 'conversation' && subject.conversationIds.includes(target))
   const isNamedTarget = isNamed(target, `${String(type)}_id`)
-  if (!isTarget && !isNamedTarget && !concerns(changes)) return undefined
+  const isWhole = isTarget || isNamedTarget || namesInFilter(row['operation'], changes, isNamed)
+  if (!isWhole && !concerns(changes)) return undefined
   return {
     columns: {
-      changes: toJson('json', isTarget || isNamedTarget ? wipe(changes) : scrub(changes)),
+      changes: toJson('json', isWhole ? wipe(changes) : scrub(changes)),
       ...(isNamedTarget ? { target_id: cleared() } : {}),
     },
   }
 }
 
+/** One that waits was asked for after the erasure, which cancelled the others. */
 const treatApproval: Treat = (row, { concerns }, { contactIds }) => {
+  const waits = row['status'] === 'pending' || row['status'] === 'approved'
+  if (waits && row['operation'] !== 'crm_erase_contact') return undefined
   const isAbout = contactIds.includes(String(row['contact_id']))
   if (!isAbout && !concerns([row['input'], row['preview'], row['edited'], row['outcome']])) return undefined
   return {
@@ -97,7 +111,8 @@ const treatAnswer: Treat = (row, { concerns, isNamed }) => {
   const [, key = ''] = row.key
   const isKey = isNamed(key)
   const body = row['body'] === null ? null : parse(String(row['body']))
-  if (!isKey && !concerns([row['intent'], body])) return undefined
+  const isFilter = namesInFilter(row['operation'], body, isNamed)
+  if (!isKey && !isFilter && !concerns([row['intent'], body])) return undefined
   if (row['state'] === 'running') return { isOpen: true }
   return {
     columns: {
@@ -149,11 +164,20 @@ const treatments: Readonly<Record<ScannedName, Treat>> = {
 }
 
 /** Patterns of texts that may be about the person: their ids in quotes, and what else identifies them. */
-const toPatterns = ({ contactIds, conversationIds, phones, texts }: ErasureSubject): string[] => [
-  ...[...contactIds, ...conversationIds].map((id) => containsPattern(`"${id}"`)),
-  ...phones.map(containsPattern),
-  ...texts.map((text) => containsPattern(JSON.stringify(text).slice(1, -1))),
-]
+export const toPatterns = ({
+  contactIds,
+  conversationIds,
+  phones,
+  texts,
+}: ErasureSubject): SubjectPatterns => ({
+  texts: [
+    ...[...contactIds, ...conversationIds].map((id) => containsPattern(`"${id}"`)),
+    ...texts
+      .flatMap((text) => [text, fold(text)])
+      .map((text) => containsPattern(JSON.stringify(text).slice(1, -1))),
+  ],
+  phones: phones.map(containsPattern),
+})
 
 type ScanResult = {
   counts: ErasureCounts
@@ -162,39 +186,44 @@ type ScanResult = {
   isOpen: boolean
 }
 
-/** Treats the next page of a table. */
+/** What goes with rows of a table. */
+const treatRelated = async (
+  tx: Db,
+  workspaceId: string,
+  name: ScannedName,
+  ids: readonly string[],
+): Promise<ErasureCounts> => {
+  if (name === 'webhook_deliveries')
+    return { webhook_attempts: { cleared: await clearAttempts(tx, workspaceId, ids) } }
+  if (name === 'approvals') return { audit_log: { cleared: await clearDecisions(tx, workspaceId, ids) } }
+  return {}
+}
+
+/** Treats the next page of a table; undefined when somebody works on one of its rows, unless that is `ignored`. */
 export const treatPage = async (
   tx: Db,
   workspaceId: string,
   name: ScannedName,
   subject: ErasureSubject,
-  { after, limit }: { after: string[] | null; limit: number },
-): Promise<ScanResult> => {
+  { after, limit, ignoreBusy }: { after: string[] | null; limit: number; ignoreBusy: boolean },
+): Promise<ScanResult | undefined> => {
   const table = scannedTables[name]
   const scrubber = createScrubber(subject)
-  const { rows, position } = await scanPage(tx, workspaceId, table, {
-    after,
-    limit,
-    patterns: toPatterns(subject),
-  })
+  const patterns = toPatterns(subject)
+  const { rows, position } = await scanPage(tx, workspaceId, table, { after, limit, patterns })
   const treated: ScannedRow[] = []
   let isOpen = false
   for (const row of rows) {
     const change = treatments[name](row, scrubber, subject)
     isOpen ||= change?.isOpen ?? false
     if (!change?.columns) continue
+    if (row.is_busy && !ignoreBusy) return undefined
     treated.push(row)
+    if (change.event) await updateEventData(tx, workspaceId, change.event.id, change.event.data)
     if (Object.keys(change.columns).length > 0)
       await updateScannedRow(tx, workspaceId, table, row, change.columns)
   }
-  const counts: ErasureCounts = { [name]: { cleared: treated.length } }
-  if (name === 'webhook_deliveries')
-    counts['webhook_attempts'] = {
-      cleared: await clearAttempts(
-        tx,
-        workspaceId,
-        treated.map(({ key }) => key[0]!),
-      ),
-    }
-  return { counts, position, isOpen }
+  const ids = treated.map(({ key }) => key[0]!)
+  const related = await treatRelated(tx, workspaceId, name, ids)
+  return { counts: { [name]: { cleared: treated.length }, ...related }, position, isOpen }
 }

@@ -1,4 +1,5 @@
 import { isObject } from '../../catalog/values.ts'
+import { fold } from '../../storage/text.ts'
 import type { ErasureSubject } from '../../storage/tables/erasures.ts'
 
 /*
@@ -8,14 +9,13 @@ import type { ErasureSubject } from '../../storage/tables/erasures.ts'
 
 type Json = Record<string, unknown>
 
-/** The shortest text that is looked for within other texts: a shorter one is often part of something else. */
-const MIN_CONTAINED = 8
-
 /** Whose ids they are, by the names of fields, and of objects that have an `id`. */
 const CONTACT_FIELDS = /^(?:contact|other_contact|merged_contact|kept_contact|merged_into|into)(?:_id)?$/
 const CONVERSATION_FIELDS = /^conversation(?:_id)?$/
-/** Fields for texts that are too short to be looked for everywhere. */
-const IDENTIFIER_FIELDS = /external|customer|user|visitor|email|phone|wa_id/i
+/** Fields of identifiers: those that could be a word or a number of something else count in these alone. */
+const IDENTIFIER_FIELDS = /external|customer|user|visitor|wa_id/i
+/** Identifiers that are looked for within texts: emails, and long ones that are no word and no number. */
+const DISTINCTIVE = /@|^(?=.*\d)(?=.*\D).{12,}$/
 
 /** Fields whose values say nothing of a person where they have this form. */
 const OWN_IDS = /^(?:id|[a-z_]+_ids?)$/
@@ -26,8 +26,18 @@ const STATE = /^[\w.]{1,40}(?:\/\d+)?$/
 const TIMES = /(?:_at|_until|^since|^at)$/
 const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
 
-/** Returns the letters and digits of a text, small. */
-const normalize = (text: string): string => text.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, '')
+/** Digits, also with what people write between those of a phone. */
+const NUMBERS = [/\d{7,}/g, /\d(?:[\d\s().\/-]*\d)?/g]
+
+/** Returns the numbers in a text that may be phones. */
+const listNumbers = (text: string): string[] =>
+  NUMBERS.flatMap((pattern) => (text.match(pattern) ?? []).map((number) => number.replaceAll(/\D/g, '')))
+
+/** Returns the words of a text without case, each between spaces. */
+const toWords = (text: string): string =>
+  ` ${fold(text)
+    .replaceAll(/[^\p{L}\p{N}]+/gu, ' ')
+    .trim()} `
 
 export type Scrubber = {
   /** Whether the value tells of the person anywhere in it. */
@@ -41,19 +51,20 @@ export type Scrubber = {
 export const createScrubber = (subject: ErasureSubject): Scrubber => {
   const contacts = new Set(subject.contactIds)
   const conversations = new Set(subject.conversationIds)
-  const phones = subject.phones
-  const texts = subject.texts.map(normalize).filter((text) => text !== '')
-  const names = subject.names.map(normalize)
+  const phones = new Set(subject.phones)
+  const texts = subject.texts.map(fold)
+  const names = subject.names.map(toWords)
 
   const isNamed = (text: string, field = '', byName = false): boolean => {
     if (OWN_IDS.test(field) && !FOREIGN_IDS.test(field) && OWN_ID.test(text)) return false
-    const plain = normalize(text)
+    if (TIME.test(text)) return false
+    const folded = fold(text)
     return (
-      phones.some((phone) => plain.includes(phone)) ||
+      listNumbers(text).some((number) => phones.has(number)) ||
       texts.some((one) =>
-        one.length < MIN_CONTAINED ? IDENTIFIER_FIELDS.test(field) && plain === one : plain.includes(one),
+        DISTINCTIVE.test(one) ? folded.includes(one) : IDENTIFIER_FIELDS.test(field) && folded === one,
       ) ||
-      (byName && names.some((name) => plain.includes(name)))
+      (byName && names.some((name) => toWords(text).includes(name)))
     )
   }
 

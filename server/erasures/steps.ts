@@ -6,6 +6,7 @@ import {
   eraseMessages,
   eraseProviderUpdates,
   eraseSandboxPerson,
+  listContactReaders,
 } from '../../storage/erasure-steps.ts'
 import type { ErasedCounts } from '../../storage/tables/erasures.ts'
 import { treatPage } from './scans.ts'
@@ -14,7 +15,11 @@ import { treatPage } from './scans.ts'
 type StepResult = { counts: ErasureCounts; position: string[] | null; isOpen?: boolean }
 
 type StepOptions = { now: string; limit: number }
-type Step = (tx: Db, erasure: RunningErasure, options: StepOptions) => Promise<StepResult>
+/** Undefined: it has to wait a moment. */
+type Step = (tx: Db, erasure: RunningErasure, options: StepOptions) => Promise<StepResult | undefined>
+
+/** After so many attempts nothing is waited for any more: what is leased all the time. */
+const PATIENCE = 60
 
 /** A step of one transaction. */
 const once =
@@ -38,14 +43,27 @@ const eraseNextMessages: Step = async (tx, erasure, { now, limit }) => {
 
 const scan =
   (name: Parameters<typeof treatPage>[2]): Step =>
-  (tx, { workspace_id: workspaceId, subject, position }, { limit }) =>
-    treatPage(tx, workspaceId, name, subject, { after: position, limit })
+  (tx, { workspace_id: workspaceId, subject, position, attempts }, { limit }) =>
+    treatPage(tx, workspaceId, name, subject, { after: position, limit, ignoreBusy: attempts > PATIENCE })
+
+/**
+ * Waits for transactions that had begun to read or write when the contact was gone: they may write a copy of what they
+ * saw before. Those that began later find no contact.
+ */
+const settle: Step = async (tx, { position, attempts, is_settled: isSettled }) => {
+  if (position === null) return { counts: {}, position: ['', ...(await listContactReaders(tx))] }
+  const running = new Set(await listContactReaders(tx))
+  const mayWrite = !isSettled || position.some((reader) => running.has(reader))
+  if (mayWrite && attempts <= PATIENCE) return undefined
+  return { counts: {}, position: null }
+}
 
 /**
  * What an erasure does after its call, in this order: where copies come from before where they go, and deliveries
  * before the events that they deliver. A step is added at the end: erasures that are running know them by number.
  */
 export const steps: readonly Step[] = [
+  settle,
   once(eraseSandboxPerson),
   once(eraseProviderUpdates),
   eraseNextMessages,

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { it } from 'node:test'
 import { sql } from 'kysely'
+import { createAgentScene } from '../approvals/scene.ts'
 import { callAs, doAs } from '../calls.ts'
 import { doorsOf, everyDatabase, everyDoor } from '../doors.ts'
 import { createSandboxDriver, generatePhone } from '../messaging/fixtures.ts'
@@ -21,6 +22,7 @@ import { makeWorkspace } from '../servers.ts'
 import { loadWorkspaceRows } from '../world.ts'
 
 const confirm = { confirm: 'erase' }
+const phone4 = (): string => generatePhone().slice(-6)
 
 everyDoor('A contact that is erased', (test) => {
   test('is gone at once, and its receipt says of what', async ({ call, door, server, workspace }) => {
@@ -240,7 +242,15 @@ everyDatabase(
       const sandbox = createSandboxDriver(server(), workspace)
       await sandbox.say({ from: other, name: 'Grace Hopper', text: 'Hello from Grace' })
       await run('crm_create_saved_filter', { name: 'Other', filter: { phoneNumber: { eq: other } } })
-      const { contact } = await run('crm_upsert_contact', { phone, name: 'Grace', external_id: '1' })
+      // Words and numbers that are part of much else: a day, a word of the service, an id of another record.
+      const day = new Date().toISOString().slice(0, 10).replaceAll('-', '')
+      const wanted = [
+        { phone, name: 'Grace', external_id: 'customer' },
+        { phone: generatePhone(), name: 'Grace Hopper', external_id: day },
+        { phone: generatePhone(), name: 'Grace', external_id: '1' },
+      ]
+      const ids: string[] = []
+      for (const input of wanted) ids.push((await run('crm_upsert_contact', input)).contact.id)
       const read = async () =>
         (
           await Promise.all(
@@ -254,9 +264,55 @@ everyDatabase(
           .filter((row) => row.includes(other) || row.includes('Hello from Grace'))
       const before = await read()
       assert.ok(before.length > 3)
-      await run('crm_erase_contact', { contact_id: contact.id })
+      for (const id of ids) await run('crm_erase_contact', { contact_id: id })
       await finishErasures(server(), workspace.id)
       assert.deepEqual(await read(), before)
+    })
+
+    it('empties filters that look for the person, and what was recorded of them', async () => {
+      const workspace = await makeWorkspace(server())
+      const run = doAs(server(), workspace.owner.key)
+      const [phone, name] = [generatePhone(), `Zelda Marvelling-${phone4()}`]
+      const email = `${phone4()}@example.com`
+      const { contact } = await run('crm_upsert_contact', { phone, name, email })
+      for (const [filterName, filter] of [
+        ['By name', { name: { eq: name.toUpperCase() } }],
+        ['By email', { or: [{ email: { eq: email } }, { starred: { eq: true } }] }],
+        [name, { phoneNumber: { startsWith: phone } }],
+      ] as const)
+        await run('crm_create_saved_filter', { name: filterName, filter })
+      const word = name.toLowerCase().split('-')[1]!
+      assert.ok((await findColumnsWith(server().db, [word])).includes('audit_log.changes'))
+      await run('crm_erase_contact', { contact_id: contact.id })
+      await finishErasures(server(), workspace.id)
+      const { data } = await run('crm_list_saved_filters')
+      const filters = Object.fromEntries(data.map((one: any) => [one.name, one.filter]))
+      assert.deepEqual(filters['By name'], { name: { eq: 'erased' } })
+      assert.equal(data.length, 3)
+      for (const { id } of data) await run('crm_search_contacts', { saved_filter_id: id })
+      assert.deepEqual(await findColumnsWith(server().db, [phone, word, email.replaceAll(/[@.]/g, '')]), [])
+    })
+
+    it('may be asked for by an agent, which forgets what it showed for the decision', async () => {
+      const scene = await createAgentScene(server())
+      const { workspace, contactId } = {
+        ...scene,
+        contactId: (await scene.person('crm_search_contacts')).body.data[0].id,
+      }
+      const asked = await scene.ask('crm_erase_contact', { contact_id: contactId }, confirm)
+      assert.equal(asked.status, 202, asked.text)
+      const { id } = asked.body.approval
+      const approved = await scene.person('approvals_approve', { approval_id: id, note: 'Ada asked for it' })
+      assert.equal(approved.status, 200, approved.text)
+      await scene.work()
+      assert.equal((await scene.person('approvals_get', { approval_id: id })).body.status, 'done')
+      await finishErasures(server(), workspace.id)
+      const { body } = await scene.person('approvals_get', { approval_id: id })
+      assert.deepEqual([body.status, body.preview, body.note], ['done', null, null])
+      const { rows } = await sql<{ changes: unknown }>`
+        select changes from audit_log
+        where workspace_id = ${workspace.id} and target_type = 'approval'`.execute(server().db)
+      assert.ok(rows.length > 0 && rows.every(({ changes }) => changes === null))
     })
 
     it('ends what could write the person back', async () => {
