@@ -8,14 +8,19 @@ import type { ErasureSubject } from './tables/erasures.ts'
 const count = async (tx: Db, statement: RawBuilder<unknown>): Promise<number> =>
   Number((await statement.execute(tx)).numAffectedRows ?? 0)
 
-/** Transactions of this database that read or wrote contacts and have not ended, but for this one. */
-export const listContactReaders = async (tx: Db): Promise<string[]> =>
+/**
+ * Transactions of this database that have read contacts or written anything, and have not ended, but for this one. By
+ * their locks: the oldest transaction of a snapshot may be another database's.
+ */
+export const listRunningTransactions = async (tx: Db): Promise<string[]> =>
   (
-    await sql<{ reader: string }>`
-    select distinct virtualtransaction as reader from pg_locks
+    await sql<{ transaction: string }>`
+    select distinct virtualtransaction as transaction from pg_locks
     where locktype = 'relation' and database = (select oid from pg_database where datname = current_database())
-      and relation = 'contacts'::regclass and granted and pid <> pg_backend_pid()`.execute(tx)
-  ).rows.map(({ reader }) => reader)
+      and (relation = 'contacts'::regclass or mode = 'RowExclusiveLock') and granted and pid <> pg_backend_pid()`.execute(
+      tx,
+    )
+  ).rows.map(({ transaction }) => transaction)
 
 /** The last message that was erased, of the conversation at `index`, newest first. */
 export type MessagePosition = { index: number; createdAt: string; id: string }

@@ -112,11 +112,7 @@ export const findSecondsUntilErasure = async (db: Db): Promise<number | undefine
 export type RunningErasure = Pick<
   Stored,
   'workspace_id' | 'id' | 'contact_id' | 'step' | 'position' | 'is_repeated' | 'counts' | 'attempts'
-> & {
-  subject: ErasureSubject
-  /** Transactions that wrote something before the erasure did have ended. */
-  is_settled: boolean
-}
+> & { subject: ErasureSubject }
 
 /** Locks an erasure that is not done. */
 export const lockErasure = async (
@@ -126,8 +122,7 @@ export const lockErasure = async (
 ): Promise<RunningErasure | undefined> =>
   (
     await sql<RunningErasure>`
-    select workspace_id, id, contact_id, step, position, is_repeated, counts, attempts, subject,
-      xid < pg_snapshot_xmin(pg_current_snapshot()) as is_settled
+    select workspace_id, id, contact_id, step, position, is_repeated, counts, attempts, subject
     from erasures where workspace_id = ${workspaceId} and id = ${id} and state = 'running' for update`.execute(
       tx,
     )

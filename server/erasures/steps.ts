@@ -6,7 +6,7 @@ import {
   eraseMessages,
   eraseProviderUpdates,
   eraseSandboxPerson,
-  listContactReaders,
+  listRunningTransactions,
 } from '../../storage/erasure-steps.ts'
 import type { ErasedCounts } from '../../storage/tables/erasures.ts'
 import { treatPage } from './scans.ts'
@@ -50,11 +50,10 @@ const scan =
  * Waits for transactions that had begun to read or write when the contact was gone: they may write a copy of what they
  * saw before. Those that began later find no contact.
  */
-const settle: Step = async (tx, { position, attempts, is_settled: isSettled }) => {
-  if (position === null) return { counts: {}, position: ['', ...(await listContactReaders(tx))] }
-  const running = new Set(await listContactReaders(tx))
-  const mayWrite = !isSettled || position.some((reader) => running.has(reader))
-  if (mayWrite && attempts <= PATIENCE) return undefined
+const settle: Step = async (tx, { position, attempts }) => {
+  if (position === null) return { counts: {}, position: ['', ...(await listRunningTransactions(tx))] }
+  const running = new Set(await listRunningTransactions(tx))
+  if (attempts <= PATIENCE && position.some((one) => running.has(one))) return undefined
   return { counts: {}, position: null }
 }
 

@@ -3,7 +3,7 @@ import { type Kysely, sql } from 'kysely'
 const statements = [
   // Erasures of contacts, and their receipts. subject: what the person is found by while copies are erased, null when
   // that is done. step and position: how far it is; is_repeated: a call that was open may have written more, so that
-  // all steps come again. xid: of the erasure, to tell when all transactions from before it have ended. created_at and
+  // all steps come again. xid: of the transaction of the erasure, for who investigates. created_at and
   // finished_at: business time; run_after: real time, also the lease of who erases.
   `create table erasures (
     workspace_id bigint not null, id bigint generated always as identity not null, contact_id bigint not null,

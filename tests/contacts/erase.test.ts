@@ -90,7 +90,7 @@ const listFiles = (): string[] =>
 
 everyDatabase(
   'An erasure',
-  (server) => {
+  (server, database) => {
     it('leaves nothing of a person in any table, file or answer', async () => {
       const workspace = await makeWorkspace(server())
       const world = await seedPerson(server(), workspace)
@@ -180,6 +180,34 @@ everyDatabase(
       const { data: events } = await run('events_list', { limit: 5 })
       const { id, name, phone: left } = events[0].data.contact
       assert.deepEqual([id, name, left], [contactId, null, null])
+    })
+
+    it('waits for a transaction that had seen the contact', async () => {
+      // The embedded database has one session.
+      if (database !== 'postgresql') return
+      const workspace = await makeWorkspace(server())
+      const { db, app } = server()
+      const run = doAs(server(), workspace.owner.key)
+      const phone = generatePhone()
+      await createSandboxDriver(server(), workspace).say({ from: phone, name: 'Grace', text: 'First' })
+      const { data: found } = await run('crm_search_contacts', { query: phone })
+      const late = await db.startTransaction().execute()
+      await sql`select from contacts where workspace_id = ${workspace.id}`.execute(late)
+      await run('crm_erase_contact', { contact_id: found[0].id })
+      for (let n = 0; n < 3; n++) {
+        await sql`update erasures set run_after = clock_timestamp()`.execute(db)
+        await app.jobs.job('erasures').runOnce()
+      }
+      const { rows } = await sql<{ step: number }>`
+        select step from erasures where workspace_id = ${workspace.id}`.execute(db)
+      assert.equal(rows[0]!.step, 0)
+      await sql`
+        insert into messages (workspace_id, conversation_id, direction, type, status, text, created_at)
+        select workspace_id, id, 'inbound', 'TEXT', 'received', ${`Late ${phone}`}, now() from conversations
+        where workspace_id = ${workspace.id}`.execute(late)
+      await late.commit().execute()
+      await finishErasures(server(), workspace.id)
+      assert.deepEqual(await findColumnsWith(db, [phone]), [])
     })
 
     it('looks again at what a call wrote that was open', async () => {
