@@ -27,7 +27,7 @@ const TIMES = /(?:_at|_until|^since|^at)$/
 const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
 
 /** Digits, also with what people write between those of a phone. */
-const NUMBERS = [/\d{7,}/g, /\d(?:[\d\s().\/-]*\d)?/g]
+const NUMBERS = [/\d{7,}/g, /\d(?:[\d\s()./-]*\d)?/g]
 
 /** Returns the numbers in a text that may be phones. */
 const listNumbers = (text: string): string[] =>
