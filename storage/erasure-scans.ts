@@ -62,8 +62,8 @@ export const scanPage = async (
   const { n, last } = ends[0]
   const upTo = sql`and (${refs}) <= (${sql.join(key.map(([, type], i) => sql`${last[i]}::${sql.raw(type)}`))})`
   const { rows } = await sql<ScannedRow>`
-    select ${keyTexts} as key, ${sql.join(columns.map((name) => sql.ref(`t.${name}`)))}, (${searched})::text as searched,
-      ${isBusy} as is_busy
+    select ${keyTexts} as key, ${sql.join(columns.map((name) => sql.ref(`t.${name}`)))},
+      (${searched})::text as searched, ${isBusy} as is_busy
     from ${sql.table(table)} t ${joins}
     where t.workspace_id = ${workspaceId} ${position} ${upTo}
       and (${matchesSubject(searched, patterns)} or ${or})

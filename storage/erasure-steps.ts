@@ -17,9 +17,8 @@ export const listRunningTransactions = async (tx: Db): Promise<string[]> =>
     await sql<{ transaction: string }>`
     select distinct virtualtransaction as transaction from pg_locks
     where locktype = 'relation' and database = (select oid from pg_database where datname = current_database())
-      and (relation = 'contacts'::regclass or mode = 'RowExclusiveLock') and granted and pid <> pg_backend_pid()`.execute(
-      tx,
-    )
+      and (relation = 'contacts'::regclass or mode = 'RowExclusiveLock')
+      and granted and pid <> pg_backend_pid()`.execute(tx)
   ).rows.map(({ transaction }) => transaction)
 
 /** The last message that was erased, of the conversation at `index`, newest first. */
