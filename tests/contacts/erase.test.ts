@@ -255,6 +255,14 @@ everyDatabase(
       const { data: conversations } = await run('inbox_search_conversations', {})
       const own = conversations.filter((one: any) => one.contact?.id === second.id)
       assert.equal(own.length, 1)
+      // The old one stays, of nobody, with messages that say nothing.
+      const old = conversations.find((one: any) => one.id !== own[0].id)
+      assert.equal((await run('inbox_get_conversation', { conversation_id: old.id })).contact, null)
+      const { data: emptied } = await run('inbox_list_messages', { conversation_id: old.id })
+      assert.deepEqual(
+        emptied.map(({ text }: { text: string | null }) => text),
+        [null],
+      )
       const { data: messages } = await run('inbox_list_messages', { conversation_id: own[0].id })
       assert.deepEqual(
         messages.map(({ text }: { text: string }) => text),
