@@ -29,7 +29,11 @@ export const Job = z
           '`cancelled`: it changes nothing more.',
       ),
     operation: z.string().describe('The operation that it makes for its contacts.'),
-    input: z.record(z.string(), z.unknown()).describe('The input of its calls, without contacts.'),
+    input: z
+      .record(z.string(), z.unknown())
+      .describe(
+        'The input of its calls, without contacts. Values of fields are shown to managers who see phones.',
+      ),
     total: z.int().describe('Contacts that it is for.'),
     done: z.int().describe('Contacts that it has come to.'),
     changed: z.int().describe('Contacts that changed; the others were as wanted.'),

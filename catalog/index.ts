@@ -5,6 +5,7 @@ import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './broadca
 import { cancelJob, getJob, listJobFailures, listJobs, pauseJob, resumeJob, undoJob } from './bulk-jobs.ts'
 import { listChannels } from './channels.ts'
 import { deleteContact, tagContacts, untagContacts, updateContact } from './contacts/change.ts'
+import { updateContacts } from './contacts/change-many.ts'
 import { changePhone } from './contacts/change-phone.ts'
 import { eraseContact, getErasure, listErasures } from './contacts/erase.ts'
 import { mergeContacts, undoContactMerge } from './contacts/merge.ts'
@@ -89,6 +90,7 @@ export const catalog = [
   getErasure,
   recordConsent,
   listConsents,
+  updateContacts,
   tagContacts,
   untagContacts,
   importContacts,

@@ -98,6 +98,11 @@ export type Operations = {
       input: types.CrmListConsentsInput,
       options?: CallOptions,
     ) => Listing<types.CrmListConsentsOutput>
+    /** Set fields of many contacts. Gives all of them the same values of custom fields, do-not-disturb or star. Omitted fields do not change. An undo of a job gives each contact its own values back, where they are still as the job left them; consents that `dnd: false` recorded stay. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 contacts match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those contacts, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_update_contacts`. */
+    readonly set: (
+      input: types.CrmUpdateContactsInput,
+      options?: ChangeOptions,
+    ) => Promise<types.CrmUpdateContactsOutput>
     /** Add tags to contacts. Unknown tag names are created. Tagging twice is harmless. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 contacts match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those contacts, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_tag_contacts`. */
     readonly tag: (
       input: types.CrmTagContactsInput,
@@ -599,6 +604,7 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
     erasure: ['crm_get_erasure', 'read'],
     recordConsent: ['crm_record_consent', 'change'],
     consents: ['crm_list_consents', 'list'],
+    set: ['crm_update_contacts', 'change'],
     tag: ['crm_tag_contacts', 'change'],
     untag: ['crm_untag_contacts', 'change'],
     import: ['crm_import_contacts', 'change'],

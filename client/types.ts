@@ -21,6 +21,88 @@ export type CrmGetContactInput =
        */
       detail?: 'ids' | 'compact' | 'full'
     }
+export type CrmUpdateContactsInput =
+  | {
+      /**
+       * 1 to 500 contact ids; duplicates count once.
+       *
+       * @minItems 1
+       * @maxItems 500
+       */
+      contact_ids: (string | number)[]
+      /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
+      /**
+       * Values of custom fields by their keys; null clears one.
+       */
+      attributes?: {
+        [k: string]: unknown
+      }
+      /**
+       * Do-not-disturb. `false` undoes opt-outs: an AI agent's key asks a person.
+       */
+      dnd?: boolean
+      /**
+       * Starred.
+       */
+      starred?: boolean
+    }
+  | {
+      /**
+       * All contacts that match this filter, as `crm_search_contacts` takes it. `{}` needs `all`.
+       */
+      filter: {
+        [k: string]: unknown
+      }
+      /**
+       * With an empty filter: yes, every contact of the workspace.
+       */
+      all?: true
+      /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
+      /**
+       * Values of custom fields by their keys; null clears one.
+       */
+      attributes?: {
+        [k: string]: unknown
+      }
+      /**
+       * Do-not-disturb. `false` undoes opt-outs: an AI agent's key asks a person.
+       */
+      dnd?: boolean
+      /**
+       * Starred.
+       */
+      starred?: boolean
+    }
+  | {
+      /**
+       * All contacts that match this saved filter.
+       */
+      saved_filter_id: string | number
+      /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
+      /**
+       * Values of custom fields by their keys; null clears one.
+       */
+      attributes?: {
+        [k: string]: unknown
+      }
+      /**
+       * Do-not-disturb. `false` undoes opt-outs: an AI agent's key asks a person.
+       */
+      dnd?: boolean
+      /**
+       * Starred.
+       */
+      starred?: boolean
+    }
 export type CrmTagContactsInput =
   | {
       /**
@@ -4359,7 +4441,7 @@ export interface Job {
    */
   operation: string
   /**
-   * The input of its calls, without contacts.
+   * The input of its calls, without contacts. Values of fields are shown to managers who see phones.
    */
   input: {
     [k: string]: unknown
@@ -4430,6 +4512,90 @@ export interface Job {
    * The job that undoes it.
    */
   undone_by_job_id: string | null
+}
+export interface CrmUpdateContactsOutput {
+  /**
+   * Distinct ids requested.
+   */
+  requested: number
+  /**
+   * Ids that are now as requested, changed or not.
+   */
+  succeeded: number
+  /**
+   * Ids that failed.
+   */
+  failed: number
+  /**
+   * The first 50 failures.
+   *
+   * @maxItems 50
+   */
+  failures: {
+    /**
+     * The id that failed.
+     */
+    id: string
+    /**
+     * Error code, such as `not_found`.
+     */
+    code: string
+    /**
+     * What is wrong.
+     */
+    message: string
+  }[]
+  /**
+   * True: a fatal error stopped the rest; retry the missing ids.
+   */
+  stopped_early: boolean
+  /**
+   * Contacts found.
+   */
+  matched?: number
+  job?: Job
+  /**
+   * Only in a dry run by filter: makes it the plan of the change.
+   */
+  plan_id?: string
+  /**
+   * Only in a dry run by filter: contacts that would change.
+   */
+  would_change?: number
+  /**
+   * Only in a dry run by filter: contacts that are as wanted.
+   */
+  unchanged?: number
+  /**
+   * Only in a dry run by filter: up to 20 of the contacts.
+   */
+  samples?: {
+    /**
+     * Contact id.
+     */
+    contact_id: string
+    /**
+     * Name.
+     */
+    name: string | null
+  }[]
+  /**
+   * Only in a dry run by filter: tags that do not exist yet.
+   */
+  would_create?: {
+    /**
+     * Name.
+     */
+    name: string
+    /**
+     * The most similar one that exists.
+     */
+    nearest: string | null
+  }[]
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
 }
 export interface CrmTagContactsOutput {
   /**
@@ -5983,7 +6149,7 @@ export interface JobsGetOutput {
    */
   operation: string
   /**
-   * The input of its calls, without contacts.
+   * The input of its calls, without contacts. Values of fields are shown to managers who see phones.
    */
   input: {
     [k: string]: unknown
@@ -6155,7 +6321,7 @@ export interface JobsUndoOutput {
      */
     operation: string
     /**
-     * The input of its calls, without contacts.
+     * The input of its calls, without contacts. Values of fields are shown to managers who see phones.
      */
     input: {
       [k: string]: unknown

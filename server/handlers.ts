@@ -19,6 +19,7 @@ import {
 import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './broadcasts/broadcasts.ts'
 import { deleteContact, getContact, updateContact } from './contacts/contacts.ts'
 import { changePhone } from './contacts/change-phone.ts'
+import { updateContacts } from './contacts/update-many.ts'
 import { eraseContact, getErasure, listErasures } from './erasures/operations.ts'
 import { mergeContacts, undoContactMerge } from './contacts/merge-operations.ts'
 import { importContacts } from './contacts/import.ts'
@@ -117,6 +118,7 @@ export const handlers = {
   crm_get_erasure: getErasure,
   crm_record_consent: recordConsent,
   crm_list_consents: listConsents,
+  crm_update_contacts: updateContacts,
   crm_tag_contacts: tagContacts,
   crm_untag_contacts: untagContacts,
   crm_import_contacts: importContacts,

@@ -106,3 +106,35 @@ export const countLabelled = async (
       group by l.contact_id having count(*) >= ${atLeast}) as c`.execute(tx)
   return Number(rows[0]!.n)
 }
+
+/** What contacts are to have: of `values`, by the ids of their fields, null is no value. */
+export type WantedFields = {
+  dnd: boolean | undefined
+  starred: boolean | undefined
+  values: ReadonlyMap<string, unknown>
+}
+
+/** Counts the contacts of batches that have all of it already. */
+export const countWithFields = async (
+  tx: Db,
+  workspaceId: string,
+  { dnd, starred, values }: WantedFields,
+  batches: readonly string[],
+): Promise<number> => {
+  const conditions = [
+    ...(dnd === undefined ? [] : [sql`c.dnd = ${dnd}`]),
+    ...(starred === undefined ? [] : [sql`c.starred = ${starred}`]),
+    ...[...values].map(([id, value]) =>
+      value === null
+        ? sql`f.attrs -> ${id} is null`
+        : sql`f.attrs -> ${id} = ${JSON.stringify(value)}::text::jsonb`,
+    ),
+  ]
+  const { rows } = await sql<{ n: string }>`
+    with matches as materialized (select unnest(b::bigint[]) as id from unnest(${batches}::text[]) as b)
+    select count(*) as n from matches m
+    join contacts c on c.workspace_id = ${workspaceId} and c.id = m.id
+    left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
+    where ${sql.join(conditions, sql` and `)}`.execute(tx)
+  return Number(rows[0]!.n)
+}

@@ -166,7 +166,7 @@ const startJob = async <I extends Target, E extends EventTypeId>(
     digest: null,
   } as const
   const id = plan?.id ?? (await insertJob(ctx.tx, job, batches))
-  return { job: showJob((await findJob(ctx.tx, workspaceId, { staffId: null }, id))!) }
+  return { job: showJob(ctx.actor, (await findJob(ctx.tx, workspaceId, { staffId: null }, id))!) }
 }
 
 /** What a dry run tells of contacts that a filter found. */

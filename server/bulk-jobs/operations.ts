@@ -25,7 +25,7 @@ export const listJobs: Handler<'jobs_list'> = async (ctx, { state, cursor, limit
   })
   const shown = rows.slice(0, limit)
   return {
-    data: shown.map(showJob),
+    data: shown.map((row) => showJob(ctx.actor, row)),
     next_cursor: rows.length > limit ? ctx.cursors.seal([shown.at(-1)!.id]) : null,
   }
 }
@@ -36,7 +36,8 @@ const findOwnJob = async (ctx: Context, id: string): Promise<JobRow> => {
   return job
 }
 
-export const getJob: Handler<'jobs_get'> = async (ctx, { job_id: id }) => showJob(await findOwnJob(ctx, id))
+export const getJob: Handler<'jobs_get'> = async (ctx, { job_id: id }) =>
+  showJob(ctx.actor, await findOwnJob(ctx, id))
 
 export const listJobFailures: Handler<'jobs_list_failures'> = async (ctx, { job_id: id, cursor, limit }) => {
   const job = await findOwnJob(ctx, id)
@@ -76,11 +77,14 @@ const changeState = async (
 }
 
 export const pauseJob: Handler<'jobs_pause'> = async (ctx, { job_id: id }) => ({
-  job: showJob(await changeState(ctx, id, { from: ['running'], to: 'paused', what: 'paused' })),
+  job: showJob(ctx.actor, await changeState(ctx, id, { from: ['running'], to: 'paused', what: 'paused' })),
 })
 
 export const resumeJob: Handler<'jobs_resume'> = async (ctx, { job_id: id }) => ({
-  job: showJob(await changeState(ctx, id, { from: ['paused', 'failed'], to: 'running', what: 'resumed' })),
+  job: showJob(
+    ctx.actor,
+    await changeState(ctx, id, { from: ['paused', 'failed'], to: 'running', what: 'resumed' }),
+  ),
 })
 
 export const cancelJob: Handler<'jobs_cancel'> = async (ctx, { job_id: id }) => {
@@ -88,7 +92,7 @@ export const cancelJob: Handler<'jobs_cancel'> = async (ctx, { job_id: id }) => 
   const from = ['running', 'paused', 'failed'] as const
   const job = await changeState(ctx, id, { from, to: 'cancelled', what: 'cancelled' })
   if (before.state !== 'cancelled') ctx.emit('job.finished/1', toEventJob(job))
-  return { job: showJob(job) }
+  return { job: showJob(ctx.actor, job) }
 }
 
 export const undoJob: Handler<'jobs_undo'> = async (ctx, { job_id: id }) => {
@@ -109,6 +113,6 @@ export const undoJob: Handler<'jobs_undo'> = async (ctx, { job_id: id }) => {
   })
   if (undoId === undefined)
     throw new Problem('conflict', 'The job changed nothing.', { reason: 'nothing_to_undo' })
-  const undo = showJob((await findJob(ctx.tx, workspaceId, { staffId: null }, undoId))!)
+  const undo = showJob(ctx.actor, (await findJob(ctx.tx, workspaceId, { staffId: null }, undoId))!)
   return { job: ctx.dryRun ? { ...undo, id: null } : undo }
 }

@@ -36,7 +36,7 @@ import { deleteInBatches } from '../jobs/delete-in-batches.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
 import { daysAgo } from '../jobs/partitions.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
-import { toUndoCalls } from './undo.ts'
+import { getRestorer, toRestoringCalls, toUndoCalls } from './undo.ts'
 import { toEventJob } from './view.ts'
 
 /** Longer than a batch may take, so that an expired lease means that its server died. */
@@ -59,14 +59,16 @@ const makeCall = async (
   actor: Actor,
   { operation, input }: BatchCall,
   attempt: number,
-): Promise<{ output: Result; events: EventRow[] }> => {
+): Promise<{ output: Result; events: EventRow[]; undo: BatchCall[] }> => {
   const op = findOperation(operation)
   if (!op) throw new Problem('not_found', `There is no operation ${operation}.`)
   requireScope(actor, op)
   const trace = { door: job.door, client: job.client, requestId: job.request_id, confirmed: false }
   const pending: PendingWrites = { events: [] }
   const ctx: Context<EventTypeId> = createContext(app, { tx, actor, op, input, pending, attempt, trace })
-  const handler = app.handlers[op.name as OperationName] as unknown as LocalHandler<unknown, Result>
+  const handler =
+    getRestorer({ operation, input }) ??
+    (app.handlers[op.name as OperationName] as unknown as LocalHandler<unknown, Result>)
   const output = await handler(ctx, input)
   if (app.config.audit) {
     const call = { actor, op: op as Operation, trace, input, dryRun: false }
@@ -76,7 +78,7 @@ const makeCall = async (
       toAuditEntry(call, { at: app.now(), ...toSuccess(output, pending) }),
     )
   }
-  return { output, events: pending.events }
+  return { output, events: pending.events, undo: toRestoringCalls(operation, pending.undo) }
 }
 
 /** Returns why contacts of a call failed: of all of them, not only those that its answer lists. */
@@ -94,7 +96,8 @@ const listFailures = async (
 
 const toIdList = ({ input }: BatchCall): string[] => (input['contact_ids'] as string[]).map(String)
 
-type BatchOutcome = { events: EventRow[]; failures: BatchFailure[] }
+/** `undo`: how it is taken back, but for what its events tell. */
+type BatchOutcome = { events: EventRow[]; failures: BatchFailure[]; undo: BatchCall[] }
 
 /** A call that takes back what a job did can fail by itself, such as for a tag that was deleted since. */
 const makeUndoCall = async (
@@ -107,11 +110,12 @@ const makeUndoCall = async (
 ): Promise<BatchOutcome> => {
   const ids = toIdList(call)
   try {
-    const { output, events } = await makeCall(app, tx, job, actor, call, attempt)
-    return { events, failures: await listFailures(tx, { actor, ids, output }) }
+    const { output, ...made } = await makeCall(app, tx, job, actor, call, attempt)
+    return { ...made, failures: await listFailures(tx, { actor, ids, output }) }
   } catch (error) {
     if (!(error instanceof Problem) || error.status === 403) throw error
-    return { events: [], failures: ids.map((id) => ({ id, code: error.code, message: error.message })) }
+    const { code, message } = error
+    return { events: [], failures: ids.map((id) => ({ id, code, message })), undo: [] }
   }
 }
 
@@ -125,14 +129,15 @@ const runBatch = async (
 ): Promise<BatchOutcome> => {
   if (batch.calls === null) {
     const call = { operation: job.operation, input: { ...job.input, contact_ids: batch.contact_ids } }
-    const { output, events } = await makeCall(app, tx, job, actor, call, attempt)
-    return { events, failures: await listFailures(tx, { actor, ids: batch.contact_ids, output }) }
+    const { output, ...made } = await makeCall(app, tx, job, actor, call, attempt)
+    return { ...made, failures: await listFailures(tx, { actor, ids: batch.contact_ids, output }) }
   }
   const outcomes: BatchOutcome[] = []
   for (const call of batch.calls) outcomes.push(await makeUndoCall(app, tx, job, actor, call, attempt))
   return {
     events: outcomes.flatMap(({ events }) => events),
     failures: outcomes.flatMap(({ failures }) => failures),
+    undo: outcomes.flatMap(({ undo }) => undo),
   }
 }
 
@@ -155,8 +160,8 @@ const runNext = (app: App, { workspace_id: workspaceId, id }: Claimed, actor: Ac
         await end(app, tx, job, { state: 'done', problem: null })
         return { goesOn: false, tookMs: 0 }
       }
-      const { events, failures } = await runBatch(app, tx, job, actor, batch, attempt)
-      const { changed, calls } = toUndoCalls(events)
+      const { events, failures, undo } = await runBatch(app, tx, job, actor, batch, attempt)
+      const { changed, calls } = toUndoCalls(events, undo)
       const isOwed = events.length > 0 && (await insertEvents(tx, workspaceId, events))
       const tookMs = performance.now() - startedAt
       await commitWith(

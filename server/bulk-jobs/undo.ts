@@ -1,6 +1,10 @@
 import type { EventData, EventTypeId } from '../../catalog/events.ts'
 import type { BatchCall } from '../../storage/bulk-jobs.ts'
 import type { EventRow } from '../../storage/events.ts'
+import type { OperationName } from '../../catalog/index.ts'
+import { restoreContacts } from '../contacts/update-many.ts'
+import type { UndoneContact } from '../core/context.ts'
+import type { LocalHandler, OutputOf } from '../core/handler.ts'
 
 type Tags = EventData<'contact.tags_added/1'>
 type Groups = EventData<'contact.groups_added/1'>
@@ -24,8 +28,31 @@ const inverse: { [type in EventTypeId]?: (data: never) => BatchCall[] } = {
   'contact.groups_removed/1': byGroups('crm_add_contacts_to_group'),
 }
 
-/** Returns the contacts that changed, by the events of the change, and the calls that take it back. */
-export const toUndoCalls = (events: readonly EventRow[]): { changed: string[]; calls: BatchCall[] } => {
-  const calls = events.flatMap(({ type, data }) => inverse[type as EventTypeId]?.(data as never) ?? [])
+type Restorer = LocalHandler<unknown, OutputOf<'crm_tag_contacts'>>
+
+/** What takes back changes of operations whose inverse is no operation. */
+const restorers: { readonly [name in OperationName]?: Restorer } = {
+  crm_update_contacts: restoreContacts as Restorer,
+}
+
+/** Returns what makes a call that takes back changes; undefined for a call of its operation. */
+export const getRestorer = ({ operation, input }: BatchCall): Restorer | undefined =>
+  'contacts' in input ? restorers[operation as OperationName] : undefined
+
+/** Returns the call that takes back what a call of an operation recorded. */
+export const toRestoringCalls = (operation: string, contacts: readonly UndoneContact[] = []): BatchCall[] =>
+  contacts.length === 0
+    ? []
+    : [{ operation, input: { contact_ids: contacts.map(({ contact_id: id }) => id), contacts } }]
+
+/** Returns the contacts that changed, and the calls that take it back. `recorded`: beside what the events tell. */
+export const toUndoCalls = (
+  events: readonly EventRow[],
+  recorded: readonly BatchCall[],
+): { changed: string[]; calls: BatchCall[] } => {
+  const calls = [
+    ...events.flatMap(({ type, data }) => inverse[type as EventTypeId]?.(data as never) ?? []),
+    ...recorded,
+  ]
   return { changed: [...new Set(calls.flatMap(({ input }) => input['contact_ids'] as string[]))], calls }
 }

@@ -2,20 +2,37 @@ import type { z } from 'zod'
 import type { Job } from '../../catalog/bulk-jobs.ts'
 import type { EventData } from '../../catalog/events.ts'
 import type { JobReader, JobRow } from '../../storage/bulk-jobs.ts'
+import { isObject } from '../../catalog/values.ts'
 import type { Actor } from '../core/context.ts'
+import { canSeeManagerFields, hasHiddenPhones } from '../visibility/policy.ts'
 
 /** Whose jobs a key may read and change: managers all, other staff and agents those of their own staff member. */
 export const toReader = ({ staff, key }: Actor): JobReader => ({
   staffId: staff.role === 'agent' || key.agent ? staff.id : null,
 })
 
-export const showJob = (row: JobRow): z.input<typeof Job> => {
+/**
+ * Values of fields are shown to those from whom neither phones nor fields are hidden: which of them these are is not
+ * known here.
+ */
+const showInput = (actor: Actor, { attributes, ...rest }: JobRow['input']): JobRow['input'] => {
+  if (!isObject(attributes)) return rest
+  const isHidden = hasHiddenPhones(actor) || !canSeeManagerFields(actor)
+  return {
+    ...rest,
+    attributes: isHidden
+      ? Object.fromEntries(Object.keys(attributes).map((key) => [key, '(hidden)']))
+      : attributes,
+  }
+}
+
+export const showJob = (actor: Actor, row: JobRow): z.input<typeof Job> => {
   const perSecond = row.done > 0 ? row.done / Math.max(0.001, Number(row.ran_ms) / 1000) : null
   return {
     id: row.id,
     state: row.state,
     operation: row.operation,
-    input: row.input,
+    input: showInput(actor, row.input),
     total: row.total,
     done: row.done,
     changed: row.changed,

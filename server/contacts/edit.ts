@@ -27,11 +27,9 @@ export const editContact = async (
   id: string,
   edit: ContactEdit,
 ): Promise<boolean> => {
-  const workspaceId = ctx.actor.workspace.id
-  const { contact } = (await readContact(ctx.tx, workspaceId, id, 'none'))!
-  const { changes, names } = diffContact(contact, edit, hasHiddenPhones(ctx.actor))
-  if (names.length === 0) return false
-  await updateContactRow(ctx.tx, workspaceId, contact, changes, ctx.now)
+  const { contact } = (await readContact(ctx.tx, ctx.actor.workspace.id, id, 'none'))!
+  const changes = await writeEdit(ctx, contact, edit)
+  if (!changes) return false
   const { values: _values, email: _email, metadata: _metadata, ...columns } = changes
   ctx.auditChange(
     {
@@ -45,11 +43,24 @@ export const editContact = async (
       ...auditMetadata(changes.metadata ?? contact.metadata, edit.metadata),
     },
   )
+  return true
+}
+
+/** Writes what differs on a locked contact, and emits the event. Returns it, undefined when nothing differs. */
+export const writeEdit = async (
+  ctx: Context<'contact.updated/1'>,
+  contact: ContactRow,
+  edit: ContactEdit,
+): Promise<ContactChanges | undefined> => {
+  const { changes, names } = diffContact(contact, edit, hasHiddenPhones(ctx.actor))
+  if (names.length === 0) return undefined
+  await updateContactRow(ctx.tx, ctx.actor.workspace.id, contact, changes, ctx.now)
+  const { values: _values, email: _email, metadata: _metadata, ...columns } = changes
   ctx.emit('contact.updated/1', {
     contact: eventContact({ ...contact, ...columns, updated_at: ctx.now }),
     changes: names,
   })
-  return true
+  return changes
 }
 
 const isEmail = ({ key }: { key: string }): boolean => key === 'email'

@@ -16,6 +16,9 @@ export type Transport = 'rest' | 'ops' | 'mcp' | 'cli'
  */
 export type CallTrace = { door: Transport; client: string | null; requestId: string; confirmed: boolean }
 
+/** What a job changed of a contact. With the id beside it, an erasure of the contact finds and empties it. */
+export type UndoneContact = { readonly contact_id: string } & Readonly<Record<string, unknown>>
+
 /** Who a request acts as: the key, its owner and the workspace, loaded together at authentication. */
 export type Actor = {
   readonly workspace: {
@@ -97,6 +100,8 @@ export type Context<Emits extends EventTypeId = never> = {
   readonly filters: FilterSettings
   /** Contacts that a job changes in one transaction. */
   readonly jobBatchContacts: number
+  /** Tells a job what was changed of a contact, so that it can be taken back; nothing elsewhere. */
+  readonly recordUndo: (undone: UndoneContact) => void
   /** How the call came; undefined for a read. */
   readonly trace: CallTrace | undefined
   /**

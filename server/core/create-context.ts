@@ -11,7 +11,7 @@ import { createMediaUrls } from '../media/urls.ts'
 import { checkWebhookUrl } from '../webhooks/guard.ts'
 import { showActor } from './actor-view.ts'
 import type { App } from './app.ts'
-import type { Actor, CallWatch, Context, CallTrace } from './context.ts'
+import type { Actor, CallWatch, Context, CallTrace, UndoneContact } from './context.ts'
 import { createCursors } from './cursors.ts'
 import { createEmit } from './emit.ts'
 import { Problem } from './problem.ts'
@@ -23,6 +23,7 @@ export type PendingWrites = {
   events: EventRow[]
   deferred?: DeferredWrite
   change?: RecordChange
+  undo?: UndoneContact[]
   afterDryRun?: (db: Db) => Promise<void>
 }
 
@@ -103,6 +104,9 @@ export const createContext = (
     publicUrl: app.config.publicUrl,
     filters: app.config.filters,
     jobBatchContacts: JOB_BATCH_CONTACTS[app.embedded ? 'embedded' : 'postgres'],
+    recordUndo: (undone) => {
+      pending.undo = [...(pending.undo ?? []), undone]
+    },
     trace,
     cursors: createCursors(app.cursorSealer, actor, op.name, input, app.now()),
     summarizeCall: (called, given, output) => app.summarizeCall(actor, called, given, output),

@@ -151,7 +151,8 @@ export const changeLabels = async (
   return { output: toBulkOutput(requested, contacts), changes: groupByLabels(labels, pairs) }
 }
 
-const toBulkOutput = (requested: readonly string[], found: readonly string[]): BulkLabelOutput => {
+/** What a change of many contacts answers. `found`: those of the requested ones that exist. */
+export const toBulkOutput = (requested: readonly string[], found: readonly string[]): BulkLabelOutput => {
   const existing = new Set(found)
   const missing = requested.filter((id) => !existing.has(id))
   return {

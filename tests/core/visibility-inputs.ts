@@ -149,6 +149,11 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
     { contact_id: NO_ID, state: 'granted' },
   ],
   crm_list_consents: ({ lonerId }) => [{ contact_id: lonerId }, { contact_id: NO_ID }],
+  crm_update_contacts: (world) => [
+    { contact_ids: [world.lonerId, NO_ID], attributes: { mobile: GUESSES[0] } },
+    { contact_ids: [world.lonerId], attributes: { [HIDDEN_KEYS[0]]: '7' } },
+    ...listFilters(world).map((filter) => ({ filter, starred: true })),
+  ],
   crm_tag_contacts: (world) => [
     { contact_ids: [world.lonerId, NO_ID], tags: ['secret'] },
     ...listFilters(world).map((filter) => ({ filter, tags: ['secret'] })),

@@ -33,6 +33,7 @@ const CHANGES_DESTINATIONS = new Set([
  */
 const ASKED_INPUTS: Readonly<Record<string, (input: Input) => boolean>> = {
   crm_update_contact: ({ dnd }) => dnd === false,
+  crm_update_contacts: ({ dnd }) => dnd === false,
   crm_record_consent: ({ state }) => state === 'granted',
   webhooks_send_test: ({ payload }) => payload !== undefined,
   crm_update_custom_field: ({ visibility }) => visibility === 'visible_to_all',

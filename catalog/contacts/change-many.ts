@@ -1,0 +1,51 @@
+import { z } from 'zod'
+import { BY_FILTER, target, targetAlternatives, targetResult } from '../bulk-jobs.ts'
+import { defineOperation } from '../operation.ts'
+import { Attributes } from './schemas.ts'
+
+export const updateContacts = defineOperation({
+  name: 'crm_update_contacts',
+  cli: 'contacts set',
+  routes: ['POST /v1/contacts/update'],
+  since: '2026-11-23',
+  stability: 'beta',
+  summary: 'Set fields of many contacts',
+  forModels: 'Gives every one the same values; what you leave out does not change. By filter: dry run first.',
+  description:
+    'Gives all of them the same values of custom fields, do-not-disturb or star. Omitted fields do not change. An ' +
+    'undo of a job gives each contact its own values back, where they are still as the job left them; consents that ' +
+    `\`dnd: false\` recorded stay. ${BY_FILTER}`,
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: ['contact.updated/1', 'consent.changed/1'],
+  input: z.object({
+    ...target,
+    attributes: Attributes.optional().describe('Values of custom fields by their keys; null clears one.'),
+    dnd: z
+      .boolean()
+      .optional()
+      .describe("Do-not-disturb. `false` undoes opt-outs: an AI agent's key asks a person."),
+    starred: z.boolean().optional().describe('Starred.'),
+  }),
+  output: z.object(targetResult),
+  alternatives: targetAlternatives,
+  heavy: ['filter', 'saved_filter_id'],
+  jobs: true,
+  errors: ['conflict', 'forbidden', 'not_found', 'service_unconfigured'],
+  examples: [
+    {
+      title: 'One of two contacts does not exist',
+      input: { contact_ids: ['42', '43'], attributes: { plan: 'pro' } },
+      output: {
+        requested: 2,
+        succeeded: 1,
+        failed: 1,
+        failures: [{ id: '43', code: 'not_found', message: 'No contact with the id 43.' }],
+        stopped_early: false,
+        matched: 1,
+      },
+    },
+  ],
+})
