@@ -18,6 +18,7 @@ const writes = (catalog as readonly Operation[])
 const STILL_HOLD = new Set([
   'crm_import_contacts',
   'crm_add_contacts_to_group',
+  'crm_update_contacts',
   'crm_create_saved_filter',
   'inbox_add_note',
   'messaging_upload_template_sample',

@@ -125,6 +125,10 @@ export const listGuesses = (phone: string, contactId: string): Record<string, In
         filters.slice(0, 1).map((filter) => ({ filter, tags: ['VIP'], dry_run: true })),
       ]),
     ),
+    crm_update_contacts: [
+      ...filters.slice(0, 1).map((filter) => ({ filter, starred: true })),
+      { contact_ids: [contactId], attributes: { mobile: `+${phone}` } },
+    ].map((change) => ({ ...change, dry_run: true })),
     ...Object.fromEntries(
       ['crm_add_contacts_to_group', 'crm_remove_contacts_from_group'].map((op) => [
         op,
