@@ -138,3 +138,11 @@ export const countWithFields = async (
     where ${sql.join(conditions, sql` and `)}`.execute(tx)
   return Number(rows[0]!.n)
 }
+
+/** Locks those of these contacts that exist, in the order of their ids, which it returns. */
+export const lockContacts = async (tx: Db, workspaceId: string, ids: readonly string[]): Promise<string[]> =>
+  (
+    await sql<{ id: string }>`
+    select id from contacts where workspace_id = ${workspaceId} and id = any(${ids}::bigint[])
+    order by id for update`.execute(tx)
+  ).rows.map(({ id }) => id)

@@ -199,14 +199,6 @@ export const lockContact = async (tx: Db, workspaceId: string, id: string): Prom
     .forUpdate()
     .executeTakeFirst()) !== undefined
 
-/** Locks those of these contacts that exist, in the order of their ids, which it returns. */
-export const lockContacts = async (tx: Db, workspaceId: string, ids: readonly string[]): Promise<string[]> =>
-  (
-    await sql<{ id: string }>`
-    select id from contacts where workspace_id = ${workspaceId} and id = any(${ids}::bigint[])
-    order by id for update`.execute(tx)
-  ).rows.map(({ id }) => id)
-
 /** The text that `query` is matched against: the folded name, a newline, the phone. */
 export const searchText = (name: string | null, phone: string | null): string =>
   `${fold(name ?? '')}\n${phone ?? ''}`

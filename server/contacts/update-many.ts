@@ -1,6 +1,6 @@
-import { countWithFields } from '../../storage/contact-matches.ts'
+import { countWithFields, lockContacts } from '../../storage/contact-matches.ts'
 import type { StoredValue } from '../../storage/contact-values.ts'
-import { type ContactRow, lockContacts, readContact } from '../../storage/contacts.ts'
+import { type ContactRow, readContact } from '../../storage/contacts.ts'
 import { type FieldRow, listFields } from '../../storage/custom-fields.ts'
 import { changeTarget, type TargetChange } from '../bulk-jobs/change-target.ts'
 import { liftProviderOptOut } from '../consent/record.ts'

@@ -134,6 +134,7 @@ export const listScreens = ({ endpoint, delivery, event }: ScreenIds): Record<st
     ['groups', 'delete', '2'],
   ],
   jobs: [
+    ['contacts', 'set', '--contact-ids', '1,2', '--starred', '--dry-run'],
     ['contacts', 'tag', '--filter', json({ name: { contains: 'a' } }), '--tags', 'Koffee', '--dry-run'],
     ['jobs', 'list'],
     ['jobs', 'get', '1'],
