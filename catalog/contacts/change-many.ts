@@ -47,10 +47,5 @@ export const updateContacts = defineOperation({
         matched: 1,
       },
     },
-    {
-      title: 'All contacts of a saved filter are left alone',
-      input: { saved_filter_id: '3', dnd: true },
-      output: { requested: 12, succeeded: 12, failed: 0, failures: [], stopped_early: false, matched: 12 },
-    },
   ],
 })

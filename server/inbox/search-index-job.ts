@@ -46,6 +46,7 @@ export const messageSearchJob = (app: App): JobDefinition => {
   return {
     name: 'message-search',
     intervalMs: INTERVAL_MS,
+    getIntervalMs: () => (signals.areHeard() && !awaited ? getIdleMs(app) : INTERVAL_MS),
     subscribe: (wake) => signals.on('events', wake),
     run: async (signal) => {
       let processed = 0
@@ -56,8 +57,7 @@ export const messageSearchJob = (app: App): JobDefinition => {
       for (let n = 0; n < OLD_BATCHES && old > 0 && !signal.aborted; n++, processed += old)
         old = await runBatch(() => indexOldMessages(db, batch))
       if (old > 0) return { processed, nextInMs: OLD_PAUSE_MS }
-      const isQuiet = signals.areHeard() && !awaited
-      return { processed, pauseMs: INTERVAL_MS, nextInMs: isQuiet ? getIdleMs(app) : INTERVAL_MS }
+      return { processed, pauseMs: INTERVAL_MS }
     },
   }
 }

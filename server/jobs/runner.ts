@@ -47,6 +47,8 @@ export type JobDefinition = {
   readonly name: JobName
   /** Milliseconds from the end of a run to the start of the next one, when nothing wakes the job earlier. */
   readonly intervalMs: number
+  /** The same where it depends on what a run found; then `intervalMs` is that of retries alone. */
+  readonly getIntervalMs?: () => number
   /** Does the work that is due. `signal` is aborted when the job is stopped: return soon after. */
   readonly run: (signal: AbortSignal) => Promise<JobRunResult>
   /** Subscribes to what wakes the job, from its start to its stop. Returns the function to unsubscribe. */
@@ -101,7 +103,7 @@ const logFailure = (
 
 /** Runs one job; it never runs twice at once in this process. */
 export const createJob = (definition: JobDefinition, log: Pick<Logger, 'warn'>, isLogged?: IsLogged): Job => {
-  const { name, intervalMs } = definition
+  const { name, intervalMs, getIntervalMs = () => intervalMs } = definition
   const controller = new AbortController()
   let started = false
   let woken = false
@@ -134,7 +136,7 @@ export const createJob = (definition: JobDefinition, log: Pick<Logger, 'warn'>, 
     }
     running = undefined
     if (stopping) return
-    const { nextInMs = started ? intervalMs : undefined, pauseMs = 0 } = result
+    const { nextInMs = started ? getIntervalMs() : undefined, pauseMs = 0 } = result
     notBefore = performance.now() + pauseMs
     const delay = woken ? pauseMs : nextInMs
     if (delay !== undefined) schedule(delay)

@@ -3,14 +3,13 @@ import { type Kysely, sql } from 'kysely'
 const statements = [
   // Erasures of contacts, and their receipts. subject: what the person is found by while copies are erased, null when
   // that is done. step and position: how far it is; is_repeated: a call that was open may have written more, so that
-  // all steps come again. xid: of the transaction of the erasure, for who investigates. created_at and
-  // finished_at: business time; run_after: real time, also the lease of who erases.
+  // all steps come again. created_at and finished_at: business time; run_after: real time, also the lease.
   `create table erasures (
     workspace_id bigint not null, id bigint generated always as identity not null, contact_id bigint not null,
     state text not null default 'running' check (state in ('running', 'done')), staff_id bigint not null,
     created_at timestamptz(3) not null, finished_at timestamptz(3),
     run_after timestamptz(3) not null default now(), attempts smallint not null default 0,
-    xid xid8 not null default pg_current_xact_id(), step integer not null default 0, position jsonb,
+    step integer not null default 0, position jsonb,
     is_repeated boolean not null default false, counts jsonb not null default '{}', subject jsonb,
     primary key (workspace_id, id)
   )`,

@@ -9,7 +9,6 @@ import {
   smallint,
   timestamp,
   withDefault,
-  xid8,
   type Table,
 } from './columns.ts'
 
@@ -43,7 +42,6 @@ export const erasureTables = {
     finished_at: nullable(timestamp()),
     run_after: withDefault(timestamp()),
     attempts: withDefault(smallint()),
-    xid: withDefault(xid8()),
     step: withDefault(integer()),
     position: nullable(jsonb<string[]>()),
     is_repeated: withDefault(boolean()),

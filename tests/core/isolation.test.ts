@@ -30,6 +30,13 @@ const required = (op: Operation, input: Record<string, unknown>): Record<string,
 const buildMinimalInput = (world: World, op: Operation): Record<string, unknown> =>
   required(op, buildExampleInputs(world, op)[0] ?? {})
 
+/** The first example without the fields that name what it is for in one of several ways. */
+const withoutTarget = (world: World, op: Operation): Record<string, unknown> => {
+  const target = new Set(op.alternatives?.flatMap(({ needs, takes = [] }) => [...needs, ...takes]))
+  const input = buildExampleInputs(world, op)[0] ?? {}
+  return Object.fromEntries(Object.entries(input).filter(([field]) => !target.has(field)))
+}
+
 /** The same with one of several ways to fill it in. */
 const buildReadInput = (world: World, op: Operation): Record<string, unknown> =>
   op.alternatives ? buildExampleInputs(world, op)[0]! : buildMinimalInput(world, op)
@@ -51,12 +58,11 @@ const buildForeignInputs = async (
   const cases = []
   for (const field of listIdFields(op)) {
     const value = getIdValue(scene.other, op, field)
-    const candidates = [...buildExampleInputs(scene.other, op), buildMinimalInput(scene.other, op)].map(
-      (input) => ({
-        ...input,
-        [field]: value,
-      }),
-    )
+    const candidates = [
+      ...buildExampleInputs(scene.other, op),
+      buildMinimalInput(scene.other, op),
+      withoutTarget(scene.other, op),
+    ].map((input) => ({ ...input, [field]: value }))
     const replies: string[] = []
     let good: Record<string, unknown> | undefined
     for (const input of candidates) {
