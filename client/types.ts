@@ -4102,7 +4102,7 @@ export interface CrmEraseContactOutput {
      */
     state: 'running' | 'done'
     /**
-     * The receipt so far: what became of rows, table by table.
+     * The receipt so far: what became of rows, by table. Empty for those from whom channels or phones are hidden.
      */
     tables: {
       /**
@@ -4176,7 +4176,7 @@ export interface Erasure {
    */
   state: 'running' | 'done'
   /**
-   * The receipt so far: what became of rows, table by table.
+   * The receipt so far: what became of rows, by table. Empty for those from whom channels or phones are hidden.
    */
   tables: {
     /**
@@ -4266,7 +4266,7 @@ export interface CrmGetErasureOutput {
    */
   state: 'running' | 'done'
   /**
-   * The receipt so far: what became of rows, table by table.
+   * The receipt so far: what became of rows, by table. Empty for those from whom channels or phones are hidden.
    */
   tables: {
     /**

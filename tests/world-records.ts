@@ -96,7 +96,7 @@ export const seedJobs = async (
 /** Inserts what the key of an AI agent saw of contacts. */
 export const seedContactViews = async (db: Db, { id, owner }: TestWorkspace, now: string): Promise<void> => {
   await sql`
-    insert into contact_views (workspace_id, key_id, day, subject) values (${id}, ${owner.keyId}, ${now}, 1)`.execute(
+    insert into contact_views (workspace_id, key_id, day, subject) values (${id}, ${owner.keyId}, ${now}, 0)`.execute(
     db,
   )
   await sql`
@@ -105,7 +105,7 @@ export const seedContactViews = async (db: Db, { id, owner }: TestWorkspace, now
   )
   await sql`
     insert into contact_reads (workspace_id, key_id, operation, hour, audit_id, calls, contacts)
-    values (${id}, ${owner.keyId}, 'crm_get_contact', ${now}, 1, 1, '{1}')`.execute(db)
+    values (${id}, ${owner.keyId}, 'crm_get_contact', ${now}, 1, 1, '{0}')`.execute(db)
 }
 
 /** Inserts a grant of an OAuth client, and a login code. */

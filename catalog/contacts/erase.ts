@@ -20,7 +20,11 @@ const Erasure = z
     state: z
       .enum(['running', 'done'])
       .describe('`running`: the contact is gone, copies are still being erased; `done`: nothing is left.'),
-    tables: z.array(ErasedTable).describe('The receipt so far: what became of rows, table by table.'),
+    tables: z
+      .array(ErasedTable)
+      .describe(
+        'The receipt so far: what became of rows, by table. Empty for those from whom channels or phones are hidden.',
+      ),
     created_by: z
       .object({
         id: Id.describe('Staff id.'),

@@ -23,6 +23,7 @@ import type { Actor, Context } from '../core/context.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
 import { showContactName } from '../visibility/phones.ts'
+import { hasHiddenPhones, listVisibleChannels } from '../visibility/policy.ts'
 import { addCounts } from './steps.ts'
 
 /** Shorter digits are part of too much else to be looked for. */
@@ -36,18 +37,19 @@ const requireManager = ({ staff }: Actor): void => {
     })
 }
 
-const showErasure = (row: ErasureRow): OutputOf<'crm_get_erasure'> => ({
+const showErasure = (actor: Actor, row: ErasureRow): OutputOf<'crm_get_erasure'> => ({
   id: row.id,
   contact_id: row.contact_id,
   state: row.state,
-  tables: showTables(row.counts),
+  tables: showTables(actor, row.counts),
   created_by: { id: row.staff_id, name: row.staff_name },
   created_at: row.created_at,
   finished_at: row.finished_at,
 })
 
-const showTables = (counts: ErasureCounts): OutputOf<'crm_get_erasure'>['tables'] =>
-  Object.entries(counts)
+/** Counts tell of what is on hidden channels, and whether a hidden phone was found. */
+const showTables = (actor: Actor, counts: ErasureCounts): OutputOf<'crm_get_erasure'>['tables'] =>
+  Object.entries(listVisibleChannels(actor) !== null || hasHiddenPhones(actor) ? {} : counts)
     .map(([table, { deleted = 0, cleared = 0, pseudonymised = 0 }]) => ({
       table,
       deleted,
@@ -109,7 +111,7 @@ const eraseNow = async (ctx: EraseContext, id: string, subject: ErasureSubject):
 const findEarlier = async (ctx: EraseContext, id: string): Promise<OutputOf<'crm_erase_contact'>> => {
   const earlier = await findErasureOfContact(ctx.tx, ctx.actor.workspace.id, id)
   if (!earlier) throw notFound('contact', id)
-  return { erasure: showErasure(earlier) }
+  return { erasure: showErasure(ctx.actor, earlier) }
 }
 
 export const eraseContact: Handler<'crm_erase_contact'> = async (ctx, { contact_id: id }) => {
@@ -131,10 +133,10 @@ export const eraseContact: Handler<'crm_erase_contact'> = async (ctx, { contact_
   })
   ctx.emit('contact.deleted/1', { contact: { id } })
   ctx.emit('contact.erased/1', { contact: { id } })
-  const erasure = showErasure((await findErasure(ctx.tx, workspaceId, erasureId))!)
+  const erasure = showErasure(ctx.actor, (await findErasure(ctx.tx, workspaceId, erasureId))!)
   if (!ctx.dryRun) return { erasure }
   return {
-    erasure: { ...erasure, id: null, tables: showTables(addCounts(counts, ahead)) },
+    erasure: { ...erasure, id: null, tables: showTables(ctx.actor, addCounts(counts, ahead)) },
     sample: { contact_id: id, name: showContactName(ctx.actor, contact.name) },
   }
 }
@@ -151,7 +153,7 @@ export const listErasures: Handler<'crm_list_erasures'> = async (ctx, input) => 
   })
   const shown = rows.slice(0, limit)
   return {
-    data: shown.map(showErasure),
+    data: shown.map((row) => showErasure(ctx.actor, row)),
     next_cursor: rows.length > limit ? ctx.cursors.seal([shown.at(-1)!.id]) : null,
   }
 }
@@ -160,5 +162,5 @@ export const getErasure: Handler<'crm_get_erasure'> = async (ctx, { erasure_id: 
   requireManager(ctx.actor)
   const row = await findErasure(ctx.tx, ctx.actor.workspace.id, id)
   if (!row) throw notFound('erasure', id)
-  return showErasure(row)
+  return showErasure(ctx.actor, row)
 }

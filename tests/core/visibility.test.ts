@@ -3,6 +3,7 @@ import { it } from 'node:test'
 import { catalog, type Operation } from '../../catalog/index.ts'
 import { type Door, doorsOf, everyDatabase, type Reply } from '../doors.ts'
 import { runs } from '../level.ts'
+import { finishErasures } from '../person.ts'
 import type { TestServer } from '../servers.ts'
 import { buildExampleInputs } from '../world.ts'
 import { GUESSES, probes } from './visibility-inputs.ts'
@@ -126,6 +127,7 @@ const startTranscript = (server: TestServer, world: TwinWorld): Transcript => {
         await server.settle()
       }
       if (op.name.startsWith('jobs_')) await server.app.jobs.job('bulk-jobs').runOnce()
+      if (op.name === 'crm_erase_contact') await finishErasures(server, world.workspace.id)
       answers.push({
         call: normalize(`${op.name} over ${door.name} ${JSON.stringify(input)}`),
         answer: normalize(describeAnswer(reply)),
