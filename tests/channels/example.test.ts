@@ -100,7 +100,7 @@ everyDatabase(
         assert.equal(reply.exit, 0, reply.text)
         // A server sends it and is killed before it notes that; another one sends it again.
         const [claimed] = await claimChannelDeliveries(db, 30, 8, 64)
-        assert.equal((await attemptChannelDelivery(app, claimed!)).outcome, 'taken')
+        assert.deepEqual(await attemptChannelDelivery(app, claimed!), { outcome: 'taken' })
         await makeDue(server(), workspace.id)
         await deliverDueReplies(app)
         await run('messaging_send_reply', { ...input, text: 'See you.' })
