@@ -109,7 +109,7 @@ const measure = async (dataset: Dataset): Promise<void> => {
     const plan = await call('crm_tag_contacts', { ...input, dry_run: true })
     print(`plan of ${plan['matched']}: ${secondsSince(startedAt)} s`)
     const planned = await sql`
-      select unnest(contact_ids) as id from bulk_job_batches b join bulk_jobs j on j.id = b.job_id
+      select unnest(record_ids) as id from bulk_job_batches b join bulk_jobs j on j.id = b.job_id
       where j.plan_id = ${plan['plan_id']}`
     startedAt = performance.now()
     const { job } = await call('crm_tag_contacts', { ...input, plan_id: plan['plan_id'] })

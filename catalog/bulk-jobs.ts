@@ -5,7 +5,7 @@ import { untrusted } from './text.ts'
 
 const since = '2026-11-23'
 
-/** Contacts up to which a change by filter is made at once, as with ids; beyond, by a job. */
+/** Records up to which a change by filter is made at once, as with ids; beyond, by a job. */
 export const MAX_AT_ONCE = 500
 
 /** How much of a plan may have ceased to match its filter, in percent. */
@@ -14,7 +14,7 @@ export const MAX_PLAN_CHANGE_PERCENT = 10
 const jobStates = ['running', 'paused', 'done', 'failed', 'cancelled'] as const
 
 const JobFailure = z.object({
-  id: Id.describe('Contact id.'),
+  id: Id.describe('Id of the contact or conversation.'),
   code: z.string().describe('Error code, such as `not_found`.'),
   message: z.string().describe('What is wrong.'),
 })
@@ -25,20 +25,20 @@ export const Job = z
     state: z
       .enum(jobStates)
       .describe(
-        '`running`, `paused`; `done`: every contact was tried; `failed`: it stopped, `problem` says why; ' +
+        '`running`, `paused`; `done`: every record was tried; `failed`: it stopped, `problem` says why; ' +
           '`cancelled`: it changes nothing more.',
       ),
-    operation: z.string().describe('The operation that it makes for its contacts.'),
+    operation: z.string().describe('The operation that it makes for its records: contacts or conversations.'),
     input: z
       .record(z.string(), z.unknown())
       .describe(
-        'The input of its calls, without contacts. Values of fields are shown to managers who see phones.',
+        'The input of its calls, without ids of records. Values of fields are shown to managers who see phones.',
       ),
-    total: z.int().describe('Contacts that it is for.'),
-    done: z.int().describe('Contacts that it has come to.'),
-    changed: z.int().describe('Contacts that changed; the others were as wanted.'),
-    failed: z.int().describe('Contacts that failed.'),
-    per_second: z.number().nullable().describe('Contacts per second while it runs; null before the first.'),
+    total: z.int().describe('Records that it is for.'),
+    done: z.int().describe('Records that it has come to.'),
+    changed: z.int().describe('Records that changed; the others were as wanted.'),
+    failed: z.int().describe('Records that failed.'),
+    per_second: z.number().nullable().describe('Records per second while it runs; null before the first.'),
     seconds_left: z.int().nullable().describe('About how long it still runs; null when it does not.'),
     problem: z
       .object({
@@ -60,26 +60,27 @@ export const Job = z
   })
   .meta({ id: 'Job' })
 
-const contactIds = z
-  .array(IdInput)
-  .min(1)
-  .max(MAX_AT_ONCE)
-  .describe(`1 to ${MAX_AT_ONCE} contact ids; duplicates count once.`)
+/** Ids of the records that a change is for. */
+export const targetIds = (noun: string) =>
+  z.array(IdInput).min(1).max(MAX_AT_ONCE).describe(`1 to ${MAX_AT_ONCE} ${noun} ids; duplicates count once.`)
+
+export const planId = (noun: string) =>
+  z
+    .string()
+    .max(40)
+    .optional()
+    .describe(`With the same filter: exactly the ${noun}s of a dry run, from its answer.`)
 
 /** The input fields that say for which contacts a change is. */
 export const target = {
-  contact_ids: contactIds.optional(),
+  contact_ids: targetIds('contact').optional(),
   filter: z
     .record(z.string(), z.unknown())
     .optional()
     .describe('All contacts that match this filter, as `crm_search_contacts` takes it. `{}` needs `all`.'),
   saved_filter_id: IdInput.optional().describe('All contacts that match this saved filter.'),
   all: z.literal(true).optional().describe('With an empty filter: yes, every contact of the workspace.'),
-  plan_id: z
-    .string()
-    .max(40)
-    .optional()
-    .describe('With the same filter: exactly the contacts of a dry run, from its answer.'),
+  plan_id: planId('contact'),
 }
 
 /** The ways to say for which contacts a change is. */
@@ -91,20 +92,25 @@ export const targetAlternatives = [
 
 /** What is said of operations that take a filter in place of ids. */
 export const BY_FILTER =
-  `In place of ids it takes a filter, for which the key needs \`mcp:read\`. Where more than ${MAX_AT_ONCE} contacts ` +
+  `In place of ids it takes a filter, for which the key needs \`mcp:read\`. Where more than ${MAX_AT_ONCE} records ` +
   'match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with ' +
-  'samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those contacts, or 409 ' +
+  'samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those, or 409 ' +
   `\`plan_changed\` where more than ${MAX_PLAN_CHANGE_PERCENT} percent of them do not match any more. ` +
   'By filter it is ' +
   EXPENSIVE_READ
 
-/** The output of a change of many contacts. */
-export const targetResult = {
+/** What changes of many records answer, of whichever kind. */
+export const recordsResult = {
   ...bulkResult,
   job: Job.optional().describe('Present (202): the change goes on in this job.'),
   plan_id: z.string().optional().describe('Only in a dry run by filter: makes it the plan of the change.'),
-  would_change: z.int().optional().describe('Only in a dry run by filter: contacts that would change.'),
-  unchanged: z.int().optional().describe('Only in a dry run by filter: contacts that are as wanted.'),
+  would_change: z.int().optional().describe('Only in a dry run by filter: how many would change.'),
+  unchanged: z.int().optional().describe('Only in a dry run by filter: how many are as wanted.'),
+}
+
+/** The output of a change of many contacts. */
+export const targetResult = {
+  ...recordsResult,
   samples: z
     .array(
       z.object({
@@ -162,7 +168,7 @@ export const listJobs = defineOperation({
   routes: ['GET /v1/jobs'],
   since,
   stability: 'beta',
-  summary: 'List jobs, which change many contacts, newest first',
+  summary: 'List jobs, which change many contacts or conversations, newest first',
   description: 'Owners, admins and managers see all; others their own. Jobs that ended are kept for 30 days.',
   scope: 'mcp:read',
   view: [
@@ -204,7 +210,7 @@ export const listJobFailures = defineOperation({
   routes: ['GET /v1/jobs/{job_id}/failures'],
   since,
   stability: 'beta',
-  summary: 'List the contacts that a job failed to change, in the order of the job',
+  summary: 'List the records that a job failed to change, in the order of the job',
   scope: 'mcp:read',
   input: z.object({ job_id: JobId, ...page }),
   output: z.object(list(JobFailure)),
@@ -284,7 +290,8 @@ export const undoJob = defineOperation({
   summary: 'Take back what a job changed, by another job',
   description:
     `${WHOSE} Within 7 days after it ended. Tags and memberships that it added are removed, and those that it ` +
-    'removed are added, of the contacts that it changed alone; tags that it created stay.',
+    'removed are added, of the contacts that it changed alone; tags that it created stay. Contacts that it deleted ' +
+    'stay deleted (409).',
   emits: [] as const,
   output: z.object({
     job: Job.extend({ id: Id.nullable().describe('Job id; null in a dry run.') }).describe('The new job.'),

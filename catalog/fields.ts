@@ -122,7 +122,7 @@ export const bulkResult = {
   failed: z.int().describe('Ids that failed.'),
   failures: z.array(Failure).max(50).describe('The first 50 failures.'),
   stopped_early: z.boolean().describe('True: a fatal error stopped the rest; retry the missing ids.'),
-  matched: z.int().optional().describe('Contacts found.'),
+  matched: z.int().optional().describe('How many were found.'),
 }
 
 export const Changed = z.boolean().describe('False: nothing changed.')

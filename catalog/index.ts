@@ -5,7 +5,7 @@ import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './broadca
 import { cancelJob, getJob, listJobFailures, listJobs, pauseJob, resumeJob, undoJob } from './bulk-jobs.ts'
 import { listChannels } from './channels.ts'
 import { deleteContact, tagContacts, untagContacts, updateContact } from './contacts/change.ts'
-import { updateContacts } from './contacts/change-many.ts'
+import { deleteContacts, updateContacts } from './contacts/change-many.ts'
 import { changePhone } from './contacts/change-phone.ts'
 import { eraseContact, getErasure, listErasures } from './contacts/erase.ts'
 import { mergeContacts, undoContactMerge } from './contacts/merge.ts'
@@ -91,6 +91,7 @@ export const catalog = [
   recordConsent,
   listConsents,
   updateContacts,
+  deleteContacts,
   tagContacts,
   untagContacts,
   importContacts,

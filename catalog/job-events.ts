@@ -4,17 +4,17 @@ import { Id } from './fields.ts'
 
 export const jobEvents = {
   'job.finished/1': defineEventType(
-    'A job, which changes many contacts, ended: it came to all of them, failed or was cancelled.',
+    'A job, which changes many contacts or conversations, ended: it came to all of them, failed or was cancelled.',
     z.object({
       job: z
         .object({
           id: Id.describe('Job id.'),
           state: z.string().describe('`done`, `failed` or `cancelled`.'),
           operation: z.string().describe('The operation that it made.'),
-          total: z.int().describe('Contacts that it was for.'),
-          done: z.int().describe('Contacts that it came to.'),
-          changed: z.int().describe('Contacts that changed.'),
-          failed: z.int().describe('Contacts that failed.'),
+          total: z.int().describe('Records that it was for.'),
+          done: z.int().describe('Records that it came to.'),
+          changed: z.int().describe('Records that changed.'),
+          failed: z.int().describe('Records that failed.'),
           undo_of_job_id: Id.nullable().describe('The job that it undid.'),
         })
         .describe('The job.'),

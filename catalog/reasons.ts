@@ -76,6 +76,7 @@ export const reasons = {
     'conflict',
     'The external id and the phone are not those of one contact, or another contact has them.',
   ),
+  not_undoable: of('conflict', 'What the job did cannot be taken back.'),
   merge_expired: of('conflict', 'The merge of contacts is too old to be undone.'),
   merged_again: of('conflict', 'The contact that a merge kept was merged into another one since.'),
   idempotency_key_invalid: of(

@@ -98,17 +98,22 @@ export type Operations = {
       input: types.CrmListConsentsInput,
       options?: CallOptions,
     ) => Listing<types.CrmListConsentsOutput>
-    /** Set fields of many contacts. Gives all of them the same values of custom fields, do-not-disturb or star. Omitted fields do not change. An undo of a job gives each contact its own values back, where they are still as the job left them; consents that `dnd: false` recorded stay. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 contacts match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those contacts, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_update_contacts`. */
+    /** Set fields of many contacts. Gives all of them the same values of custom fields, do-not-disturb or star. Omitted fields do not change. An undo of a job gives each contact its own values back, where they are still as the job left them; consents that `dnd: false` recorded stay. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 records match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_update_contacts`. */
     readonly set: (
       input: types.CrmUpdateContactsInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmUpdateContactsOutput>
-    /** Add tags to contacts. Unknown tag names are created. Tagging twice is harmless. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 contacts match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those contacts, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_tag_contacts`. */
+    /** Delete many contacts. Each is deleted as `crm_delete_contact` deletes one: its conversations remain, without a contact. Nothing brings them back: `jobs_undo` of such a job is a 409. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 records match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_delete_contacts`. */
+    readonly deleteMany: (
+      input: types.CrmDeleteContactsInput,
+      options: Confirmed<'delete'>,
+    ) => Promise<types.CrmDeleteContactsOutput>
+    /** Add tags to contacts. Unknown tag names are created. Tagging twice is harmless. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 records match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_tag_contacts`. */
     readonly tag: (
       input: types.CrmTagContactsInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmTagContactsOutput>
-    /** Remove tags from contacts. Unknown tags are ignored. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 contacts match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those contacts, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_untag_contacts`. */
+    /** Remove tags from contacts. Unknown tags are ignored. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 records match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_untag_contacts`. */
     readonly untag: (
       input: types.CrmUntagContactsInput,
       options?: ChangeOptions,
@@ -169,12 +174,12 @@ export type Operations = {
       input: types.CrmDeleteGroupInput,
       options: Confirmed<'delete'>,
     ) => Promise<types.CrmDeleteGroupOutput>
-    /** Add contacts to a group. A contact that is in the group already counts as a success. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 contacts match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those contacts, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_add_contacts_to_group`. */
+    /** Add contacts to a group. A contact that is in the group already counts as a success. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 records match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_add_contacts_to_group`. */
     readonly addContacts: (
       input: types.CrmAddContactsToGroupInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmAddContactsToGroupOutput>
-    /** Remove contacts from a group. A contact that is not in the group counts as a success. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 contacts match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those contacts, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_remove_contacts_from_group`. */
+    /** Remove contacts from a group. A contact that is not in the group counts as a success. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 records match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_remove_contacts_from_group`. */
     readonly removeContacts: (
       input: types.CrmRemoveContactsFromGroupInput,
       options?: ChangeOptions,
@@ -230,11 +235,11 @@ export type Operations = {
     ) => Promise<types.CrmDeleteSavedFilterOutput>
   }
   readonly jobs: {
-    /** List jobs, which change many contacts, newest first. Owners, admins and managers see all; others their own. Jobs that ended are kept for 30 days. Operation `jobs_list`. */
+    /** List jobs, which change many contacts or conversations, newest first. Owners, admins and managers see all; others their own. Jobs that ended are kept for 30 days. Operation `jobs_list`. */
     readonly list: (input?: types.JobsListInput, options?: CallOptions) => Listing<types.JobsListOutput>
     /** Show a job and its progress. Operation `jobs_get`. */
     readonly get: (input: types.JobsGetInput, options?: CallOptions) => Promise<types.JobsGetOutput>
-    /** List the contacts that a job failed to change, in the order of the job. Operation `jobs_list_failures`. */
+    /** List the records that a job failed to change, in the order of the job. Operation `jobs_list_failures`. */
     readonly failures: (
       input: types.JobsListFailuresInput,
       options?: CallOptions,
@@ -251,7 +256,7 @@ export type Operations = {
       input: types.JobsCancelInput,
       options?: ChangeOptions,
     ) => Promise<types.JobsCancelOutput>
-    /** Take back what a job changed, by another job. By whoever began it, or an owner, admin or manager. Within 7 days after it ended. Tags and memberships that it added are removed, and those that it removed are added, of the contacts that it changed alone; tags that it created stay. Operation `jobs_undo`. */
+    /** Take back what a job changed, by another job. By whoever began it, or an owner, admin or manager. Within 7 days after it ended. Tags and memberships that it added are removed, and those that it removed are added, of the contacts that it changed alone; tags that it created stay. Contacts that it deleted stay deleted (409). Operation `jobs_undo`. */
     readonly undo: (input: types.JobsUndoInput, options?: ChangeOptions) => Promise<types.JobsUndoOutput>
   }
   readonly conversations: {
@@ -605,6 +610,7 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
     recordConsent: ['crm_record_consent', 'change'],
     consents: ['crm_list_consents', 'list'],
     set: ['crm_update_contacts', 'change'],
+    deleteMany: ['crm_delete_contacts', 'change'],
     tag: ['crm_tag_contacts', 'change'],
     untag: ['crm_untag_contacts', 'change'],
     import: ['crm_import_contacts', 'change'],

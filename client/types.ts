@@ -103,6 +103,46 @@ export type CrmUpdateContactsInput =
        */
       starred?: boolean
     }
+export type CrmDeleteContactsInput =
+  | {
+      /**
+       * 1 to 500 contact ids; duplicates count once.
+       *
+       * @minItems 1
+       * @maxItems 500
+       */
+      contact_ids: (string | number)[]
+      /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
+    }
+  | {
+      /**
+       * All contacts that match this filter, as `crm_search_contacts` takes it. `{}` needs `all`.
+       */
+      filter: {
+        [k: string]: unknown
+      }
+      /**
+       * With an empty filter: yes, every contact of the workspace.
+       */
+      all?: true
+      /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
+    }
+  | {
+      /**
+       * All contacts that match this saved filter.
+       */
+      saved_filter_id: string | number
+      /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
+    }
 export type CrmTagContactsInput =
   | {
       /**
@@ -958,6 +998,7 @@ export type Reason =
   | 'headers_too_large'
   | 'host_not_allowed'
   | 'identity_conflict'
+  | 'not_undoable'
   | 'merge_expired'
   | 'merged_again'
   | 'idempotency_key_invalid'
@@ -4433,37 +4474,37 @@ export interface Job {
    */
   id: string
   /**
-   * `running`, `paused`; `done`: every contact was tried; `failed`: it stopped, `problem` says why; `cancelled`: it changes nothing more.
+   * `running`, `paused`; `done`: every record was tried; `failed`: it stopped, `problem` says why; `cancelled`: it changes nothing more.
    */
   state: 'running' | 'paused' | 'done' | 'failed' | 'cancelled'
   /**
-   * The operation that it makes for its contacts.
+   * The operation that it makes for its records: contacts or conversations.
    */
   operation: string
   /**
-   * The input of its calls, without contacts. Values of fields are shown to managers who see phones.
+   * The input of its calls, without ids of records. Values of fields are shown to managers who see phones.
    */
   input: {
     [k: string]: unknown
   }
   /**
-   * Contacts that it is for.
+   * Records that it is for.
    */
   total: number
   /**
-   * Contacts that it has come to.
+   * Records that it has come to.
    */
   done: number
   /**
-   * Contacts that changed; the others were as wanted.
+   * Records that changed; the others were as wanted.
    */
   changed: number
   /**
-   * Contacts that failed.
+   * Records that failed.
    */
   failed: number
   /**
-   * Contacts per second while it runs; null before the first.
+   * Records per second while it runs; null before the first.
    */
   per_second: number | null
   /**
@@ -4550,7 +4591,7 @@ export interface CrmUpdateContactsOutput {
    */
   stopped_early: boolean
   /**
-   * Contacts found.
+   * How many were found.
    */
   matched?: number
   job?: Job
@@ -4559,11 +4600,11 @@ export interface CrmUpdateContactsOutput {
    */
   plan_id?: string
   /**
-   * Only in a dry run by filter: contacts that would change.
+   * Only in a dry run by filter: how many would change.
    */
   would_change?: number
   /**
-   * Only in a dry run by filter: contacts that are as wanted.
+   * Only in a dry run by filter: how many are as wanted.
    */
   unchanged?: number
   /**
@@ -4591,6 +4632,77 @@ export interface CrmUpdateContactsOutput {
      * The most similar one that exists.
      */
     nearest: string | null
+  }[]
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface CrmDeleteContactsOutput {
+  /**
+   * Distinct ids requested.
+   */
+  requested: number
+  /**
+   * Ids that are now as requested, changed or not.
+   */
+  succeeded: number
+  /**
+   * Ids that failed.
+   */
+  failed: number
+  /**
+   * The first 50 failures.
+   *
+   * @maxItems 50
+   */
+  failures: {
+    /**
+     * The id that failed.
+     */
+    id: string
+    /**
+     * Error code, such as `not_found`.
+     */
+    code: string
+    /**
+     * What is wrong.
+     */
+    message: string
+  }[]
+  /**
+   * True: a fatal error stopped the rest; retry the missing ids.
+   */
+  stopped_early: boolean
+  /**
+   * How many were found.
+   */
+  matched?: number
+  job?: Job
+  /**
+   * Only in a dry run by filter: makes it the plan of the change.
+   */
+  plan_id?: string
+  /**
+   * Only in a dry run by filter: how many would change.
+   */
+  would_change?: number
+  /**
+   * Only in a dry run by filter: how many are as wanted.
+   */
+  unchanged?: number
+  /**
+   * Only in a dry run by filter: up to 20 of the contacts.
+   */
+  samples?: {
+    /**
+     * Contact id.
+     */
+    contact_id: string
+    /**
+     * Name.
+     */
+    name: string | null
   }[]
   /**
    * Present on a dry run: nothing was changed.
@@ -4634,7 +4746,7 @@ export interface CrmTagContactsOutput {
    */
   stopped_early: boolean
   /**
-   * Contacts found.
+   * How many were found.
    */
   matched?: number
   job?: Job
@@ -4643,11 +4755,11 @@ export interface CrmTagContactsOutput {
    */
   plan_id?: string
   /**
-   * Only in a dry run by filter: contacts that would change.
+   * Only in a dry run by filter: how many would change.
    */
   would_change?: number
   /**
-   * Only in a dry run by filter: contacts that are as wanted.
+   * Only in a dry run by filter: how many are as wanted.
    */
   unchanged?: number
   /**
@@ -4718,7 +4830,7 @@ export interface CrmUntagContactsOutput {
    */
   stopped_early: boolean
   /**
-   * Contacts found.
+   * How many were found.
    */
   matched?: number
   job?: Job
@@ -4727,11 +4839,11 @@ export interface CrmUntagContactsOutput {
    */
   plan_id?: string
   /**
-   * Only in a dry run by filter: contacts that would change.
+   * Only in a dry run by filter: how many would change.
    */
   would_change?: number
   /**
-   * Only in a dry run by filter: contacts that are as wanted.
+   * Only in a dry run by filter: how many are as wanted.
    */
   unchanged?: number
   /**
@@ -5350,7 +5462,7 @@ export interface CrmAddContactsToGroupOutput {
    */
   stopped_early: boolean
   /**
-   * Contacts found.
+   * How many were found.
    */
   matched?: number
   job?: Job
@@ -5359,11 +5471,11 @@ export interface CrmAddContactsToGroupOutput {
    */
   plan_id?: string
   /**
-   * Only in a dry run by filter: contacts that would change.
+   * Only in a dry run by filter: how many would change.
    */
   would_change?: number
   /**
-   * Only in a dry run by filter: contacts that are as wanted.
+   * Only in a dry run by filter: how many are as wanted.
    */
   unchanged?: number
   /**
@@ -5434,7 +5546,7 @@ export interface CrmRemoveContactsFromGroupOutput {
    */
   stopped_early: boolean
   /**
-   * Contacts found.
+   * How many were found.
    */
   matched?: number
   job?: Job
@@ -5443,11 +5555,11 @@ export interface CrmRemoveContactsFromGroupOutput {
    */
   plan_id?: string
   /**
-   * Only in a dry run by filter: contacts that would change.
+   * Only in a dry run by filter: how many would change.
    */
   would_change?: number
   /**
-   * Only in a dry run by filter: contacts that are as wanted.
+   * Only in a dry run by filter: how many are as wanted.
    */
   unchanged?: number
   /**
@@ -6141,37 +6253,37 @@ export interface JobsGetOutput {
    */
   id: string
   /**
-   * `running`, `paused`; `done`: every contact was tried; `failed`: it stopped, `problem` says why; `cancelled`: it changes nothing more.
+   * `running`, `paused`; `done`: every record was tried; `failed`: it stopped, `problem` says why; `cancelled`: it changes nothing more.
    */
   state: 'running' | 'paused' | 'done' | 'failed' | 'cancelled'
   /**
-   * The operation that it makes for its contacts.
+   * The operation that it makes for its records: contacts or conversations.
    */
   operation: string
   /**
-   * The input of its calls, without contacts. Values of fields are shown to managers who see phones.
+   * The input of its calls, without ids of records. Values of fields are shown to managers who see phones.
    */
   input: {
     [k: string]: unknown
   }
   /**
-   * Contacts that it is for.
+   * Records that it is for.
    */
   total: number
   /**
-   * Contacts that it has come to.
+   * Records that it has come to.
    */
   done: number
   /**
-   * Contacts that changed; the others were as wanted.
+   * Records that changed; the others were as wanted.
    */
   changed: number
   /**
-   * Contacts that failed.
+   * Records that failed.
    */
   failed: number
   /**
-   * Contacts per second while it runs; null before the first.
+   * Records per second while it runs; null before the first.
    */
   per_second: number | null
   /**
@@ -6241,7 +6353,7 @@ export interface JobsListFailuresOutput {
    */
   data: {
     /**
-     * Contact id.
+     * Id of the contact or conversation.
      */
     id: string
     /**
@@ -6313,37 +6425,37 @@ export interface JobsUndoOutput {
      */
     id: string | null
     /**
-     * `running`, `paused`; `done`: every contact was tried; `failed`: it stopped, `problem` says why; `cancelled`: it changes nothing more.
+     * `running`, `paused`; `done`: every record was tried; `failed`: it stopped, `problem` says why; `cancelled`: it changes nothing more.
      */
     state: 'running' | 'paused' | 'done' | 'failed' | 'cancelled'
     /**
-     * The operation that it makes for its contacts.
+     * The operation that it makes for its records: contacts or conversations.
      */
     operation: string
     /**
-     * The input of its calls, without contacts. Values of fields are shown to managers who see phones.
+     * The input of its calls, without ids of records. Values of fields are shown to managers who see phones.
      */
     input: {
       [k: string]: unknown
     }
     /**
-     * Contacts that it is for.
+     * Records that it is for.
      */
     total: number
     /**
-     * Contacts that it has come to.
+     * Records that it has come to.
      */
     done: number
     /**
-     * Contacts that changed; the others were as wanted.
+     * Records that changed; the others were as wanted.
      */
     changed: number
     /**
-     * Contacts that failed.
+     * Records that failed.
      */
     failed: number
     /**
-     * Contacts per second while it runs; null before the first.
+     * Records per second while it runs; null before the first.
      */
     per_second: number | null
     /**
@@ -12877,7 +12989,7 @@ export interface TagDeletedData {
   actor?: Actor
 }
 /**
- * A job, which changes many contacts, ended: it came to all of them, failed or was cancelled.
+ * A job, which changes many contacts or conversations, ended: it came to all of them, failed or was cancelled.
  */
 export interface JobFinishedEvent {
   /**
@@ -12895,7 +13007,7 @@ export interface JobFinishedEvent {
   data: JobFinishedData
 }
 /**
- * A job, which changes many contacts, ended: it came to all of them, failed or was cancelled.
+ * A job, which changes many contacts or conversations, ended: it came to all of them, failed or was cancelled.
  */
 export interface JobFinishedData {
   /**
@@ -12915,19 +13027,19 @@ export interface JobFinishedData {
      */
     operation: string
     /**
-     * Contacts that it was for.
+     * Records that it was for.
      */
     total: number
     /**
-     * Contacts that it came to.
+     * Records that it came to.
      */
     done: number
     /**
-     * Contacts that changed.
+     * Records that changed.
      */
     changed: number
     /**
-     * Contacts that failed.
+     * Records that failed.
      */
     failed: number
     /**
@@ -16432,7 +16544,7 @@ export interface TagDeletedWebhook {
   data: TagDeletedData
 }
 /**
- * A job, which changes many contacts, ended: it came to all of them, failed or was cancelled.
+ * A job, which changes many contacts or conversations, ended: it came to all of them, failed or was cancelled.
  */
 export interface JobFinishedWebhook {
   /**

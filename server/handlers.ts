@@ -19,6 +19,7 @@ import {
 import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './broadcasts/broadcasts.ts'
 import { deleteContact, getContact, updateContact } from './contacts/contacts.ts'
 import { changePhone } from './contacts/change-phone.ts'
+import { deleteContacts } from './contacts/delete-many.ts'
 import { updateContacts } from './contacts/update-many.ts'
 import { eraseContact, getErasure, listErasures } from './erasures/operations.ts'
 import { mergeContacts, undoContactMerge } from './contacts/merge-operations.ts'
@@ -110,6 +111,7 @@ export const handlers = {
   crm_upsert_contact: upsertContact,
   crm_update_contact: updateContact,
   crm_delete_contact: deleteContact,
+  crm_delete_contacts: deleteContacts,
   crm_change_phone: changePhone,
   crm_merge_contacts: mergeContacts,
   crm_undo_contact_merge: undoContactMerge,

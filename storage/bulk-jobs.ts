@@ -3,8 +3,8 @@ import type { Db, TableRow } from './database.ts'
 import { toStorableId } from './ids.ts'
 
 /*
- * Jobs: changes of more contacts than one call makes. Their contacts are fixed when they begin, in batches; each batch
- * is changed in one transaction together with the mark that it is done, so that none is changed twice.
+ * Jobs: changes of more records, contacts or conversations, than one call makes. Which is fixed when they begin, in
+ * batches; each batch is changed in one transaction together with the mark that it is done, so that none is changed twice.
  */
 
 type Stored = TableRow<'bulk_jobs'>
@@ -14,7 +14,10 @@ type JobState = Stored['state']
 export type BatchCall = { operation: string; input: Record<string, unknown> }
 export type BatchFailure = { id: string; code: string; message: string }
 
-export type JobRow = Omit<Stored, 'digest' | 'plan_id' | 'run_after' | 'attempts' | 'state'> & {
+export type JobRow = Omit<
+  Stored,
+  'digest' | 'plan_id' | 'expires_at' | 'run_after' | 'attempts' | 'state'
+> & {
   state: Exclude<JobState, 'planned'>
   staff_name: string | null
 }
@@ -32,24 +35,25 @@ export type NewJob = Pick<
   | 'client'
   | 'request_id'
   | 'created_at'
+  | 'expires_at'
   | 'total'
 > & { state: 'planned' | 'running' }
 
 const toJsonb = <T>(value: T) => sql<T>`${JSON.stringify(value)}::text::jsonb`
 
-/** Inserts a job, or a plan, with its contacts: texts of arrays of ids. Returns its id. */
+/** Inserts a job, or a plan, with its records: texts of arrays of ids. Returns its id. */
 export const insertJob = async (db: Db, job: NewJob, batches: readonly string[]): Promise<string> =>
   (
     await sql<{ id: string }>`
     with job as (
       insert into bulk_jobs (workspace_id, plan_id, digest, state, operation, input, staff_id, key_id, door, client,
-        request_id, created_at, total)
+        request_id, created_at, expires_at, total)
       values (${job.workspace_id}, ${job.plan_id}, ${job.digest}, ${job.state}, ${job.operation},
         ${JSON.stringify(job.input)}::text::jsonb, ${job.staff_id}, ${job.key_id}, ${job.door}, ${job.client},
-        ${job.request_id}, ${job.created_at}, ${job.total})
+        ${job.request_id}, ${job.created_at}, ${job.expires_at}, ${job.total})
       returning workspace_id, id
     ), batches as (
-      insert into bulk_job_batches (workspace_id, job_id, no, contact_ids)
+      insert into bulk_job_batches (workspace_id, job_id, no, record_ids)
       select job.workspace_id, job.id, b.no - 1, b.ids::bigint[]
       from job, unnest(${batches}::text[]) with ordinality as b (ids, no)
     )
@@ -58,24 +62,24 @@ export const insertJob = async (db: Db, job: NewJob, batches: readonly string[])
 
 export type PlanRow = Pick<
   Stored,
-  'id' | 'state' | 'digest' | 'operation' | 'created_at' | 'staff_id' | 'key_id' | 'total'
+  'id' | 'state' | 'digest' | 'operation' | 'created_at' | 'expires_at' | 'staff_id' | 'key_id' | 'total'
 >
 
 /** Returns a plan, or the job that began with it, locked against a second use. */
 export const lockPlan = async (tx: Db, workspaceId: string, planId: string): Promise<PlanRow | undefined> =>
   await tx
     .selectFrom('bulk_jobs')
-    .select(['id', 'state', 'digest', 'operation', 'created_at', 'staff_id', 'key_id', 'total'])
+    .select(['id', 'state', 'digest', 'operation', 'created_at', 'expires_at', 'staff_id', 'key_id', 'total'])
     .where('workspace_id', '=', workspaceId)
     .where('plan_id', '=', planId)
     .forUpdate()
     .executeTakeFirst()
 
-/** Returns the contacts of a job in order, as texts of arrays of ids. */
+/** Returns the records of a job in order, as texts of arrays of ids. */
 export const listJobBatches = async (tx: Db, workspaceId: string, id: string): Promise<string[]> =>
   (
     await sql<{ ids: string }>`
-    select contact_ids::text as ids from bulk_job_batches
+    select record_ids::text as ids from bulk_job_batches
     where workspace_id = ${workspaceId} and job_id = ${id} order by no`.execute(tx)
   ).rows.map(({ ids }) => ids)
 
@@ -94,39 +98,12 @@ export const startPlannedJob = async (
     .execute()
 }
 
-/** Deletes a job or plan with its contacts. */
+/** Deletes a job or plan with its records. */
 export const deleteJob = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
   await sql`
     with b as (delete from bulk_job_batches where workspace_id = ${workspaceId} and job_id = ${id})
     delete from bulk_jobs where workspace_id = ${workspaceId} and id = ${id}`.execute(tx)
 }
-
-/** Returns the names of those of these contacts that exist. */
-export const listContactNames = async (
-  tx: Db,
-  workspaceId: string,
-  ids: readonly string[],
-): Promise<{ id: string; name: string | null }[]> =>
-  await tx
-    .selectFrom('contacts')
-    .select(['id', 'name'])
-    .where('workspace_id', '=', workspaceId)
-    .where('id', '=', sql<string>`any(${ids}::bigint[])`)
-    .orderBy('id')
-    .execute()
-
-/** Returns those of these contacts that do not exist. */
-export const listMissingContacts = async (
-  tx: Db,
-  workspaceId: string,
-  ids: readonly string[],
-): Promise<string[]> =>
-  (
-    await sql<{ id: string }>`
-    select u.id::text as id from unnest(${ids}::bigint[]) as u (id)
-    where not exists (select from contacts c where c.workspace_id = ${workspaceId} and c.id = u.id)
-    order by u.id`.execute(tx)
-  ).rows.map(({ id }) => id)
 
 /** Whose jobs are read; null: those of everybody. */
 export type JobReader = { staffId: string | null }
@@ -207,7 +184,7 @@ const afterFailure = (after: FailurePosition | null) =>
     : sql`and b.no >= ${after.batch}::integer
         and (b.no, f.n) > (${after.batch}::integer, ${after.index}::bigint)`
 
-/** Lists a page of the failures of a job, in the order of its contacts. */
+/** Lists a page of the failures of a job, in the order of its records. */
 export const listFailurePage = async (
   db: Db,
   workspaceId: string,
@@ -253,19 +230,19 @@ export const insertUndoJob = async (
   (
     await sql<{ id: string }>`
     with own as (
-      select no, contact_ids, undo from bulk_job_batches
+      select no, record_ids, undo from bulk_job_batches
       where workspace_id = ${job.workspace_id} and job_id = ${job.id} and undo is not null
     ), made as (
       insert into bulk_jobs (workspace_id, state, operation, input, staff_id, key_id, door, client, request_id,
         created_at, total, undo_of)
       select ${job.workspace_id}::bigint, 'running', undo -> 0 ->> 'operation', '{}', ${by.staff_id}, ${by.key_id},
         ${by.door}, ${by.client}, ${by.request_id}, ${by.created_at},
-        (select sum(cardinality(contact_ids)) from own), ${job.id}::bigint
+        (select sum(cardinality(record_ids)) from own), ${job.id}::bigint
       from own order by no limit 1
       returning workspace_id, id
     ), batches as (
-      insert into bulk_job_batches (workspace_id, job_id, no, contact_ids, calls)
-      select made.workspace_id, made.id, row_number() over (order by no desc) - 1, contact_ids, undo from made, own
+      insert into bulk_job_batches (workspace_id, job_id, no, record_ids, calls)
+      select made.workspace_id, made.id, row_number() over (order by no desc) - 1, record_ids, undo from made, own
     ), undone as (
       update bulk_jobs j set undone_by = made.id from made
       where j.workspace_id = made.workspace_id and j.id = ${job.id}
@@ -297,7 +274,7 @@ export const findSecondsUntilJob = async (db: Db): Promise<number | undefined> =
     from bulk_jobs where state = 'running' order by run_after limit 1`.execute(db)
   ).rows[0]?.seconds
 
-export type OpenBatch = { no: number; contact_ids: string[]; calls: BatchCall[] | null }
+export type OpenBatch = { no: number; record_ids: string[]; calls: BatchCall[] | null }
 
 /** Returns the first batch of a locked job that is not done; undefined when all are. */
 export const findOpenBatch = async (
@@ -307,14 +284,14 @@ export const findOpenBatch = async (
 ): Promise<OpenBatch | undefined> =>
   (
     await sql<OpenBatch>`
-    select no, contact_ids::text[] as contact_ids, calls from bulk_job_batches
+    select no, record_ids::text[] as record_ids, calls from bulk_job_batches
     where workspace_id = ${workspaceId} and job_id = ${jobId} and not is_done order by no limit 1`.execute(tx)
   ).rows[0]
 
 export type BatchResult = {
   no: number
   done: number
-  /** The contacts that changed, and what takes that back. */
+  /** The records that changed, and what takes that back. */
   changed: readonly string[]
   undo: readonly BatchCall[]
   failures: readonly BatchFailure[]
@@ -332,7 +309,7 @@ export const finishBatch = async (
   const toJson = (list: readonly unknown[]) => (list.length === 0 ? null : JSON.stringify(list))
   await sql`
     with batch as (
-      update bulk_job_batches set is_done = true, contact_ids = ${changed}::bigint[], calls = null,
+      update bulk_job_batches set is_done = true, record_ids = ${changed}::bigint[], calls = null,
         failures = ${toJson(failures)}::text::jsonb, undo = ${toJson(undo)}::text::jsonb
       where workspace_id = ${workspaceId} and job_id = ${jobId} and no = ${no}
     )
@@ -354,7 +331,7 @@ export const postponeJob = async (
     where workspace_id = ${workspaceId} and id = ${id} and state = 'running'`.execute(db)
 }
 
-/** Deletes plans and ended jobs from before these times, with their contacts. Returns how many. */
+/** Deletes plans that expired, and jobs that ended, before these times, with their records. Returns how many. */
 export const deleteJobsBefore = async (
   db: Db,
   { plans, jobs }: { plans: string; jobs: string },
@@ -363,7 +340,8 @@ export const deleteJobsBefore = async (
   const { rows } = await sql<{ n: string }>`
     with old as (
       select workspace_id, id from bulk_jobs
-      where created_at < ${plans} and (state = 'planned' or finished_at < ${jobs})
+      where created_at < ${plans}
+        and (state = 'planned' and coalesce(expires_at, created_at) < ${plans} or finished_at < ${jobs})
       order by created_at limit ${limit} for update skip locked
     ), batches as (
       delete from bulk_job_batches b using old where b.workspace_id = old.workspace_id and b.job_id = old.id

@@ -146,3 +146,17 @@ export const lockContacts = async (tx: Db, workspaceId: string, ids: readonly st
     select id from contacts where workspace_id = ${workspaceId} and id = any(${ids}::bigint[])
     order by id for update`.execute(tx)
   ).rows.map(({ id }) => id)
+
+/** Returns the names of those of these contacts that exist. */
+export const listContactNames = async (
+  tx: Db,
+  workspaceId: string,
+  ids: readonly string[],
+): Promise<{ id: string; name: string | null }[]> =>
+  await tx
+    .selectFrom('contacts')
+    .select(['id', 'name'])
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', sql<string>`any(${ids}::bigint[])`)
+    .orderBy('id')
+    .execute()

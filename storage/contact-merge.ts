@@ -70,7 +70,7 @@ export const moveContactRecords = async (
   fromId: string,
   toId: string,
 ): Promise<MovedLabels> => {
-  await lockTagsOf(tx, workspaceId, fromId)
+  await lockTagsOf(tx, workspaceId, [fromId])
   await lockGroupsOf(tx, workspaceId, fromId)
   const { rows } = await sql<{ kind: 'tag' | 'group'; id: string; is_new: boolean }>`
     with c as (delete from contacts where workspace_id = ${workspaceId} and id = ${fromId}),

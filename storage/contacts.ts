@@ -363,32 +363,36 @@ export const touchContacts = async (
 }
 
 /**
- * Deletes a locked contact with everything that belongs to it. Its conversations stay, without a contact, and
- * so do its rows among the recipients of broadcasts, so that totals hold.
+ * Deletes locked contacts with everything that belongs to them. Their conversations stay, without a contact, and
+ * so do their rows among the recipients of broadcasts, so that totals hold.
  */
-export const deleteContactRow = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
-  // A merge of tags could give it another one meanwhile, which would stay.
-  await lockTagsOf(tx, workspaceId, id)
-  const { rows } = await sql<{ subject: string }>`
-    with c as (delete from contacts where workspace_id = ${workspaceId} and id = ${id}),
-    f as (delete from contact_facts where workspace_id = ${workspaceId} and contact_id = ${id}),
-    a as (delete from contact_attributes where workspace_id = ${workspaceId} and contact_id = ${id}),
-    v as (
-      update conversations set contact_id = null where workspace_id = ${workspaceId} and contact_id = ${id}),
-    t as (
-      delete from contact_tags where workspace_id = ${workspaceId} and contact_id = ${id} returning tag_id),
-    g as (
-      delete from contact_groups where workspace_id = ${workspaceId} and contact_id = ${id}
-      returning group_id),
-    h as (delete from channel_customers where workspace_id = ${workspaceId} and contact_id = ${id}),
-    p as (delete from contact_former_phones where workspace_id = ${workspaceId} and contact_id = ${id}),
-    m as (delete from contact_merges where workspace_id = ${workspaceId} and into_id = ${id}),
-    k as (delete from consents where workspace_id = ${workspaceId} and contact_id = ${id}),
-    kh as (delete from consent_changes where workspace_id = ${workspaceId} and contact_id = ${id})
-    select 'tag:' || tag_id as subject from t union all select 'group:' || group_id from g`.execute(tx)
-  const changes = new Map([['contacts', -1]])
-  for (const { subject } of rows) changes.set(subject, -1)
-  await addToCounters(tx, workspaceId, changes)
+export const deleteContactRows = async (
+  tx: Db,
+  workspaceId: string,
+  ids: readonly string[],
+): Promise<void> => {
+  // A merge of tags could give one of them another tag meanwhile, which would stay.
+  await lockTagsOf(tx, workspaceId, ids)
+  const own = sql`workspace_id = ${workspaceId} and contact_id = any(${ids}::bigint[])`
+  const { rows } = await sql<{ subject: string; n: number }>`
+    with c as (delete from contacts where workspace_id = ${workspaceId} and id = any(${ids}::bigint[])),
+    f as (delete from contact_facts where ${own}),
+    a as (delete from contact_attributes where ${own}),
+    v as (update conversations set contact_id = null where ${own}),
+    t as (delete from contact_tags where ${own} returning tag_id),
+    g as (delete from contact_groups where ${own} returning group_id),
+    h as (delete from channel_customers where ${own}),
+    p as (delete from contact_former_phones where ${own}),
+    m as (delete from contact_merges where workspace_id = ${workspaceId} and into_id = any(${ids}::bigint[])),
+    k as (delete from consents where ${own}),
+    kh as (delete from consent_changes where ${own})
+    select 'tag:' || tag_id as subject, count(*)::integer as n from t group by tag_id
+    union all select 'group:' || group_id, count(*)::integer from g group by group_id`.execute(tx)
+  await addToCounters(
+    tx,
+    workspaceId,
+    new Map([['contacts', -ids.length], ...rows.map(({ subject, n }): [string, number] => [subject, -n])]),
+  )
 }
 
 /** Where the plan limits contacts, one writer at a time may add some, so that the count is exact. */

@@ -6,7 +6,15 @@ type By = Pick<NewJob, 'workspace_id' | 'staff_id' | 'key_id'>
 
 /** Inserts a job that tagged the contacts of a tag, but for one that is gone, and another that is paused. */
 export const insertDemoJobs = async (tx: Db, by: By, now: string): Promise<void> => {
-  const made = { ...by, plan_id: null, digest: null, state: 'running', door: 'rest', client: null } as const
+  const made = {
+    ...by,
+    plan_id: null,
+    digest: null,
+    expires_at: null,
+    state: 'running',
+    door: 'rest',
+    client: null,
+  } as const
   const tagged = await sql<{ id: string; ids: string; total: number }>`
     select t.id, array_agg(l.contact_id order by l.contact_id)::text as ids, count(*)::integer as total
     from tags t join contact_tags l on l.workspace_id = t.workspace_id and l.tag_id = t.id
@@ -30,7 +38,7 @@ export const insertDemoJobs = async (tx: Db, by: By, now: string): Promise<void>
       update bulk_job_batches set is_done = true,
         failures = '[{"id": "999999", "code": "not_found", "message": "No contact with the id 999999."}]',
         undo = jsonb_build_array(jsonb_build_object('operation', 'crm_untag_contacts', 'input',
-          jsonb_build_object('contact_ids', to_jsonb(contact_ids::text[]),
+          jsonb_build_object('contact_ids', to_jsonb(record_ids::text[]),
             'tags', jsonb_build_array(${tag.id}::bigint))))
       where workspace_id = ${by.workspace_id} and job_id = ${done}
     )

@@ -24,8 +24,12 @@ export const lockGroupsOf = async (tx: Db, workspaceId: string, contactId: strin
     .execute()
 }
 
-/** Locks the tags of a contact against deletion, so that they can be given to another one. */
-export const lockTagsOf = async (tx: Db, workspaceId: string, contactId: string): Promise<void> => {
+/** Locks the tags of contacts against deletion, so that they can be given to others. */
+export const lockTagsOf = async (
+  tx: Db,
+  workspaceId: string,
+  contactIds: readonly string[],
+): Promise<void> => {
   await tx
     .selectFrom('tags')
     .select('id')
@@ -35,7 +39,7 @@ export const lockTagsOf = async (tx: Db, workspaceId: string, contactId: string)
         .selectFrom('contact_tags')
         .select('tag_id')
         .where('workspace_id', '=', workspaceId)
-        .where('contact_id', '=', contactId),
+        .where('contact_id', '=', sql<string>`any(${contactIds}::bigint[])`),
     )
     .orderBy('id')
     .forKeyShare()

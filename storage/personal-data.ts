@@ -223,9 +223,9 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
     until: '2 hours, of plans alone',
   },
   bulk_job_batches: {
-    columns: ['contact_ids', 'calls', 'failures', 'undo'],
+    columns: ['record_ids', 'calls', 'failures', 'undo'],
     onDelete: 'kept',
-    erase: { contact_ids: 'pseudonym', calls: 'cleared', failures: 'cleared', undo: 'cleared' },
+    erase: { record_ids: 'pseudonym', calls: 'cleared', failures: 'cleared', undo: 'cleared' },
     until: '30 days after its job ended',
   },
   erasures: {

@@ -65,6 +65,7 @@ export const seedJobs = async (
     workspace_id: id,
     plan_id: null,
     digest: null,
+    expires_at: null,
     state: 'planned',
     operation: 'crm_untag_contacts',
     input: { tags: [`${marker} none`] },
@@ -89,7 +90,7 @@ export const seedJobs = async (
   await sql`
     update bulk_job_batches set failures = ${JSON.stringify(failures)}::text::jsonb,
       undo = jsonb_build_array(jsonb_build_object('operation', 'crm_tag_contacts', 'input',
-        jsonb_build_object('contact_ids', to_jsonb(contact_ids::text[]), 'tags', '[1]'::jsonb)))
+        jsonb_build_object('contact_ids', to_jsonb(record_ids::text[]), 'tags', '[1]'::jsonb)))
     where workspace_id = ${id} and job_id = ${failedId}`.execute(db)
 }
 

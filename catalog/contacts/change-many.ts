@@ -3,6 +3,15 @@ import { BY_FILTER, target, targetAlternatives, targetResult } from '../bulk-job
 import { defineOperation } from '../operation.ts'
 import { Attributes } from './schemas.ts'
 
+const oneMissing = {
+  requested: 2,
+  succeeded: 1,
+  failed: 1,
+  failures: [{ id: '43', code: 'not_found', message: 'No contact with the id 43.' }],
+  stopped_early: false,
+  matched: 1,
+}
+
 export const updateContacts = defineOperation({
   name: 'crm_update_contacts',
   cli: 'contacts set',
@@ -38,14 +47,37 @@ export const updateContacts = defineOperation({
     {
       title: 'One of two contacts does not exist',
       input: { contact_ids: ['42', '43'], attributes: { plan: 'pro' } },
-      output: {
-        requested: 2,
-        succeeded: 1,
-        failed: 1,
-        failures: [{ id: '43', code: 'not_found', message: 'No contact with the id 43.' }],
-        stopped_early: false,
-        matched: 1,
-      },
+      output: oneMissing,
     },
+  ],
+})
+
+const { would_create: _none, ...deletionResult } = targetResult
+
+export const deleteContacts = defineOperation({
+  name: 'crm_delete_contacts',
+  cli: 'contacts delete-many',
+  routes: ['POST /v1/contacts/delete'],
+  since: '2026-11-23',
+  stability: 'beta',
+  summary: 'Delete many contacts',
+  forModels: 'Nothing brings them back. By filter: dry run first, and send its plan_id.',
+  description:
+    'Each is deleted as `crm_delete_contact` deletes one: its conversations remain, without a contact. Nothing brings ' +
+    `them back: \`jobs_undo\` of such a job is a 409. ${BY_FILTER}`,
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  confirm: 'delete',
+  repeatable: true,
+  emits: ['contact.deleted/1'],
+  input: z.object(target),
+  output: z.object(deletionResult),
+  alternatives: targetAlternatives,
+  heavy: ['filter', 'saved_filter_id'],
+  jobs: true,
+  errors: ['conflict', 'confirm_required', 'forbidden', 'not_found', 'service_unconfigured'],
+  examples: [
+    { title: 'One of two contacts does not exist', input: { contact_ids: ['42', '43'] }, output: oneMissing },
   ],
 })

@@ -5,43 +5,38 @@ import {
   deleteJob,
   findJob,
   insertJob,
-  listContactNames,
   listJobBatches,
   lockPlan,
   type NewJob,
   type PlanRow,
   startPlannedJob,
 } from '../../storage/bulk-jobs.ts'
-import { countIds, listMatchBatches, toIds } from '../../storage/contact-matches.ts'
+import { countIds, toIds } from '../../storage/contact-matches.ts'
 import type { Context } from '../core/context.ts'
-import type { InputOf, OutputOf } from '../core/handler.ts'
 import { invalidField, Problem } from '../core/problem.ts'
-import { parseConditions } from '../filters/parse-filter.ts'
 import { createUlid } from '../ids.ts'
 import type { LabelRefs } from '../labels/labels.ts'
-import { showContactName } from '../visibility/phones.ts'
 import { digestTarget } from './digest.ts'
-import { showJob } from './view.ts'
+import type { BulkOutput } from './output.ts'
+import type { RecordKind, Target } from './records.ts'
+import { EVERYBODY, showJob } from './view.ts'
 
 /*
- * Changes of contacts that are named by ids or by a filter. Those of a filter are found first and fixed: a few are
+ * Changes of records that are named by ids or by a filter. Those of a filter are found first and fixed: a few are
  * changed at once, many by a job (run.ts).
  */
 
-/** The part of an input that names contacts. */
-type Target = Pick<
-  InputOf<'crm_tag_contacts'>,
-  'contact_ids' | 'filter' | 'saved_filter_id' | 'all' | 'plan_id'
->
-type TargetOutput = OutputOf<'crm_tag_contacts'>
+type Preview = { unchanged: number; created?: { name: string; nearest: string | null }[] }
 
-type Preview = { unchanged: number; created: { name: string; nearest: string | null }[] }
-
-export type TargetChange<I extends Target, E extends EventTypeId> = {
+export type TargetChange<I extends Target, S, E extends EventTypeId> = {
   readonly operation: OperationName
-  /** Changes contacts by their ids. */
-  readonly apply: (ctx: Context<E>, input: I, ids: LabelRefs) => Promise<TargetOutput>
-  /** Counts what is as wanted, of the contacts in batches, and lists what would be created. Changes nothing. */
+  readonly records: RecordKind<I, S>
+  /** Changes records by their ids. */
+  readonly apply: (ctx: Context<E>, input: I, ids: LabelRefs) => Promise<BulkOutput<S>>
+  /**
+   * Counts what is as wanted, of the records in batches, and lists what would be created. Changes nothing. Throws what
+   * forbids the change of all of them.
+   */
   readonly preview: (ctx: Context, input: I, batches: readonly string[]) => Promise<Preview>
   /** Returns the input of the calls of a job: by ids, so that it means the same when it runs. */
   readonly freeze: (ctx: Context<E>, input: I) => Promise<Record<string, unknown>>
@@ -50,25 +45,27 @@ export type TargetChange<I extends Target, E extends EventTypeId> = {
 const SAMPLES = 20
 const PLAN_MS = 60 * 60_000
 
-/** Makes the change for the contacts that the input names. */
-export const changeTarget = async <I extends Target, E extends EventTypeId>(
+/** Makes the change for the records that the input names. */
+export const changeTarget = async <I extends Target, S, E extends EventTypeId>(
   ctx: Context<E>,
-  change: TargetChange<I, E>,
+  change: TargetChange<I, S, E>,
   input: I,
-): Promise<TargetOutput> => {
-  const { contact_ids: ids, plan_id: planId } = input
+): Promise<BulkOutput<S>> => {
+  const { records } = change
+  const { [records.idField]: ids, plan_id: planId } = input
   if (ids !== undefined) {
     if (planId !== undefined)
       throw invalidField('plan_id', 'not_allowed', 'is only allowed with a filter', {
-        fix: 'Remove it, or send the filter of the dry run in place of contact_ids.',
+        fix: `Remove it, or send the filter of the dry run in place of ${records.idField}.`,
       })
     return await change.apply(ctx, input, ids)
   }
-  requireReadable(ctx)
-  const matches = await findMatches(ctx, input)
+  requireReadable(ctx, records)
+  requireMeant(records, input)
+  const matches = await records.listMatches(ctx, input)
   const plan = planId === undefined ? undefined : await takePlan(ctx, change.operation, input, planId)
   const batches = plan ? await listJobBatches(ctx.tx, ctx.actor.workspace.id, plan.id) : matches
-  if (plan) requireSimilar(batches, matches)
+  if (plan) requireSimilar(records, batches, matches)
   const total = countIds(batches)
   // Before anything is changed: what would be.
   const preview = ctx.dryRun ? await rehearse(ctx, change, input, batches) : {}
@@ -83,47 +80,43 @@ export const changeTarget = async <I extends Target, E extends EventTypeId>(
 }
 
 /** What a filter matches, even how much, is read. Throws 403. */
-const requireReadable = ({ actor }: Context): void => {
+const requireReadable = (
+  { actor }: Context,
+  { plural, idField }: Pick<RecordKind<never, unknown>, 'plural' | 'idField'>,
+): void => {
   if (actor.key.scopes.includes('mcp:read')) return
-  throw new Problem(
-    'insufficient_scope',
-    'A filter needs the scope mcp:read. Name the contacts by contact_ids.',
-    {
-      scope: 'mcp:read',
-    },
-  )
+  const detail = `A filter needs the scope mcp:read. Name the ${plural} by ${idField}.`
+  throw new Problem('insufficient_scope', detail, { scope: 'mcp:read' })
 }
 
-const findMatches = async (ctx: Context, input: Target): Promise<string[]> => {
-  const { filter: given, all } = input
-  const isEmpty = given !== undefined && Object.keys(given).length === 0
+/** Throws 400 where every record is named by mistake. */
+const requireMeant = (
+  { plural }: Pick<RecordKind<never, unknown>, 'plural'>,
+  { filter, all }: Target,
+): void => {
+  const isEmpty = filter !== undefined && Object.keys(filter).length === 0
   if (isEmpty && !all)
-    throw invalidField('filter', 'required', 'matches every contact', {
-      fix: 'Add conditions, or send `all: true` to mean every contact.',
+    throw invalidField('filter', 'required', `matches all ${plural}`, {
+      fix: `Add conditions, or send \`all: true\` to mean all ${plural}.`,
     })
   if (all && !isEmpty)
     throw invalidField('all', 'not_allowed', 'is only allowed with an empty filter', {
       fix: 'Remove it, or the conditions.',
     })
-  const { filter } = await parseConditions(ctx, input)
-  return await listMatchBatches(ctx.tx, ctx.actor.workspace.id, filter ? [filter] : [], {
-    size: ctx.jobBatchContacts,
-    stepMs: ctx.filters.stepMs,
-  })
 }
 
-const changeAtOnce = async <I extends Target, E extends EventTypeId>(
+const changeAtOnce = async <I extends Target, S, E extends EventTypeId>(
   ctx: Context<E>,
-  change: TargetChange<I, E>,
+  change: TargetChange<I, S, E>,
   input: I,
   batches: readonly string[],
-): Promise<TargetOutput> => {
+): Promise<BulkOutput<S>> => {
   if (batches.length === 0) return { ...toWaiting(0), succeeded: 0 }
   return await change.apply(ctx, input, batches.flatMap(toIds))
 }
 
 /** The result before a job has begun. */
-const toWaiting = (total: number): TargetOutput => ({
+const toWaiting = (total: number): BulkOutput<never> => ({
   requested: total,
   succeeded: 0,
   failed: 0,
@@ -136,7 +129,7 @@ type Found = { plan: PlanRow | undefined; batches: readonly string[]; total: num
 
 const toNewJob = (
   ctx: Context,
-): Omit<NewJob, 'state' | 'operation' | 'input' | 'total' | 'plan_id' | 'digest'> => ({
+): Omit<NewJob, 'state' | 'operation' | 'input' | 'total' | 'plan_id' | 'digest' | 'expires_at'> => ({
   workspace_id: ctx.actor.workspace.id,
   staff_id: ctx.actor.staff.id,
   key_id: ctx.actor.key.id,
@@ -146,12 +139,12 @@ const toNewJob = (
   created_at: ctx.now,
 })
 
-const startJob = async <I extends Target, E extends EventTypeId>(
+const startJob = async <I extends Target, S, E extends EventTypeId>(
   ctx: Context<E>,
-  change: TargetChange<I, E>,
+  change: TargetChange<I, S, E>,
   input: I,
   { plan, batches, total }: Found,
-): Promise<Pick<TargetOutput, 'job'>> => {
+): Promise<Pick<BulkOutput<S>, 'job'>> => {
   const workspaceId = ctx.actor.workspace.id
   const frozen = await change.freeze(ctx, input)
   if (plan) await startPlannedJob(ctx.tx, workspaceId, plan.id, { input: frozen, now: ctx.now })
@@ -164,34 +157,35 @@ const startJob = async <I extends Target, E extends EventTypeId>(
     state: 'running',
     plan_id: null,
     digest: null,
+    expires_at: null,
   } as const
   const id = plan?.id ?? (await insertJob(ctx.tx, job, batches))
-  return { job: showJob(ctx.actor, (await findJob(ctx.tx, workspaceId, { staffId: null }, id))!) }
+  return { job: showJob(ctx.actor, (await findJob(ctx.tx, workspaceId, EVERYBODY, id))!) }
 }
 
-/** What a dry run tells of contacts that a filter found. */
-const rehearse = async <I extends Target, E extends EventTypeId>(
+/** What a dry run tells of records that a filter found. */
+const rehearse = async <I extends Target, S, E extends EventTypeId>(
   ctx: Context<E>,
-  change: TargetChange<I, E>,
+  change: TargetChange<I, S, E>,
   input: I,
   batches: readonly string[],
-): Promise<Partial<TargetOutput>> => {
+): Promise<Partial<BulkOutput<S>>> => {
   const total = countIds(batches)
   const planId = `plan_${createUlid()}`
   const { unchanged, created } = await change.preview(ctx, input, batches)
-  const { operation } = change
+  const { operation, records } = change
   const plan = { ...toNewJob(ctx), operation, input: {}, total, state: 'planned' } as const
   const digest = digestTarget(operation, input)
-  ctx.afterDryRun(async (db) => {
-    await insertJob(db, { ...plan, plan_id: planId, digest }, batches)
+  const until = new Date(Date.parse(ctx.now) + PLAN_MS).toISOString()
+  ctx.afterDryRun(async (db, expiresAt = until) => {
+    await insertJob(db, { ...plan, plan_id: planId, digest, expires_at: expiresAt }, batches)
   })
-  const samples = await listContactNames(ctx.tx, ctx.actor.workspace.id, spread(batches, total))
   return {
     plan_id: planId,
     would_change: total - unchanged,
     unchanged,
-    samples: samples.map(({ id, name }) => ({ contact_id: id, name: showContactName(ctx.actor, name) })),
-    would_create: created,
+    samples: await records.listSamples(ctx, spread(batches, total)),
+    ...(created ? { would_create: created } : {}),
   }
 }
 
@@ -214,12 +208,9 @@ const takePlan = async (
   planId: string,
 ): Promise<PlanRow> => {
   const plan = await lockPlan(ctx.tx, ctx.actor.workspace.id, planId)
-  const isOver = plan && Date.parse(ctx.now) - Date.parse(plan.created_at) > PLAN_MS
+  const isOver = plan && Date.parse(ctx.now) > Date.parse(plan.expires_at ?? plan.created_at)
   if (!plan || plan.staff_id !== ctx.actor.staff.id || (isOver && plan.state === 'planned'))
-    throw planProblem(
-      'There is no such plan of yours: it was carried out, or is older than an hour.',
-      'plan_unknown',
-    )
+    throw planProblem('There is no such plan of yours: it was carried out, or has expired.', 'plan_unknown')
   if (plan.state !== 'planned')
     throw planProblem(`The plan was carried out, by job ${plan.id}.`, 'plan_unknown')
   if (!digestTarget(operation, input).equals(plan.digest!))
@@ -229,8 +220,12 @@ const takePlan = async (
   return plan
 }
 
-/** Throws 409 `plan_changed` where too many contacts of the plan do not match any more. */
-const requireSimilar = (planned: readonly string[], matches: readonly string[]): void => {
+/** Throws 409 `plan_changed` where too many records of the plan do not match any more. */
+const requireSimilar = (
+  { plural }: Pick<RecordKind<never, unknown>, 'plural'>,
+  planned: readonly string[],
+  matches: readonly string[],
+): void => {
   const now = new Set(matches.flatMap(toIds))
   let [total, gone] = [0, 0]
   for (const batch of planned)
@@ -240,7 +235,7 @@ const requireSimilar = (planned: readonly string[], matches: readonly string[]):
     }
   if (gone * 100 > total * MAX_PLAN_CHANGE_PERCENT)
     throw planProblem(
-      `${gone} of the ${total} contacts of the plan do not match the filter any more.`,
+      `${gone} of the ${total} ${plural} of the plan do not match the filter any more.`,
       'plan_changed',
     )
 }

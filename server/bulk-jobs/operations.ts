@@ -1,3 +1,4 @@
+import type { OperationName } from '../../catalog/index.ts'
 import {
   type FailurePosition,
   findJob,
@@ -11,7 +12,8 @@ import {
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
-import { showJob, toEventJob, toReader } from './view.ts'
+import { irreversible } from './undo.ts'
+import { EVERYBODY, showJob, toEventJob, toReader } from './view.ts'
 
 const UNDO_MS = 7 * 24 * 60 * 60_000
 
@@ -47,7 +49,7 @@ export const listJobFailures: Handler<'jobs_list_failures'> = async (ctx, { job_
   const shown = rows.slice(0, limit)
   const last = shown.at(-1)
   return {
-    data: shown.map(({ id: contactId, code, message }) => ({ id: contactId, code, message })),
+    data: shown.map(({ id: recordId, code, message }) => ({ id: recordId, code, message })),
     next_cursor: rows.length > limit ? ctx.cursors.seal([last!.batch, last!.index]) : null,
   }
 }
@@ -98,6 +100,8 @@ export const cancelJob: Handler<'jobs_cancel'> = async (ctx, { job_id: id }) => 
 export const undoJob: Handler<'jobs_undo'> = async (ctx, { job_id: id }) => {
   const workspaceId = ctx.actor.workspace.id
   const job = await lockOwnJob(ctx, id)
+  const why = irreversible[job.operation as OperationName]
+  if (why !== undefined) throw new Problem('conflict', why, { reason: 'not_undoable' })
   if (job.finished_at === null) throw wrongState(job, 'undone: cancel it first')
   if (job.undone_by !== null)
     throw new Problem('conflict', `Job ${job.undone_by} undoes it.`, { reason: 'already_undone' })
@@ -113,6 +117,6 @@ export const undoJob: Handler<'jobs_undo'> = async (ctx, { job_id: id }) => {
   })
   if (undoId === undefined)
     throw new Problem('conflict', 'The job changed nothing.', { reason: 'nothing_to_undo' })
-  const undo = showJob(ctx.actor, (await findJob(ctx.tx, workspaceId, { staffId: null }, undoId))!)
+  const undo = showJob(ctx.actor, (await findJob(ctx.tx, workspaceId, EVERYBODY, undoId))!)
   return { job: ctx.dryRun ? { ...undo, id: null } : undo }
 }

@@ -9,7 +9,6 @@ import {
   findSecondsUntilJob,
   finishBatch,
   type JobRow,
-  listMissingContacts,
   lockJob,
   type OpenBatch,
   postponeJob,
@@ -24,7 +23,7 @@ import type { App } from '../core/app.ts'
 import type { Actor, Context } from '../core/context.ts'
 import { createContext, type PendingWrites } from '../core/create-context.ts'
 import { createEmit } from '../core/emit.ts'
-import type { LocalHandler, OutputOf } from '../core/handler.ts'
+import type { LocalHandler } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
 import { withRetries } from '../core/retry.ts'
 import { toActor } from '../core/steps/authenticate.ts'
@@ -36,8 +35,10 @@ import { deleteInBatches } from '../jobs/delete-in-batches.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
 import { daysAgo } from '../jobs/partitions.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
+import type { BulkOutput } from './output.ts'
+import { getIdField, listCallIds } from './records.ts'
 import { getRestorer, toRestoringCalls, toUndoCalls } from './undo.ts'
-import { toEventJob } from './view.ts'
+import { EVERYBODY, toEventJob } from './view.ts'
 
 /** Longer than a batch may take, so that an expired lease means that its server died. */
 const LEASE_SECONDS = 30
@@ -47,9 +48,11 @@ const TURN_MS = 2000
 const IDLE_SHARE = 0.2
 const MAX_RETRY_SECONDS = 600
 const RETENTION_DAYS = 30
-const PLAN_RETENTION_MS = 2 * 60 * 60_000
+/** After it expired: whoever sends it late is told so. */
+const PLAN_RETENTION_MS = 60 * 60_000
 
-type Result = OutputOf<'crm_tag_contacts'>
+/** `undo`: how it is taken back, but for what its events tell. */
+type BatchOutcome = { events: EventRow[]; failures: readonly BatchFailure[]; undo: BatchCall[] }
 
 /** Makes one call of a job in its transaction, as whoever began the job. */
 const makeCall = async (
@@ -59,7 +62,7 @@ const makeCall = async (
   actor: Actor,
   { operation, input }: BatchCall,
   attempt: number,
-): Promise<{ output: Result; events: EventRow[]; undo: BatchCall[] }> => {
+): Promise<BatchOutcome> => {
   const op = findOperation(operation)
   if (!op) throw new Problem('not_found', `There is no operation ${operation}.`)
   requireScope(actor, op)
@@ -68,7 +71,7 @@ const makeCall = async (
   const ctx: Context<EventTypeId> = createContext(app, { tx, actor, op, input, pending, attempt, trace })
   const handler =
     getRestorer({ operation, input }) ??
-    (app.handlers[op.name as OperationName] as unknown as LocalHandler<unknown, Result>)
+    (app.handlers[op.name as OperationName] as unknown as LocalHandler<unknown, BulkOutput<unknown>>)
   const output = await handler(ctx, input)
   if (app.config.audit) {
     const call = { actor, op: op as Operation, trace, input, dryRun: false }
@@ -78,26 +81,12 @@ const makeCall = async (
       toAuditEntry(call, { at: app.now(), ...toSuccess(output, pending) }),
     )
   }
-  return { output, events: pending.events, undo: toRestoringCalls(operation, pending.undo) }
+  return {
+    events: pending.events,
+    failures: pending.failures ?? output.failures,
+    undo: toRestoringCalls(operation, pending.undo),
+  }
 }
-
-/** Returns why contacts of a call failed: of all of them, not only those that its answer lists. */
-const listFailures = async (
-  tx: Transaction,
-  { actor, ids, output }: { actor: Actor; ids: readonly string[]; output: Result },
-): Promise<BatchFailure[]> =>
-  output.failed <= output.failures.length
-    ? output.failures
-    : (await listMissingContacts(tx, actor.workspace.id, ids)).map((id) => ({
-        id,
-        code: 'not_found',
-        message: `No contact with the id ${id}.`,
-      }))
-
-const toIdList = ({ input }: BatchCall): string[] => (input['contact_ids'] as string[]).map(String)
-
-/** `undo`: how it is taken back, but for what its events tell. */
-type BatchOutcome = { events: EventRow[]; failures: BatchFailure[]; undo: BatchCall[] }
 
 /** A call that takes back what a job did can fail by itself, such as for a tag that was deleted since. */
 const makeUndoCall = async (
@@ -108,14 +97,12 @@ const makeUndoCall = async (
   call: BatchCall,
   attempt: number,
 ): Promise<BatchOutcome> => {
-  const ids = toIdList(call)
   try {
-    const { output, ...made } = await makeCall(app, tx, job, actor, call, attempt)
-    return { ...made, failures: await listFailures(tx, { actor, ids, output }) }
+    return await makeCall(app, tx, job, actor, call, attempt)
   } catch (error) {
     if (!(error instanceof Problem) || error.status === 403) throw error
     const { code, message } = error
-    return { events: [], failures: ids.map((id) => ({ id, code, message })), undo: [] }
+    return { events: [], failures: listCallIds(call).map((id) => ({ id, code, message })), undo: [] }
   }
 }
 
@@ -128,9 +115,8 @@ const runBatch = async (
   attempt: number,
 ): Promise<BatchOutcome> => {
   if (batch.calls === null) {
-    const call = { operation: job.operation, input: { ...job.input, contact_ids: batch.contact_ids } }
-    const { output, ...made } = await makeCall(app, tx, job, actor, call, attempt)
-    return { ...made, failures: await listFailures(tx, { actor, ids: batch.contact_ids, output }) }
+    const input = { ...job.input, [getIdField(job.operation)]: batch.record_ids }
+    return await makeCall(app, tx, job, actor, { operation: job.operation, input }, attempt)
   }
   const outcomes: BatchOutcome[] = []
   for (const call of batch.calls) outcomes.push(await makeUndoCall(app, tx, job, actor, call, attempt))
@@ -150,7 +136,7 @@ const runNext = (app: App, { workspace_id: workspaceId, id }: Claimed, actor: Ac
   withRetries((attempt) =>
     withTransaction(app, async (tx) => {
       const startedAt = performance.now()
-      const job = await lockJob(tx, workspaceId, { staffId: null }, id)
+      const job = await lockJob(tx, workspaceId, EVERYBODY, id)
       if (job?.state !== 'running') {
         await tx.rollback().execute()
         return { goesOn: false, tookMs: 0 }
@@ -172,7 +158,7 @@ const runNext = (app: App, { workspace_id: workspaceId, id }: Claimed, actor: Ac
           id,
           {
             no: batch.no,
-            done: batch.contact_ids.length,
+            done: batch.record_ids.length,
             changed,
             // An undo is not undone itself.
             undo: batch.calls === null ? calls : [],
@@ -210,7 +196,7 @@ const fail = (
   { code, message }: Problem,
 ): Promise<void> =>
   withTransaction(app, async (tx) => {
-    const job = await lockJob(tx, workspaceId, { staffId: null }, id)
+    const job = await lockJob(tx, workspaceId, EVERYBODY, id)
     if (job?.state === 'running')
       await end(app, tx, job, { state: 'failed', problem: { code, detail: message } })
     else await tx.rollback().execute()

@@ -3,8 +3,10 @@ import type { BatchCall } from '../../storage/bulk-jobs.ts'
 import type { EventRow } from '../../storage/events.ts'
 import type { OperationName } from '../../catalog/index.ts'
 import { restoreContacts } from '../contacts/update-many.ts'
-import type { UndoneContact } from '../core/context.ts'
-import type { LocalHandler, OutputOf } from '../core/handler.ts'
+import type { UndoneRecord } from '../core/context.ts'
+import type { LocalHandler } from '../core/handler.ts'
+import type { BulkOutput } from './output.ts'
+import { getIdField, listCallIds } from './records.ts'
 
 type Tags = EventData<'contact.tags_added/1'>
 type Groups = EventData<'contact.groups_added/1'>
@@ -28,7 +30,7 @@ const inverse: { [type in EventTypeId]?: (data: never) => BatchCall[] } = {
   'contact.groups_removed/1': byGroups('crm_add_contacts_to_group'),
 }
 
-type Restorer = LocalHandler<unknown, OutputOf<'crm_tag_contacts'>>
+type Restorer = LocalHandler<unknown, BulkOutput<unknown>>
 
 /** What takes back changes of operations whose inverse is no operation. */
 const restorers: { readonly [name in OperationName]?: Restorer } = {
@@ -37,15 +39,26 @@ const restorers: { readonly [name in OperationName]?: Restorer } = {
 
 /** Returns what makes a call that takes back changes; undefined for a call of its operation. */
 export const getRestorer = ({ operation, input }: BatchCall): Restorer | undefined =>
-  'contacts' in input ? restorers[operation as OperationName] : undefined
+  'contacts' in input || 'conversations' in input ? restorers[operation as OperationName] : undefined
 
 /** Returns the call that takes back what a call of an operation recorded. */
-export const toRestoringCalls = (operation: string, contacts: readonly UndoneContact[] = []): BatchCall[] =>
-  contacts.length === 0
-    ? []
-    : [{ operation, input: { contact_ids: contacts.map(({ contact_id: id }) => id), contacts } }]
+export const toRestoringCalls = (operation: string, undone: readonly UndoneRecord[] = []): BatchCall[] => {
+  if (undone.length === 0) return []
+  const idField = getIdField(operation)
+  const ids = undone.map((one) => ('contact_id' in one ? one.contact_id : one.conversation_id))
+  const records = idField === 'contact_ids' ? { contacts: undone } : { conversations: undone }
+  return [{ operation, input: { [idField]: ids, ...records } }]
+}
 
-/** Returns the contacts that changed, and the calls that take it back. `recorded`: beside what the events tell. */
+/** Why jobs of an operation cannot be undone; absent: they can. */
+export const irreversible: { readonly [name in OperationName]?: string } = {
+  crm_delete_contacts: 'Contacts that were deleted cannot be brought back.',
+}
+
+const listDeleted = ({ type, data }: EventRow): string[] =>
+  type === 'contact.deleted/1' ? [(data as EventData<'contact.deleted/1'>).contact.id] : []
+
+/** Returns the records that changed, and the calls that take it back. `recorded`: beside what the events tell. */
 export const toUndoCalls = (
   events: readonly EventRow[],
   recorded: readonly BatchCall[],
@@ -54,5 +67,5 @@ export const toUndoCalls = (
     ...events.flatMap(({ type, data }) => inverse[type as EventTypeId]?.(data as never) ?? []),
     ...recorded,
   ]
-  return { changed: [...new Set(calls.flatMap(({ input }) => input['contact_ids'] as string[]))], calls }
+  return { changed: [...new Set([...calls.flatMap(listCallIds), ...events.flatMap(listDeleted)])], calls }
 }

@@ -6,6 +6,9 @@ import { isObject } from '../../catalog/values.ts'
 import type { Actor } from '../core/context.ts'
 import { canSeeManagerFields, hasHiddenPhones } from '../visibility/policy.ts'
 
+/** Whoever runs jobs. */
+export const EVERYBODY: JobReader = { staffId: null }
+
 /** Whose jobs a key may read and change: managers all, other staff and agents those of their own staff member. */
 export const toReader = ({ staff, key }: Actor): JobReader => ({
   staffId: staff.role === 'agent' || key.agent ? staff.id : null,

@@ -1,6 +1,6 @@
 import {
   type ContactWithFields,
-  deleteContactRow,
+  deleteContactRows,
   lockContact,
   readContact,
   readContactByExternalId,
@@ -77,7 +77,7 @@ export const updateContact: Handler<'crm_update_contact'> = async (ctx, input) =
 
 export const deleteContact: Handler<'crm_delete_contact'> = async (ctx, { contact_id: id }) => {
   if (!(await lockContact(ctx.tx, ctx.actor.workspace.id, id))) throw notFound('contact', id)
-  await deleteContactRow(ctx.tx, ctx.actor.workspace.id, id)
+  await deleteContactRows(ctx.tx, ctx.actor.workspace.id, [id])
   ctx.emit('contact.deleted/1', { contact: { id } })
   return { id, deleted: true }
 }

@@ -2,13 +2,15 @@ import { countWithFields, lockContacts } from '../../storage/contact-matches.ts'
 import type { StoredValue } from '../../storage/contact-values.ts'
 import { type ContactRow, readContact } from '../../storage/contacts.ts'
 import { type FieldRow, listFields } from '../../storage/custom-fields.ts'
-import { changeTarget, type TargetChange } from '../bulk-jobs/change-target.ts'
+import { changeTarget } from '../bulk-jobs/change-target.ts'
+import { type BulkOutput, listMissing, toBulkOutput } from '../bulk-jobs/output.ts'
+import { contactRecords, type ContactsChange } from '../bulk-jobs/records.ts'
 import { liftProviderOptOut } from '../consent/record.ts'
 import type { Context } from '../core/context.ts'
-import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import type { Handler, InputOf } from '../core/handler.ts'
 import { invalidField } from '../core/problem.ts'
 import { toConversationContext } from '../inbox/conversation-context.ts'
-import { distinctIds, type LabelRefs, toBulkOutput } from '../labels/labels.ts'
+import { distinctIds, type LabelRefs } from '../labels/labels.ts'
 import { hasHiddenPhones } from '../visibility/policy.ts'
 import { type ContactEdit, writeEdit } from './edit.ts'
 import { fieldsVisibleTo, markFirstUse, parseValues, type ValueChanges } from './input.ts'
@@ -64,11 +66,12 @@ const apply = async (ctx: EditContext, input: Input, ids: LabelRefs) => {
     if (edit.dnd === false) await liftProviderOptOut(toConversationContext(ctx), id, ctx.actor.staff.id)
   }
   if (found.length > 0) await markFirstUse(ctx, edit.values)
-  return toBulkOutput(requested, found)
+  return toBulkOutput(ctx, requested, listMissing(requested, found))
 }
 
-const change: TargetChange<Input, 'contact.updated/1' | 'consent.changed/1'> = {
+const change: ContactsChange<Input, 'contact.updated/1' | 'consent.changed/1'> = {
   operation: 'crm_update_contacts',
+  records: contactRecords,
   apply,
   preview: async (ctx, input, batches) => {
     const { dnd, starred, values } = await readEdit(ctx, input)
@@ -76,7 +79,7 @@ const change: TargetChange<Input, 'contact.updated/1' | 'consent.changed/1'> = {
     const isHidden = hasHiddenPhones(ctx.actor) && [...values.keys()].some(({ type }) => type === 'phone')
     const wanted = { dnd, starred, values: new Map([...values].map(([{ id }, value]) => [id, value])) }
     const count = () => countWithFields(ctx.tx, ctx.actor.workspace.id, wanted, batches)
-    return { created: [], unchanged: isHidden ? 0 : await count() }
+    return { unchanged: isHidden ? 0 : await count() }
   },
   freeze: async (ctx, input) => {
     await readEdit(ctx, input)
@@ -113,7 +116,7 @@ const toRestored = (
 export const restoreContacts = async (
   ctx: EditContext,
   { contacts }: { contacts: readonly Undone[] },
-): Promise<OutputOf<'crm_update_contacts'>> => {
+): Promise<BulkOutput<never>> => {
   const workspaceId = ctx.actor.workspace.id
   const requested = contacts.map(({ contact_id: id }) => id)
   const found = new Set(await lockContacts(ctx.tx, workspaceId, requested))
@@ -124,5 +127,5 @@ export const restoreContacts = async (
     const edit = toRestored(contact, undone, fields)
     if (await writeEdit(ctx, contact, edit)) recordUndo(ctx, contact, edit)
   }
-  return toBulkOutput(requested, [...found])
+  return toBulkOutput(ctx, requested, listMissing(requested, [...found]))
 }

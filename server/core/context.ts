@@ -16,8 +16,15 @@ export type Transport = 'rest' | 'ops' | 'mcp' | 'cli'
  */
 export type CallTrace = { door: Transport; client: string | null; requestId: string; confirmed: boolean }
 
-/** What a job changed of a contact. With the id beside it, an erasure of the contact finds and empties it. */
-export type UndoneContact = { readonly contact_id: string } & Readonly<Record<string, unknown>>
+/**
+ * What a job changed of a contact or a conversation. With the id beside it, an erasure of the contact finds and
+ * empties it.
+ */
+export type UndoneRecord = ({ readonly contact_id: string } | { readonly conversation_id: string }) &
+  Readonly<Record<string, unknown>>
+
+/** Why a change of one of many records failed. */
+export type RecordFailure = { id: string; code: string; message: string }
 
 /** Who a request acts as: the key, its owner and the workspace, loaded together at authentication. */
 export type Actor = {
@@ -98,10 +105,12 @@ export type Context<Emits extends EventTypeId = never> = {
   /** Base of every URL the service returns. */
   readonly publicUrl: string
   readonly filters: FilterSettings
-  /** Contacts that a job changes in one transaction. */
-  readonly jobBatchContacts: number
-  /** Tells a job what was changed of a contact, so that it can be taken back; nothing elsewhere. */
-  readonly recordUndo: (undone: UndoneContact) => void
+  /** Records that a job changes in one transaction. */
+  readonly jobBatchSize: number
+  /** Tells a job what was changed of a record, so that it can be taken back; nothing elsewhere. */
+  readonly recordUndo: (undone: UndoneRecord) => void
+  /** Tells a job of all records that failed, of which the answer lists the first alone; nothing elsewhere. */
+  readonly recordFailures: (failures: readonly RecordFailure[]) => void
   /** How the call came; undefined for a read. */
   readonly trace: CallTrace | undefined
   /**
@@ -109,8 +118,11 @@ export type Context<Emits extends EventTypeId = never> = {
    * instead of two. When it does not write the row it must, the call is retried.
    */
   readonly deferWrite: (write: DeferredWrite) => void
-  /** Writes what a dry run leaves behind, once it was rolled back: its plan. Does nothing in another call. */
-  readonly afterDryRun: (write: (db: Db) => Promise<void>) => void
+  /**
+   * Writes what a dry run leaves behind, once it was rolled back: its plan, for as long as usual or until `expiresAt`.
+   * Does nothing in another call.
+   */
+  readonly afterDryRun: (write: (db: Db, expiresAt?: string) => Promise<void>) => void
   /** Returns an id for a new contact. */
   readonly newContactId: () => Promise<string>
   /**

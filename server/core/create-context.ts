@@ -11,7 +11,7 @@ import { createMediaUrls } from '../media/urls.ts'
 import { checkWebhookUrl } from '../webhooks/guard.ts'
 import { showActor } from './actor-view.ts'
 import type { App } from './app.ts'
-import type { Actor, CallWatch, Context, CallTrace, UndoneContact } from './context.ts'
+import type { Actor, CallWatch, Context, CallTrace, RecordFailure, UndoneRecord } from './context.ts'
 import { createCursors } from './cursors.ts'
 import { createEmit } from './emit.ts'
 import { Problem } from './problem.ts'
@@ -23,8 +23,9 @@ export type PendingWrites = {
   events: EventRow[]
   deferred?: DeferredWrite
   change?: RecordChange
-  undo?: UndoneContact[]
-  afterDryRun?: (db: Db) => Promise<void>
+  undo?: UndoneRecord[]
+  failures?: readonly RecordFailure[]
+  afterDryRun?: (db: Db, expiresAt?: string) => Promise<void>
 }
 
 type ContextOptions = {
@@ -43,7 +44,7 @@ type ContextOptions = {
 }
 
 /** The embedded database has one session, for which others wait. */
-const JOB_BATCH_CONTACTS = { embedded: 100, postgres: 500 }
+const JOB_BATCH_SIZES = { embedded: 100, postgres: 500 }
 
 /** Contact ids that a server takes at a time, so that a contact's id is known before it is written. */
 const CONTACT_ID_BATCH = 64
@@ -103,9 +104,12 @@ export const createContext = (
     attempt,
     publicUrl: app.config.publicUrl,
     filters: app.config.filters,
-    jobBatchContacts: JOB_BATCH_CONTACTS[app.embedded ? 'embedded' : 'postgres'],
+    jobBatchSize: JOB_BATCH_SIZES[app.embedded ? 'embedded' : 'postgres'],
     recordUndo: (undone) => {
       pending.undo = [...(pending.undo ?? []), undone]
+    },
+    recordFailures: (failures) => {
+      pending.failures = failures
     },
     trace,
     cursors: createCursors(app.cursorSealer, actor, op.name, input, app.now()),

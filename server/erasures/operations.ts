@@ -1,4 +1,4 @@
-import { deleteContactRow, lockContact, readContact } from '../../storage/contacts.ts'
+import { deleteContactRows, lockContact, readContact } from '../../storage/contacts.ts'
 import {
   cancelApprovalsOf,
   countContactRows,
@@ -104,7 +104,7 @@ const eraseNow = async (ctx: EraseContext, id: string, subject: ErasureSubject):
   const own = await countContactRows(ctx.tx, workspaceId, id)
   await cancelApprovals(ctx, subject)
   const links = await eraseContactLinks(ctx.tx, workspaceId, subject, ctx.now)
-  await deleteContactRow(ctx.tx, workspaceId, id)
+  await deleteContactRows(ctx.tx, workspaceId, [id])
   return addCounts(own, links)
 }
 

@@ -11,7 +11,8 @@ import {
 import { countIds, countLabelled } from '../../storage/contact-matches.ts'
 import { fold } from '../../storage/text.ts'
 import type { Context } from '../core/context.ts'
-import { changeTarget, type TargetChange } from '../bulk-jobs/change-target.ts'
+import { changeTarget } from '../bulk-jobs/change-target.ts'
+import { contactRecords, type ContactsChange } from '../bulk-jobs/records.ts'
 import type { Handler, InputOf } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
 import {
@@ -73,8 +74,9 @@ export const deleteGroup: Handler<'crm_delete_group'> = async (ctx, { group_id: 
   return { id, deleted: true }
 }
 
-const addMembers: TargetChange<InputOf<'crm_add_contacts_to_group'>, 'contact.groups_added/1'> = {
+const addMembers: ContactsChange<InputOf<'crm_add_contacts_to_group'>, 'contact.groups_added/1'> = {
   operation: 'crm_add_contacts_to_group',
+  records: contactRecords,
   apply: async (ctx, input, ids) => {
     const group = await requireGroup(ctx, input.group_id)
     const { output, changes } = await changeLabels(ctx, 'group', 'add', [group], ids)
@@ -83,14 +85,14 @@ const addMembers: TargetChange<InputOf<'crm_add_contacts_to_group'>, 'contact.gr
     return output
   },
   preview: async (ctx, input, batches) => ({
-    created: [],
     unchanged: await countMembers(ctx, input.group_id, batches),
   }),
   freeze: (ctx, input) => freezeGroup(ctx, input.group_id),
 }
 
-const removeMembers: TargetChange<InputOf<'crm_remove_contacts_from_group'>, 'contact.groups_removed/1'> = {
+const removeMembers: ContactsChange<InputOf<'crm_remove_contacts_from_group'>, 'contact.groups_removed/1'> = {
   operation: 'crm_remove_contacts_from_group',
+  records: contactRecords,
   apply: async (ctx, input, ids) => {
     const group = await requireGroup(ctx, input.group_id)
     const { output, changes } = await changeLabels(ctx, 'group', 'remove', [group], ids)
@@ -99,7 +101,6 @@ const removeMembers: TargetChange<InputOf<'crm_remove_contacts_from_group'>, 'co
     return output
   },
   preview: async (ctx, input, batches) => ({
-    created: [],
     unchanged: countIds(batches) - (await countMembers(ctx, input.group_id, batches)),
   }),
   freeze: (ctx, input) => freezeGroup(ctx, input.group_id),

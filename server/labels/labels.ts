@@ -9,8 +9,9 @@ import {
   listLabelPage,
 } from '../../storage/labels.ts'
 import { fold } from '../../storage/text.ts'
+import { type BulkOutput, listMissing, toBulkOutput } from '../bulk-jobs/output.ts'
 import type { Context } from '../core/context.ts'
-import type { InputOf, OutputOf } from '../core/handler.ts'
+import type { InputOf } from '../core/handler.ts'
 import { createPage } from '../core/paging.ts'
 import { toPointer, Problem } from '../core/problem.ts'
 import { findNearestName } from '../nearest-name.ts'
@@ -121,13 +122,8 @@ export const listLabels = <Out>(
     toItem: show,
   })
 
-/** The output of all four operations that change the labels of many contacts. */
-export type BulkLabelOutput = OutputOf<'crm_tag_contacts'>
-
 /** Contacts that gained or lost the same labels; one event covers them. */
 type LabelChange = { labels: Label[]; contactIds: string[] }
-
-const MAX_FAILURES = 50
 
 /**
  * Adds the labels to, or removes them from, those of these contacts that exist. Returns the output, and the
@@ -139,7 +135,7 @@ export const changeLabels = async (
   action: 'add' | 'remove',
   labels: readonly Label[],
   contactIds: LabelRefs,
-): Promise<{ output: BulkLabelOutput; changes: LabelChange[] }> => {
+): Promise<{ output: BulkOutput<never>; changes: LabelChange[] }> => {
   const requested = distinctIds(contactIds)
   const { contacts, pairs } = await changeContactLabels(ctx.tx, ctx.actor.workspace.id, {
     kind,
@@ -148,23 +144,9 @@ export const changeLabels = async (
     contactIds: requested,
     now: ctx.now,
   })
-  return { output: toBulkOutput(requested, contacts), changes: groupByLabels(labels, pairs) }
-}
-
-/** What a change of many contacts answers. `found`: those of the requested ones that exist. */
-export const toBulkOutput = (requested: readonly string[], found: readonly string[]): BulkLabelOutput => {
-  const existing = new Set(found)
-  const missing = requested.filter((id) => !existing.has(id))
   return {
-    requested: requested.length,
-    succeeded: found.length,
-    failed: missing.length,
-    failures: missing
-      .slice(0, MAX_FAILURES)
-      .map((id) => ({ id, code: 'not_found', message: `No contact with the id ${id}.` })),
-    // Everything is done in one transaction, so nothing is left over.
-    stopped_early: false,
-    matched: found.length,
+    output: toBulkOutput(ctx, requested, listMissing(requested, contacts)),
+    changes: groupByLabels(labels, pairs),
   }
 }
 

@@ -1,4 +1,4 @@
-import { deleteContactRow, lockContact } from '../../storage/contacts.ts'
+import { deleteContactRows, lockContact } from '../../storage/contacts.ts'
 import { type ConversationState, lockConversation } from '../../storage/conversations.ts'
 import { readMessage } from '../../storage/message-lists.ts'
 import { insertMessages, type NewMessage } from '../../storage/messages.ts'
@@ -205,7 +205,7 @@ export const undoSend = async (
     contact &&
     (code === MARKETING_STOPPED_CODE || !(await isContactUntouched(tx, workspaceId, intent.contactId)))
   if (intent.makesContact && contact && !makesContact)
-    await deleteContactRow(tx, workspaceId, intent.contactId)
+    await deleteContactRows(tx, workspaceId, [intent.contactId])
   await emitCreated?.({ opens, makes_contact: makesContact }, conversation)
   await applyFailureSideEffects(flow, conversation, code, intent.writtenAt)
 }

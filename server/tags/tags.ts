@@ -10,7 +10,8 @@ import {
 import { countIds, countLabelled } from '../../storage/contact-matches.ts'
 import { fold } from '../../storage/text.ts'
 import type { Context } from '../core/context.ts'
-import { changeTarget, type TargetChange } from '../bulk-jobs/change-target.ts'
+import { changeTarget } from '../bulk-jobs/change-target.ts'
+import { contactRecords, type ContactsChange } from '../bulk-jobs/records.ts'
 import type { Handler, InputOf } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
 import {
@@ -53,8 +54,9 @@ export const deleteTag: Handler<'crm_delete_tag'> = async (ctx, { tag_id: id }) 
   return { id, deleted: true }
 }
 
-const addTags: TargetChange<InputOf<'crm_tag_contacts'>, 'contact.tags_added/1'> = {
+const addTags: ContactsChange<InputOf<'crm_tag_contacts'>, 'contact.tags_added/1'> = {
   operation: 'crm_tag_contacts',
+  records: contactRecords,
   apply: async (ctx, input, ids) => {
     // A tag is created for contacts, so not where none of them exists.
     const hasAny = () => hasContacts(ctx.tx, ctx.actor.workspace.id, distinctIds(ids))
@@ -87,8 +89,9 @@ const listNearest = async (ctx: Context, names: readonly string[]) => {
     .map((name) => ({ name, nearest: findNearestLabel(name, known) ?? null }))
 }
 
-const removeTags: TargetChange<InputOf<'crm_untag_contacts'>, 'contact.tags_removed/1'> = {
+const removeTags: ContactsChange<InputOf<'crm_untag_contacts'>, 'contact.tags_removed/1'> = {
   operation: 'crm_untag_contacts',
+  records: contactRecords,
   apply: async (ctx, input, ids) => {
     const tags = selectTags(await findTags(ctx, input.tags), input.tags)
     const { output, changes } = await changeLabels(ctx, 'tag', 'remove', tags, ids)
@@ -103,7 +106,7 @@ const removeTags: TargetChange<InputOf<'crm_untag_contacts'>, 'contact.tags_remo
       batches,
       atLeast: 1,
     })
-    return { created: [], unchanged: countIds(batches) - tagged }
+    return { unchanged: countIds(batches) - tagged }
   },
   freeze: async (ctx, input) => ({
     tags: selectTags(await findTags(ctx, input.tags), input.tags).map(({ id }) => Number(id)),

@@ -42,6 +42,7 @@ import * as messageSearch from './0056-message-search.ts'
 import * as formerPhones from './0060-former-phones.ts'
 import * as consent from './0061-consent.ts'
 import * as erasures from './0062-erasures.ts'
+import * as recordsOfJobs from './0065-records-of-jobs.ts'
 
 /**
  * The migrations, oldest first, each with what it locks (CONTRIBUTING.md, "Writing a migration"). Migrations that a
@@ -171,4 +172,9 @@ export const migrations = {
   '0060-former-phones': { ...formerPhones, cost: {}, oldest: '0030-approval-plans' },
   '0061-consent': { ...consent, cost: {}, oldest: '0030-approval-plans' },
   '0062-erasures': { ...erasures, cost: {}, oldest: '0030-approval-plans' },
+  '0065-records-of-jobs': {
+    ...recordsOfJobs,
+    cost: { closes: ['bulk_job_batches', 'bulk_jobs'] },
+    oldest: '0030-approval-plans',
+  },
 } satisfies MigrationList

@@ -15,7 +15,7 @@ import {
   type Table,
 } from './columns.ts'
 
-/** Changes of more contacts than one call makes, and their plans. */
+/** Changes of more records than one call makes, and their plans. */
 export const bulkJobTables = {
   bulk_jobs: {
     workspace_id: bigint(),
@@ -31,6 +31,7 @@ export const bulkJobTables = {
     client: nullable(text()),
     request_id: text(),
     created_at: timestamp(),
+    expires_at: nullable(timestamp()),
     finished_at: nullable(timestamp()),
     run_after: withDefault(timestamp()),
     attempts: withDefault(smallint()),
@@ -47,7 +48,7 @@ export const bulkJobTables = {
     workspace_id: bigint(),
     job_id: bigint(),
     no: integer(),
-    contact_ids: bigintArray(),
+    record_ids: bigintArray(),
     calls: nullable(jsonb()),
     is_done: withDefault(boolean()),
     failures: nullable(jsonb()),

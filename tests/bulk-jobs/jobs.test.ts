@@ -146,6 +146,7 @@ everyDatabase('Jobs', (server) => {
         workspace_id: id,
         plan_id: null,
         digest: null,
+        expires_at: null,
         state: 'planned',
         operation: 'crm_tag_contacts',
         input: { tags: [await makeTag(id)] },
@@ -320,7 +321,8 @@ everyDatabase('Jobs', (server) => {
     const id = await insertWaiting(workspace)
     await call('jobs_cancel', { job_id: id })
     await sql`
-      update bulk_jobs set created_at = created_at - interval '40 days', finished_at = finished_at - interval '40 days'
+      update bulk_jobs set created_at = created_at - interval '40 days', finished_at = finished_at - interval '40 days',
+        expires_at = expires_at - interval '40 days'
       where workspace_id = ${workspace.id}`.execute(server().db)
     const late = await call('crm_tag_contacts', { ...input, plan_id: body.plan_id })
     assert.deepEqual([late.status, late.body.reason], [409, 'plan_unknown'])

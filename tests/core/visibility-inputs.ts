@@ -154,6 +154,10 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
     { contact_ids: [world.lonerId], attributes: { [HIDDEN_KEYS[0]]: '7' } },
     ...listFilters(world).map((filter) => ({ filter, starred: true })),
   ],
+  crm_delete_contacts: (world) => [
+    ...listFilters(world).map((filter) => ({ filter, dry_run: true })),
+    { contact_ids: [world.lonerId, NO_ID] },
+  ],
   crm_tag_contacts: (world) => [
     { contact_ids: [world.lonerId, NO_ID], tags: ['secret'] },
     ...listFilters(world).map((filter) => ({ filter, tags: ['secret'] })),

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { sql } from 'kysely'
+import { callAs } from '../calls.ts'
+import { everyDoor } from '../doors.ts'
+import { type Call, importContacts, MANY, runJobs } from './many.ts'
+
+const confirm = { confirm: 'delete' }
+const count = async (call: Call): Promise<number> => (await call('crm_count_contacts')).body.count
+
+everyDoor('Deletion of many contacts', (test) => {
+  test('deletes those of a filter at once where they are few, as one by one', async ({
+    call,
+    door,
+    server,
+    workspace,
+  }) => {
+    const owner = callAs(server, workspace.owner.key)
+    await importContacts(call, 9, (n) => ({ name: n < 4 ? `Ada ${n}` : `Bob ${n}`, tags: ['VIP'] }))
+    const input = { filter: { name: { contains: 'Ada' } } }
+    const rehearsed = (await call('crm_delete_contacts', { ...input, dry_run: true })).body
+    assert.deepEqual(
+      [rehearsed.matched, rehearsed.would_change, rehearsed.unchanged, rehearsed.samples.length],
+      [4, 4, 0, 4],
+    )
+    assert.equal(await count(call), 9)
+    const unconfirmed = await owner('crm_delete_contacts', input)
+    assert.deepEqual([unconfirmed.status, unconfirmed.body.code], [428, 'confirm_required'])
+    const nobody = await owner('crm_delete_contacts', { filter: {} }, confirm)
+    assert.deepEqual([nobody.status, nobody.body.errors[0].pointer], [400, '#/filter'])
+
+    const planned = { ...input, plan_id: rehearsed.plan_id }
+    const deleted = await call('crm_delete_contacts', planned, confirm)
+    if (!door.confirms) {
+      assert.equal(deleted.status, 428)
+      return
+    }
+    assert.deepEqual([deleted.status, deleted.body.matched, deleted.body.succeeded], [200, 4, 4])
+    assert.equal(await count(call), 5)
+    assert.equal((await call('crm_list_tags')).body.data[0].contacts_count, 5)
+    const { rows } = await sql<{ data: { contact: { id: string } } }>`
+      select data from events where workspace_id = ${workspace.id} and type = 'contact.deleted/1'`.execute(
+      server.db,
+    )
+    assert.deepEqual(
+      rows.map(({ data }) => data.contact.id).toSorted(),
+      rehearsed.samples.map((one: { contact_id: string }) => one.contact_id).toSorted(),
+    )
+    const [{ contact_id: gone }] = rehearsed.samples
+    const [{ id }] = (await call('crm_search_contacts')).body.data
+    const byIds = await call('crm_delete_contacts', { contact_ids: [gone, id, id] }, confirm)
+    assert.deepEqual(
+      [byIds.body.requested, byIds.body.succeeded, byIds.body.failures],
+      [2, 1, [{ id: gone, code: 'not_found', message: `No contact with the id ${gone}.` }]],
+    )
+  })
+
+  test('deletes many by a job, which nothing takes back', async ({ call, door, server, workspace }) => {
+    if (!door.confirms) return
+    const owner = callAs(server, workspace.owner.key)
+    await importContacts(call, MANY + 1, (n) => ({ name: n === 0 ? 'Bob' : `Ada ${n}`, tags: ['VIP'] }))
+    const filter = { name: { contains: 'Ada' } }
+    const rehearsed = (await call('crm_delete_contacts', { filter, dry_run: true })).body
+    assert.deepEqual([rehearsed.matched, rehearsed.would_change], [MANY, MANY])
+    await owner('crm_delete_contact', { contact_id: rehearsed.samples[0].contact_id }, confirm)
+    const plan_id = rehearsed.plan_id
+    const { body } = await call('crm_delete_contacts', { filter, plan_id }, confirm)
+    assert.deepEqual([body.job.state, body.job.total], ['running', MANY])
+    await runJobs(server)
+    const job = (await call('jobs_get', { job_id: body.job.id })).body
+    assert.deepEqual([job.state, job.done, job.changed, job.failed], ['done', MANY, MANY - 1, 1])
+    assert.equal(await count(call), 1)
+    assert.equal((await call('crm_list_tags')).body.data[0].contacts_count, 1)
+    const undone = await call('jobs_undo', { job_id: job.id })
+    assert.deepEqual([undone.status, undone.body.reason], [409, 'not_undoable'])
+  })
+})
