@@ -97,7 +97,7 @@ export const runEverything = async (world: World, doors: readonly Door[]): Promi
   const isLast = (op: Operation): boolean => op.confirm !== undefined || op.name === 'crm_merge_contacts'
   const ordered = [...operations.filter((op) => !isLast(op)), ...operations.filter(isLast)]
   for (const [n, op] of ordered.entries()) {
-    if (op.name === 'crm_delete_contact' || op.name === 'crm_erase_contact') continue
+    if (op.name.startsWith('crm_delete_contact') || op.name === 'crm_erase_contact') continue
     for (const input of buildExampleInputs(world, op).map(markInput)) {
       const reply = await doors[n % 2]!.call(op.name, input, {
         ...(op.dryRun ? { idempotencyKey: `person-${crypto.randomUUID()}` } : {}),

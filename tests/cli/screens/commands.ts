@@ -136,6 +136,7 @@ export const listScreens = ({ endpoint, delivery, event }: ScreenIds): Record<st
   jobs: [
     ['contacts', 'set', '--contact-ids', '1,2', '--starred', '--dry-run'],
     ['contacts', 'tag', '--filter', json({ name: { contains: 'a' } }), '--tags', 'Koffee', '--dry-run'],
+    ['contacts', 'delete-many', '--filter', json({ name: { contains: 'a' } }), '--dry-run'],
     ['jobs', 'list'],
     ['jobs', 'get', '1'],
     ['jobs', 'failures', '1'],
