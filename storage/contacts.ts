@@ -388,11 +388,9 @@ export const deleteContactRows = async (
     kh as (delete from consent_changes where ${own})
     select 'tag:' || tag_id as subject, count(*)::integer as n from t group by tag_id
     union all select 'group:' || group_id, count(*)::integer from g group by group_id`.execute(tx)
-  await addToCounters(
-    tx,
-    workspaceId,
-    new Map([['contacts', -ids.length], ...rows.map(({ subject, n }): [string, number] => [subject, -n])]),
-  )
+  const changes = new Map([['contacts', -ids.length]])
+  for (const { subject, n } of rows) changes.set(subject, -n)
+  await addToCounters(tx, workspaceId, changes)
 }
 
 /** Where the plan limits contacts, one writer at a time may add some, so that the count is exact. */

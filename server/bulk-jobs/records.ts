@@ -1,16 +1,10 @@
 import { findOperation } from '../../catalog/index.ts'
 import type { BatchCall } from '../../storage/bulk-jobs.ts'
-import { listContactNames, listMatchBatches } from '../../storage/contact-matches.ts'
-import type { EventTypeId } from '../../catalog/events.ts'
 import type { Context } from '../core/context.ts'
 import type { InputOf } from '../core/handler.ts'
-import { parseConditions } from '../filters/parse-filter.ts'
-import { showContactName } from '../visibility/phones.ts'
-import type { TargetChange } from './change-target.ts'
-import type { ContactSample } from './output.ts'
 
 /** The field of an input that names records by their ids. */
-export type IdField = 'contact_ids' | 'conversation_ids'
+type IdField = 'contact_ids' | 'conversation_ids'
 
 /** The part of an input that names records. */
 export type Target = Pick<InputOf<'crm_tag_contacts'>, 'filter' | 'all' | 'plan_id'> & {
@@ -33,25 +27,3 @@ export const getIdField = (operation: string): IdField =>
 /** Returns the ids of the records that a call of a job names. */
 export const listCallIds = ({ input }: BatchCall): string[] =>
   ((input['conversation_ids'] ?? input['contact_ids']) as (string | number)[]).map(String)
-
-type ContactTarget = Target & Pick<InputOf<'crm_tag_contacts'>, 'saved_filter_id'>
-
-export const contactRecords: RecordKind<ContactTarget, ContactSample> = {
-  idField: 'contact_ids',
-  plural: 'contacts',
-  listMatches: async (ctx, input) => {
-    const { filter } = await parseConditions(ctx, input)
-    return await listMatchBatches(ctx.tx, ctx.actor.workspace.id, filter ? [filter] : [], {
-      size: ctx.jobBatchSize,
-      stepMs: ctx.filters.stepMs,
-    })
-  },
-  listSamples: async (ctx, ids) =>
-    (await listContactNames(ctx.tx, ctx.actor.workspace.id, ids)).map(({ id, name }) => ({
-      contact_id: id,
-      name: showContactName(ctx.actor, name),
-    })),
-}
-
-/** A change of contacts. */
-export type ContactsChange<I extends ContactTarget, E extends EventTypeId> = TargetChange<I, ContactSample, E>

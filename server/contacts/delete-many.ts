@@ -2,7 +2,7 @@ import { lockContacts } from '../../storage/contact-matches.ts'
 import { deleteContactRows } from '../../storage/contacts.ts'
 import { changeTarget } from '../bulk-jobs/change-target.ts'
 import { listMissing, toBulkOutput } from '../bulk-jobs/output.ts'
-import { contactRecords, type ContactsChange } from '../bulk-jobs/records.ts'
+import { contactRecords, type ContactsChange } from '../bulk-jobs/contact-records.ts'
 import type { Handler, InputOf } from '../core/handler.ts'
 import { distinctIds } from '../labels/labels.ts'
 

@@ -12,7 +12,7 @@ import { countIds, countLabelled } from '../../storage/contact-matches.ts'
 import { fold } from '../../storage/text.ts'
 import type { Context } from '../core/context.ts'
 import { changeTarget } from '../bulk-jobs/change-target.ts'
-import { contactRecords, type ContactsChange } from '../bulk-jobs/records.ts'
+import { contactRecords, type ContactsChange } from '../bulk-jobs/contact-records.ts'
 import type { Handler, InputOf } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
 import {
