@@ -61,10 +61,10 @@ export const Job = z
   .meta({ id: 'Job' })
 
 /** Ids of the records that a change is for. */
-export const targetIds = (noun: string) =>
+const targetIds = (noun: string) =>
   z.array(IdInput).min(1).max(MAX_AT_ONCE).describe(`1 to ${MAX_AT_ONCE} ${noun} ids; duplicates count once.`)
 
-export const planId = (noun: string) =>
+const planId = (noun: string) =>
   z
     .string()
     .max(40)
@@ -100,7 +100,7 @@ export const BY_FILTER =
   EXPENSIVE_READ
 
 /** What changes of many records answer, of whichever kind. */
-export const recordsResult = {
+const recordsResult = {
   ...bulkResult,
   job: Job.optional().describe('Present (202): the change goes on in this job.'),
   plan_id: z.string().optional().describe('Only in a dry run by filter: makes it the plan of the change.'),

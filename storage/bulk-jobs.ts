@@ -4,7 +4,8 @@ import { toStorableId } from './ids.ts'
 
 /*
  * Jobs: changes of more records, contacts or conversations, than one call makes. Which is fixed when they begin, in
- * batches; each batch is changed in one transaction together with the mark that it is done, so that none is changed twice.
+ * batches; each batch is changed in one transaction together with the mark that it is done, so that none is changed
+ * twice.
  */
 
 type Stored = TableRow<'bulk_jobs'>

@@ -63,8 +63,8 @@ export const deleteContacts = defineOperation({
   summary: 'Delete many contacts',
   forModels: 'Nothing brings them back. By filter: dry run first, and send its plan_id.',
   description:
-    'Each is deleted as `crm_delete_contact` deletes one: its conversations remain, without a contact. Nothing brings ' +
-    `them back: \`jobs_undo\` of such a job is a 409. ${BY_FILTER}`,
+    'Each is deleted as `crm_delete_contact` deletes one: its conversations remain, without a contact. Nothing ' +
+    `brings them back: \`jobs_undo\` of such a job is a 409. ${BY_FILTER}`,
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',

@@ -50,7 +50,7 @@ const trustedOf: Readonly<Record<string, string>> = {
     '/phone /contact/phone /warnings/*',
   'crm_get_saved_filter|crm_list_saved_filters|crm_update_saved_filter':
     '/name /description /filter/* /changes/*',
-  'crm_(tag|untag|update)_contacts|crm_(add|remove)_contacts_(to|from)_group':
+  'crm_(tag|untag|update|delete)_contacts|crm_(add|remove)_contacts_(to|from)_group':
     '/failures/*/message /plan_id /would_create/*/name /would_create/*/nearest ' +
     '/job/operation /job/input/* /job/problem/code /job/problem/detail /job/created_by/name',
   'jobs_(get|list|list_failures|pause|resume|cancel|undo)':

@@ -14,11 +14,12 @@ const writes = (catalog as readonly Operation[])
   .filter((op) => op.dryRun)
   .sort((a, b) => isLast(a) - isLast(b))
 
-/** What another run of the same call leaves as it is, so that its plan still holds: the world has it, or it adds. */
+/** What another run of the same call leaves as it is, so that its plan still holds: the world has it, it adds, or its contacts are gone. */
 const STILL_HOLD = new Set([
   'crm_import_contacts',
   'crm_add_contacts_to_group',
   'crm_update_contacts',
+  'crm_delete_contacts',
   'crm_create_saved_filter',
   'inbox_add_note',
   'messaging_upload_template_sample',
