@@ -186,8 +186,20 @@ const waitForResponse = (
   new Promise((resolve, reject) => {
     connection.pending.set(query, reject)
     watch(pool, connection)
-    query.then(resolve, reject)
+    execute(query, { resolve, reject })
   })
+
+type Outcome = { resolve: (result: StatementResult) => void; reject: (error: Error) => void }
+
+/**
+ * Has a statement sent, and its outcome handed to these functions instead of to the promise that the statement is.
+ * Each of those is kept alive by one before it until the whole heap is collected, with the rows it was resolved
+ * with; measured: a scavenge then copies 3.5 MB instead of 1.2 (docs/decisions/0069-rows-that-die-young.md).
+ */
+const execute = (query: PendingStatement, outcome: Outcome): void => {
+  void Object.assign(query, outcome)
+  void query.execute()
+}
 
 /**
  * Runs a statement outside of a transaction. Behind a pooler it is made one, in the same round trip, so that
