@@ -135,7 +135,7 @@ const withNames = async (
     'group',
     rows.map((row) => row.group_ids),
   )
-  return rows.map((row, i) => ({ ...row, tags: tags[i]!, groups: groups[i]! }))
+  return rows.map((row, i) => Object.assign(row, { tags: tags[i]!, groups: groups[i]! }))
 }
 
 /** Returns a conversation; undefined when there is none. */

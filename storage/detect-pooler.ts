@@ -1,5 +1,6 @@
 import type { SessionSettings } from './client.ts'
 import type { Pool, StatementResult } from './pool.ts'
+import { toRows } from './rows.ts'
 
 /** How a PostgreSQL database is reached. */
 export type ServerAccess = {
@@ -35,7 +36,7 @@ export const detectAccess = async (
     if ((error as { code?: string }).code !== PROTOCOL_VIOLATION) throw error
     result = await probe(openPool({}))
   }
-  const { pid, prepared, timeout } = result[0] as unknown as ProbeRow
+  const { pid, prepared, timeout } = toRows(result)[0] as ProbeRow
   const isOwnSession = result.state.pid === pid && Number(timeout) === settings.statement_timeout
   return isOwnSession
     ? { pooled: false, prepare: true }

@@ -13,6 +13,7 @@ import {
 } from 'kysely'
 import type { Db } from './database.ts'
 import type { Connection, Pool, Statement, StatementResult } from './pool.ts'
+import { toRows } from './rows.ts'
 import { statementChannel } from './statement-channel.ts'
 
 /** The connections to one database, by their use. */
@@ -88,7 +89,7 @@ const COMMIT: Statement = { text: 'commit' }
 const ROLLBACK: Statement = { text: 'rollback' }
 
 const toQueryResult = <R>(result: StatementResult): QueryResult<R> => ({
-  rows: Array.from(result.values()) as R[],
+  rows: toRows(result) as R[],
   numAffectedRows: BigInt(result.count ?? 0),
 })
 

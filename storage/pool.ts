@@ -155,6 +155,7 @@ const send = async (
   if (connection.lost) throw connection.lost
   const options = { prepare: prepare && !simple, simple }
   const query = connection.client.sql.unsafe(text, parameters as ParameterOrJSON<never>[], options)
+  if (!simple) void query.values()
   const { pending } = connection
   try {
     const result = await waitForResponse(pool, connection, query)
