@@ -33,10 +33,11 @@ export const Filter = z
       'Text `name`, `phoneNumber`, `email`, `chatappUserId`, `webVisitorId`: `eq ne in notIn ' +
       'contains notContains startsWith endsWith regex isNull`. ' +
       '`externalId`: `eq ne in notIn isNull`. `id`: `eq ne in notIn`. ' +
-      '`createdAt`, `updatedAt`, `lastActivityAt`: ' +
+      '`createdAt`, `updatedAt`, `lastActivityAt`, `lastInboundAt` (the customer wrote), `lastOutboundAt` ' +
+      '(was written to): ' +
       '`eq ne gt gte lt lte between isNull`; ISO instants, dates, or `now`, `today`, ' +
       '`yesterday`, `-7d`, `+3d` (`m h d w mo y`), `start_of_month`, `end_of_week`. `dnd`, ' +
-      '`starred`, `awaitingReply`: `eq ne isNull`. ' +
+      '`starred`, `awaitingReply`, `neverAnswered` (wrote, and no person answered): `eq ne isNull`. ' +
       '`country` (ISO 3166 code): `eq ne in notIn isNull`. ' +
       '`tags`, `groups`: `some none every` of `{id, name}`. `attributes`: `some none` of ' +
       '`{attributeName: {eq: key}, stringValue | numberValue | booleanValue | dateValue: …}`. ' +

@@ -12,6 +12,7 @@ import {
 } from './conversation-order.ts'
 import type { Db } from './database.ts'
 import { CUSTOM_PLAN } from './driver.ts'
+import { storedExchanges } from './filters/exchange-source.ts'
 import { toPredicate } from './filters/predicates.ts'
 import { fold, hasTrigram } from './text.ts'
 
@@ -72,7 +73,14 @@ export const findMatchingIds = async (tx: Db, request: ListRequest): Promise<str
 
 const queryTest = ({ workspaceId, query }: ListRequest) =>
   toPredicate(
-    { workspaceId, labels: new Map(), values: new Map(), emailFieldId: undefined, form: { as: 'row' } },
+    {
+      workspaceId,
+      labels: new Map(),
+      values: new Map(),
+      emailFieldId: undefined,
+      exchanges: storedExchanges,
+      form: { as: 'row' },
+    },
     { kind: 'query', text: query! },
   )
 

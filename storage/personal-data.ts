@@ -100,6 +100,13 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
     erase: { contact_id: 'cleared', title: 'cleared' },
     until: FOR_EVER,
   },
+  contact_exchanges: {
+    columns: ['contact_id'],
+    onDelete: 'unlinked',
+    erase: { contact_id: 'cleared' },
+    until: FOR_EVER,
+  },
+  contact_exchange_progress: 'none',
   conversation_episodes: {
     columns: ['title', 'close_reason'],
     onDelete: 'kept',

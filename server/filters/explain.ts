@@ -188,9 +188,12 @@ const CONTACT_CLAUSES: Readonly<Record<string, Clause>> = {
   createdAt: timeClause('were created', 'have no time of creation', 'have a time of creation'),
   updatedAt: timeClause('were changed', 'were never changed', 'were changed'),
   lastActivityAt: timeClause('were last active', 'were never active', 'were active'),
+  lastInboundAt: timeClause('last wrote', 'never wrote', 'wrote'),
+  lastOutboundAt: timeClause('were last written to', 'were never written to', 'were written to'),
   dnd: flagClause('do-not-disturb'),
   starred: flagClause('starred'),
   awaitingReply: flagClause('awaiting a reply'),
+  neverAnswered: flagClause('without any answer'),
   country: valueClause('country', plainText),
 }
 

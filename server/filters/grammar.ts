@@ -35,9 +35,12 @@ export const contactFields: Readonly<Record<string, FilterField>> = {
   createdAt: { kind: 'time' },
   updatedAt: { kind: 'time' },
   lastActivityAt: { kind: 'time', optional: true },
+  lastInboundAt: { kind: 'time', optional: true },
+  lastOutboundAt: { kind: 'time', optional: true },
   dnd: { kind: 'flag' },
   starred: { kind: 'flag' },
   awaitingReply: { kind: 'flag' },
+  neverAnswered: { kind: 'flag' },
   country: { kind: 'country', optional: true, phone: true, words: countries },
 }
 
@@ -102,6 +105,9 @@ export const synonyms: Readonly<Record<string, string>> = {
   created: 'createdAt',
   updated: 'updatedAt',
   last_active: 'lastActivityAt',
+  lastMessageReceivedAt: 'lastInboundAt',
+  lastMessageSentAt: 'lastOutboundAt',
+  unanswered: 'neverAnswered',
   tag: 'tags',
   group: 'groups',
   segment: 'savedFilter',

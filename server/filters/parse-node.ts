@@ -15,7 +15,7 @@ import {
 } from './parse-state.ts'
 import { toCountryFilter } from './phone-countries.ts'
 import { matchSpellings } from './phone-spellings.ts'
-import { listChannelLimits, toActivityFilter, toAwaitingFilter } from './visible-channels.ts'
+import { conversationFields, listChannelLimits } from './visible-channels.ts'
 import { warnAboutCombined, warnAboutNot, warnAboutRecord, warnAboutTests } from './warnings.ts'
 import { isNameTestHidden } from '../visibility/phones.ts'
 import { canSeeManagerFields, hasHiddenPhones } from '../visibility/policy.ts'
@@ -168,8 +168,8 @@ const parseField = (state: ParseState, field: string, raw: unknown, position: No
   warnAboutTests(state, { field, leaf, path, tests, absentToo: absentFields?.includes(field) ?? false })
   // The grammar gives each field the tests of its kind.
   const of = tests.map(({ test }) => {
-    if (field === 'lastActivityAt') return toActivityFilter(state.ctx.actor, test as TimeTest)
-    if (field === 'awaitingReply') return toAwaitingFilter(state.ctx.actor, test as FlagTest)
+    if (Object.hasOwn(conversationFields, field))
+      return conversationFields[field]!(state.ctx.actor, test as TimeTest & FlagTest)
     if (field === 'country') return toCountryFilter(test as IdTest)
     return {
       kind: leaf.kind === 'code' ? 'text' : leaf.kind,

@@ -25,7 +25,7 @@ export const listChannelLimits = (
  * Returns a test of `lastActivityAt`. For staff who may see some channels only it is the latest activity of
  * the conversations on those, as the contact is shown to them.
  */
-export const toActivityFilter = (actor: Actor, test: TimeTest): ContactFilter => {
+const toActivityFilter = (actor: Actor, test: TimeTest): ContactFilter => {
   const channels = listVisibleChannels(actor)
   if (channels === null) return { kind: 'time', field: 'lastActivityAt', test }
   const limit = ofChannels(channels)
@@ -37,9 +37,10 @@ export const toActivityFilter = (actor: Actor, test: TimeTest): ContactFilter =>
   return compareLatest(has, test)
 }
 
+const everyContact: ContactFilter = { kind: 'and', of: [] }
+
 /** Returns a test of `awaitingReply`, which every contact has: whether one of the visible conversations waits. */
-export const toAwaitingFilter = (actor: Actor, test: FlagTest): ContactFilter => {
-  const everyContact: ContactFilter = { kind: 'and', of: [] }
+const toAwaitingFilter = (actor: Actor, test: FlagTest): ContactFilter => {
   if (test.op === 'isNull') return test.value ? { kind: 'not', of: everyContact } : everyContact
   return {
     kind: 'conversations',
@@ -48,7 +49,38 @@ export const toAwaitingFilter = (actor: Actor, test: FlagTest): ContactFilter =>
   }
 }
 
-/** The latest of some times is at least a bound when one is, and at most a bound when there is no later one. */
+/** Returns a test of when the customer last wrote, or was written to, in the visible conversations. */
+const toExchangeFilter = (
+  actor: Actor,
+  field: 'lastInboundAt' | 'lastOutboundAt',
+  test: TimeTest,
+): ContactFilter =>
+  compareLatest(
+    (quantifier, when) => ({
+      kind: 'exchanges',
+      quantifier,
+      where: [{ field, test: when }, ...listChannelLimits(actor, 'conversations')],
+    }),
+    test,
+  )
+
+/** Returns a test of `neverAnswered`, which every contact has, by what the visible conversations say. */
+const toNeverAnsweredFilter = (actor: Actor, test: FlagTest): ContactFilter => {
+  if (test.op === 'isNull') return test.value ? { kind: 'not', of: everyContact } : everyContact
+  return {
+    kind: 'exchanges',
+    quantifier: (test.op === 'eq') === test.value ? 'some' : 'none',
+    where: [
+      { field: 'neverAnswered', channels: listVisibleChannels(actor) },
+      ...listChannelLimits(actor, 'conversations'),
+    ],
+  }
+}
+
+/**
+ * The latest of some times is at least a bound when one is, and at most a bound when one is and there is no later one.
+ * The condition on one is as narrow as it can be: contacts are looked for by it.
+ */
 const compareLatest = (
   has: (quantifier: 'some' | 'none', when: TimeTest) => ContactFilter,
   test: TimeTest,
@@ -62,9 +94,9 @@ const compareLatest = (
     case 'gte':
       return has('some', test)
     case 'lt':
-      return all(isPresent, has('none', { op: 'gte', value: test.value }))
+      return all(has('some', test), has('none', { op: 'gte', value: test.value }))
     case 'lte':
-      return all(isPresent, has('none', { op: 'gt', value: test.value }))
+      return all(has('some', test), has('none', { op: 'gt', value: test.value }))
     case 'eq':
       return all(has('some', test), has('none', { op: 'gt', value: test.value }))
     case 'ne':
@@ -73,6 +105,17 @@ const compareLatest = (
         of: all(has('some', { op: 'eq', value: test.value }), has('none', { op: 'gt', value: test.value })),
       })
     case 'between':
-      return all(has('some', { op: 'gte', value: test.from }), has('none', { op: 'gt', value: test.to }))
+      return all(has('some', test), has('none', { op: 'gt', value: test.to }))
   }
+}
+
+/** Fields of a contact that say what happened in its conversations, by those that the actor may see. */
+export const conversationFields: Readonly<
+  Record<string, (actor: Actor, test: TimeTest & FlagTest) => ContactFilter>
+> = {
+  lastActivityAt: toActivityFilter,
+  awaitingReply: toAwaitingFilter,
+  lastInboundAt: (actor, test) => toExchangeFilter(actor, 'lastInboundAt', test),
+  lastOutboundAt: (actor, test) => toExchangeFilter(actor, 'lastOutboundAt', test),
+  neverAnswered: toNeverAnsweredFilter,
 }

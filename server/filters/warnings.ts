@@ -80,7 +80,14 @@ const isAfter = (leaf: FilterField, a: string, b: string): boolean =>
 type Warn = (message: string) => void
 
 /** Fields whose times are never in the future. */
-const PAST_TIME_FIELDS = new Set(['createdAt', 'updatedAt', 'lastActivityAt', 'sentAt'])
+const PAST_TIME_FIELDS = new Set([
+  'createdAt',
+  'updatedAt',
+  'lastActivityAt',
+  'lastInboundAt',
+  'lastOutboundAt',
+  'sentAt',
+])
 
 const warnAboutTime = (
   state: ParseState,

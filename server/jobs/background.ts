@@ -5,6 +5,7 @@ import { channelDeliveriesJob } from '../channels/delivery-job.ts'
 import { refreshClocks } from '../clock.ts'
 import type { App } from '../core/app.ts'
 import { erasuresJob } from '../erasures/run.ts'
+import { contactExchangesJob } from '../inbox/exchanges-job.ts'
 import { messageSearchJob } from '../inbox/search-index-job.ts'
 import { providerUpdatesJob } from '../inbound/updates-job.ts'
 import { mediaDownloadsJob } from '../media/downloads-job.ts'
@@ -73,6 +74,7 @@ export const declareBackgroundJobs = (app: App, sandboxControl: SandboxControl |
     secretRotationJob(app),
     contactReadsJob(app),
     messageSearchJob(app),
+    contactExchangesJob(app),
     ...(sandboxControl?.isSandbox ? [sandboxClockJob(app), sandboxNumbersJob(sandboxControl)] : []),
     ...retentionJobs(app),
   ])

@@ -28,6 +28,7 @@ export type JobName =
   | 'audit-retention'
   | 'contact-reads'
   | 'message-search'
+  | 'contact-exchanges'
   | 'oauth-retention'
   | 'approval-retention'
   | 'merge-retention'

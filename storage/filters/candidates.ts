@@ -40,7 +40,7 @@ import {
   timeColumns,
   valueConditions,
 } from './predicates.ts'
-import { broadcastTest, consentTest, conversationTest } from './related-tests.ts'
+import { broadcastTest, consentTest, conversationTest, exchangeTest } from './related-tests.ts'
 
 /**
  * Returns the candidate queries of a condition, the most selective first; none when every contact must be
@@ -102,6 +102,8 @@ export const candidateQueries = (scope: PredicateScope, node: Condition): Candid
         },
       ]
     }
+    case 'exchanges':
+      return exchangeCandidates(scope, node)
     case 'phonePrefix':
       return prefixCandidates(scope, node)
     case 'consents': {
@@ -113,6 +115,36 @@ export const candidateQueries = (scope: PredicateScope, node: Condition): Candid
     case 'broadcasts':
       return broadcastCandidates(scope, node)
   }
+}
+
+/**
+ * Contacts of conversations with such times. A contact may have several: each is listed once, which its number must
+ * not outweigh, since a sample knows it.
+ */
+const exchangeCandidates = (
+  scope: PredicateScope,
+  { quantifier, where }: Extract<ContactFilter, { kind: 'exchanges' }>,
+): CandidateQuery[] => {
+  const indexed = where.some(
+    (condition) =>
+      condition.field === 'neverAnswered' ||
+      (condition.field !== 'channelId' && isRange(condition.test as TimeTest)),
+  )
+  if (quantifier !== 'some' || !indexed || !scope.exchanges.isStored) return []
+  const tests = where.map((condition) => exchangeTest(scope.exchanges.table, condition))
+  const { ids } = relatedCandidates(scope, candidateRank.time, scope.exchanges.table, [
+    sql`r.contact_id is not null`,
+    ...tests,
+  ])
+  return [
+    {
+      rank: candidateRank.time,
+      branches: 1,
+      ids: sql`select distinct contact_id from (${ids}) as r`,
+      exact: true,
+      listed: where.every(({ field }) => field !== 'neverAnswered'),
+    },
+  ]
 }
 
 const broadcastCandidates = (

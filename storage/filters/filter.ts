@@ -26,6 +26,7 @@ export type ContactFilter =
   | { kind: 'phonePrefix'; any: readonly string[]; none: readonly string[] }
   | { kind: 'consents'; quantifier: Quantifier; where: readonly ConsentCondition[] }
   | { kind: 'conversations'; quantifier: Quantifier; where: readonly ConversationCondition[] }
+  | { kind: 'exchanges'; quantifier: Quantifier; where: readonly ExchangeCondition[] }
   | { kind: 'broadcasts'; quantifier: Quantifier; where: readonly BroadcastCondition[] }
 
 export type TextField = 'name' | 'phoneNumber' | 'email' | 'chatappUserId' | 'webVisitorId' | 'externalId'
@@ -78,6 +79,16 @@ export type ConversationCondition =
   /** It is open, and its last message is the customer's, which nobody answered. */
   | { field: 'awaitingReply' }
 
+/** When messages went to and fro in a conversation (`contact_exchanges`). */
+export type ExchangeCondition =
+  | { field: 'lastInboundAt' | 'lastOutboundAt'; test: TimeTest }
+  | { field: 'channelId'; test: IdTest }
+  /**
+   * The customer wrote in it, and nobody answered since the first message to any conversation of the contact, or to
+   * those on these channels.
+   */
+  | { field: 'neverAnswered'; channels: readonly string[] | null }
+
 /** What holds now. `channel`: on this type of channel, the later of what was said of it and of all. */
 export type ConsentCondition =
   | { field: 'purpose' | 'channel'; test: { op: 'eq'; value: string } }
@@ -122,6 +133,7 @@ export const relatedKinds: ReadonlySet<string> = new Set([
   'tags',
   'groups',
   'conversations',
+  'exchanges',
   'consents',
   'broadcasts',
 ] satisfies ContactFilter['kind'][])

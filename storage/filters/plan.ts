@@ -6,6 +6,7 @@ import { type ContactFilter, relatedKinds } from './filter.ts'
 import { type CandidateQuery, candidateRank } from './candidate-query.ts'
 import { candidateQueries } from './candidates.ts'
 import { type Sql, timeTest } from './comparisons.ts'
+import { findExchangeSource } from './exchange-source.ts'
 import { exactCandidates } from './exact-candidates.ts'
 import { findMatchingValues } from './distinct-values.ts'
 import {
@@ -94,6 +95,7 @@ export const createFilterPlan = async (
     labels,
     sizes,
     values,
+    exchanges: await findExchangeSource(tx, nodes),
     emailFieldId: readsEmail
       ? (await loadNames(tx, workspaceId, null)).fields.find((field) => field.key === 'email')?.id
       : undefined,

@@ -30,8 +30,9 @@ import {
   type ValueCondition,
   valueKinds,
 } from './filter.ts'
+import type { ExchangeSource } from './exchange-source.ts'
 import { extractRegexLiterals, prefixPattern } from './patterns.ts'
-import { broadcastTest, consentTest, conversationTest } from './related-tests.ts'
+import { broadcastTest, consentTest, conversationTest, exchangeTest } from './related-tests.ts'
 
 /** A condition of a search: a filter, or text in the name or the phone (`query`). */
 export type Condition = ContactFilter | { kind: 'query'; text: string }
@@ -51,6 +52,7 @@ export type PredicateScope = {
   /** Ids of the tags or groups that meet the conditions of a node. */
   labels: ReadonlyMap<ContactFilter, readonly string[]>
   values: MatchingValues
+  exchanges: ExchangeSource
   form: PredicateForm
 }
 
@@ -87,6 +89,13 @@ export const toPredicate = (scope: PredicateScope, node: Condition): Sql => {
         node.quantifier,
         sql`conversations`,
         allOf(node.where.map(conversationTest)),
+      )
+    case 'exchanges':
+      return quantifiedRows(
+        scope,
+        node.quantifier,
+        scope.exchanges.table,
+        allOf(node.where.map((condition) => exchangeTest(scope.exchanges.table, condition))),
       )
     case 'phonePrefix':
       return prefixTest(node)

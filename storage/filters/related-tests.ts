@@ -1,6 +1,21 @@
 import { sql } from 'kysely'
-import { anyOf, exactTest, idTest, numberTest, type Sql, timeTest, toTextArray } from './comparisons.ts'
-import type { BroadcastCondition, ConsentCondition, ConversationCondition } from './filter.ts'
+import {
+  allOf,
+  anyOf,
+  exactTest,
+  idTest,
+  numberTest,
+  type Sql,
+  timeTest,
+  toTextArray,
+  TRUE,
+} from './comparisons.ts'
+import type {
+  BroadcastCondition,
+  ConsentCondition,
+  ConversationCondition,
+  ExchangeCondition,
+} from './filter.ts'
 
 /* SQL for conditions on a related row `r`. */
 
@@ -23,6 +38,28 @@ export const conversationTest = (condition: ConversationCondition): Sql => {
     // The condition of the index `conversations_waiting`.
     case 'awaitingReply':
       return sql`(r.state = 'open' and r.reply_status = 'incoming_no_reply')`
+  }
+}
+
+/** `table`: that of the row. */
+export const exchangeTest = (table: Sql, condition: ExchangeCondition): Sql => {
+  switch (condition.field) {
+    case 'lastInboundAt':
+      return timeTest(sql`r.last_inbound_at`, condition.test)
+    case 'lastOutboundAt':
+      return timeTest(sql`r.last_outbound_at`, condition.test)
+    case 'channelId':
+      return idTest(sql`r.channel_id`, condition.test)
+    // The conversation that the customer wrote in first is among those of the index `contact_exchanges_unanswered`.
+    case 'neverAnswered': {
+      const { channels } = condition
+      return allOf([
+        sql`r.first_inbound_at > coalesce(r.last_answer_at, '-infinity'::timestamptz)`,
+        sql`(select min(o.first_inbound_at) > coalesce(max(o.last_answer_at), '-infinity') from ${table} o
+          where o.workspace_id = r.workspace_id and o.contact_id = r.contact_id
+            and ${channels === null ? TRUE : idTest(sql`o.channel_id`, { op: 'in', values: channels })})`,
+      ])
+    }
   }
 }
 

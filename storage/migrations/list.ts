@@ -43,6 +43,7 @@ import * as formerPhones from './0060-former-phones.ts'
 import * as consent from './0061-consent.ts'
 import * as erasures from './0062-erasures.ts'
 import * as recordsOfJobs from './0065-records-of-jobs.ts'
+import * as contactExchanges from './0067-contact-exchanges.ts'
 
 /**
  * The migrations, oldest first, each with what it locks (CONTRIBUTING.md, "Writing a migration"). Migrations that a
@@ -175,6 +176,11 @@ export const migrations = {
   '0065-records-of-jobs': {
     ...recordsOfJobs,
     cost: { closes: ['bulk_job_batches', 'bulk_jobs'] },
+    oldest: '0030-approval-plans',
+  },
+  '0067-contact-exchanges': {
+    ...contactExchanges,
+    cost: { freezes: ['conversations', 'messages'] },
     oldest: '0030-approval-plans',
   },
 } satisfies MigrationList

@@ -131,6 +131,20 @@ export const conversationsTables = {
     key_id: nullable(bigint()),
     approved_by: nullable(bigint()),
   },
+  contact_exchanges: {
+    workspace_id: bigint(),
+    conversation_id: bigint(),
+    contact_id: nullable(bigint()),
+    channel_id: nullable(bigint()),
+    first_inbound_at: nullable(timestamp()),
+    last_inbound_at: nullable(timestamp()),
+    last_outbound_at: nullable(timestamp()),
+    last_answer_at: nullable(timestamp()),
+  },
+  contact_exchange_progress: {
+    only_row: withDefault(boolean()),
+    filled_from: bigint(),
+  },
   message_search: {
     workspace_id: bigint(),
     message_id: bigint(),

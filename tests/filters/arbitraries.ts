@@ -104,7 +104,8 @@ export const arbitraryFilter = ({
       ),
     ),
     ...['createdAt', 'updatedAt', 'lastActivityAt'].map((name) => field(name, timeTests(dates))),
-    ...['dnd', 'starred', 'awaitingReply'].map((name) => field(name, flagTests)),
+    ...['lastInboundAt', 'lastOutboundAt'].map((name) => field(name, timeTests(dates))),
+    ...['dnd', 'starred', 'awaitingReply', 'neverAnswered'].map((name) => field(name, flagTests)),
     field('country', countryTests),
     { weight: 2, arbitrary: field('consents', quantified(['some', 'none'], consent)) },
     ...(['tags', 'groups'] as const).map((name) => ({

@@ -34,7 +34,7 @@ const contactCases: FieldCase[] = [
     good: '7',
     bad: ['Ada', '0', '07', '-1', 1.5, 0, -3, true, '12345678901234567890'],
   },
-  ...['createdAt', 'updatedAt', 'lastActivityAt'].map((field) => ({
+  ...['createdAt', 'updatedAt', 'lastActivityAt', 'lastInboundAt', 'lastOutboundAt'].map((field) => ({
     name: field,
     wrap: onField(field),
     operators: TIME,
@@ -53,7 +53,7 @@ const contactCases: FieldCase[] = [
       '',
     ],
   })),
-  ...['dnd', 'starred', 'awaitingReply'].map((field) => ({
+  ...['dnd', 'starred', 'awaitingReply', 'neverAnswered'].map((field) => ({
     name: field,
     wrap: onField(field),
     operators: FLAG,

@@ -28,6 +28,14 @@ export const insertRows = async (
   return inserted.map((row) => row.id)
 }
 
+export type MessageSeed = {
+  direction: string
+  status: string
+  created_at: number
+  key_id?: string | null
+  approved_by?: string | null
+}
+
 type ContactSeed = Partial<Record<'email' | 'chatapp_user_id' | 'web_visitor_id', string | null>> & {
   name: string | null
   phone: string | null
@@ -39,7 +47,12 @@ type ContactSeed = Partial<Record<'email' | 'chatapp_user_id' | 'web_visitor_id'
   attrs: Attrs
   tagIds: readonly string[]
   groupIds: readonly string[]
-  conversations: readonly { state: string; created_at: number; last_activity_at: number | null }[]
+  conversations: readonly {
+    state: string
+    created_at: number
+    last_activity_at: number | null
+    messages?: readonly MessageSeed[]
+  }[]
   consents?: readonly { purpose: string; channel: string; state: string; at: number }[]
   recipients: readonly { broadcast_id: string; sent_at: number | null }[]
 }
@@ -72,7 +85,11 @@ const insertRelated = async (
     'workspace_id bigint, contact_id bigint, group_id bigint',
     listRelated((c) => c.groupIds.map((group_id) => ({ group_id }))),
   )
-  await insertRows(
+  const conversations = listRelated((c) => c.conversations) as {
+    workspace_id: string
+    messages?: readonly MessageSeed[]
+  }[]
+  const conversationIds = await insertRows(
     db,
     'conversations',
     `workspace_id bigint, contact_id bigint, state text, channel_id bigint, assigned_staff_id bigint,
@@ -85,6 +102,22 @@ const insertRelated = async (
         created_at: toTime(v.created_at),
         updated_at: toTime(v.created_at),
         last_activity_at: toTime(v.last_activity_at),
+      })),
+    ),
+    'returning id',
+  )
+  await insertRows(
+    db,
+    'messages',
+    `workspace_id bigint, conversation_id bigint, direction text, type text, status text, key_id bigint,
+    approved_by bigint, created_at timestamptz`,
+    conversations.flatMap(({ workspace_id, messages = [] }, n) =>
+      messages.map((message) => ({
+        ...message,
+        workspace_id,
+        conversation_id: conversationIds[n],
+        type: 'TEXT',
+        created_at: toTime(message.created_at),
       })),
     ),
   )

@@ -33,7 +33,10 @@ export const loadModelContacts = async (db: Db, workspaceId: string): Promise<Mo
         `'state', r.state, 'channelId', r.channel_id::text, 'assignedStaffId', r.assigned_staff_id::text,
         'assignedTeamId', r.assigned_team_id::text, 'createdAt', ${toMs('r.created_at')},
         'lastActivityAt', ${toMs('r.last_activity_at')}, 'unreadCount', r.unread_count,
-        'replyStatus', r.reply_status`,
+        'replyStatus', r.reply_status, 'messages', coalesce((select json_agg(json_build_object(
+          'direction', m.direction, 'status', m.status, 'at', ${toMs('m.created_at')}, 'isByPerson',
+          m.approved_by is not null or not coalesce((select k.agent from api_keys k where k.id = m.key_id), false)))
+          from messages m where m.workspace_id = r.workspace_id and m.conversation_id = r.id), '[]')`,
         `conversations r where r.${ofContact}`,
       )},
       'consents', ${aggregate(

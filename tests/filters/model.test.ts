@@ -34,7 +34,10 @@ const conversation = {
   lastActivityAt: null,
   unreadCount: 0,
   replyStatus: null,
+  messages: [],
 }
+const inbound = { direction: 'inbound', status: 'received', at: 100, isByPerson: true }
+const outbound = { direction: 'outbound', status: 'sent', at: 200, isByPerson: true }
 const contacts = [
   createContact('1', {
     name: 'Straße 100%',
@@ -50,8 +53,8 @@ const contacts = [
       { key: 'born', type: 'date', value: '2026-03-09' },
     ],
     conversations: [
-      { ...conversation, unreadCount: 3 },
-      { ...conversation, state: 'closed' },
+      { ...conversation, unreadCount: 3, messages: [inbound, { ...inbound, at: 300 }] },
+      { ...conversation, state: 'closed', messages: [outbound] },
     ],
     broadcasts: [{ id: '5', status: 'read', responded: false, sentAt: null }],
   }),
@@ -73,7 +76,18 @@ const contacts = [
     createdAt: Date.parse('2026-03-10T12:34:56.789Z'),
     dnd: true,
     attributes: [{ key: 'size', type: 'decimal', value: '2.00000000' }],
-    conversations: [{ ...conversation, assignedStaffId: '7' }],
+    conversations: [
+      {
+        ...conversation,
+        assignedStaffId: '7',
+        messages: [
+          { ...outbound, at: 50 },
+          inbound,
+          { ...outbound, isByPerson: false },
+          { ...outbound, at: 400, status: 'failed' },
+        ],
+      },
+    ],
   }),
 ]
 const context: ModelContext = {
@@ -149,6 +163,12 @@ const filterCases: [JsonObject, string[]][] = [
   [{ conversations: { some: { state: { eq: 'closed' }, unreadCount: { gt: 0 } } } }, []],
   [{ conversations: { some: { assignedStaffId: { ne: '8' } } } }, ['3']],
   [{ conversations: { none: { state: { eq: 'open' } } } }, ['2']],
+  [{ lastInboundAt: { eq: '1970-01-01T00:00:00.300Z' } }, ['1']],
+  [{ lastInboundAt: { isNull: true } }, ['2']],
+  [{ lastOutboundAt: { lte: '1970-01-01T00:00:00.200Z' } }, ['1', '3']],
+  [{ lastOutboundAt: { gt: '1970-01-01T00:00:00.200Z' } }, []],
+  [{ neverAnswered: { eq: true } }, ['3']],
+  [{ neverAnswered: { ne: true } }, ['1', '2']],
   [{ broadcasts: { some: { message_status: { eq: 'not_responded' } } } }, ['1', '2']],
   [{ broadcasts: { some: { id: { eq: '5' }, message_status: { eq: 'not_responded' } } } }, ['1']],
   [{ broadcasts: { some: { message_status: { in: ['responded', 'read'] } } } }, ['1', '2']],

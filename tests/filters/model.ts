@@ -18,7 +18,9 @@ type ModelConversation = {
   lastActivityAt: number | null
   unreadCount: number
   replyStatus: string | null
+  messages: readonly ModelMessage[]
 }
+type ModelMessage = { direction: string; status: string; at: number; isByPerson: boolean }
 /** The latest of one purpose and channel, in the order in which they were said. */
 type ModelConsent = { purpose: string; channel: string; state: string }
 
@@ -105,11 +107,38 @@ const fieldTest = (context: ModelContext, contact: ModelContact, field: string):
       return exact(
         contact.conversations.some((v) => v.state === 'open' && v.replyStatus === 'incoming_no_reply'),
       )
+    case 'lastInboundAt':
+      return time(context, lastOf(contact, isInbound))
+    case 'lastOutboundAt':
+      return time(context, lastOf(contact, isDelivered))
+    case 'neverAnswered':
+      return exact(wasNeverAnswered(contact))
     case 'country':
       return exact(countryOf(contact.phoneNumber))
     default:
       return unknownField(field)
   }
+}
+
+const isInbound = ({ direction }: ModelMessage): boolean => direction === 'inbound'
+const isDelivered = ({ direction, status }: ModelMessage): boolean =>
+  direction === 'outbound' && ['sent', 'delivered', 'read'].includes(status)
+
+const timesOf = (contact: ModelContact, which: (message: ModelMessage) => boolean): number[] =>
+  contact.conversations
+    .flatMap(({ messages }) => messages)
+    .filter(which)
+    .map(({ at }) => at)
+const lastOf = (contact: ModelContact, which: (message: ModelMessage) => boolean): number | null => {
+  const times = timesOf(contact, which)
+  return times.length === 0 ? null : Math.max(...times)
+}
+
+/** Wrote, and no person wrote since the first message. */
+const wasNeverAnswered = (contact: ModelContact): boolean => {
+  const first = Math.min(...timesOf(contact, isInbound))
+  const answers = timesOf(contact, (message) => isDelivered(message) && message.isByPerson)
+  return first !== Infinity && answers.every((at) => at < first)
 }
 
 const unknownField = (field: string): never => {

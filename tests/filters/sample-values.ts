@@ -195,6 +195,13 @@ export const tagNames = ['VIP', 'vips', 'Straße', '100%', '1000', 'a_b', 'axb',
 export const groupNames = ['North', 'South', 'northern', 'Σίσυφος', 'nobody']
 export const relatedIds = { channels: ['901', '902', '903'], staff: ['801', '802'], teams: ['701', '702'] }
 
+/** `by`: whose key sent it, where one did; `approved`: an agent's, which a person approved. */
+const message = fc.record({
+  direction: oneOf(['inbound', 'inbound', 'outbound', 'outbound', 'outbound', 'system']),
+  status: oneOf(['sent', 'delivered', 'read', 'failed', 'pending']),
+  by: oneOf(['unknown', 'person', 'agent', 'agent', 'approved']),
+  created_at: instant,
+})
 const conversation = fc.record({
   state: oneOf(['open', 'closed']),
   channel_id: orNull(oneOf(relatedIds.channels), 1),
@@ -204,6 +211,7 @@ const conversation = fc.record({
   last_activity_at: orNull(instant, 2),
   unread_count: oneOf([0, 0, 1, 2, 3, 40]),
   reply_status: orNull(oneOf(['incoming_no_reply', 'outgoing_no_response']), 2),
+  messages: fc.array(message, { maxLength: 3 }),
 })
 const consent = fc.record({
   purpose: oneOf(['marketing', 'research']),

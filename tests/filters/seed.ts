@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { type CustomFieldType, customFieldTypes } from '../../catalog/custom-fields.ts'
@@ -113,6 +114,25 @@ const insertOrphans = async (db: Db, workspaceId: string, broadcastId: string): 
   )
 }
 
+/** Inserts a key of a person and one of an agent, which nobody can use. */
+const insertKeys = (db: Db, workspaceId: string, staffId: string): Promise<string[]> =>
+  insertRows(
+    db,
+    'api_keys',
+    `workspace_id bigint, hash bytea, staff_id bigint, scopes text[], agent boolean, api_version text,
+    created_at timestamptz`,
+    [false, true].map((agent) => ({
+      workspace_id: workspaceId,
+      hash: `\\x${randomBytes(32).toString('hex')}`,
+      staff_id: staffId,
+      scopes: [],
+      agent,
+      api_version: '2026-10-01',
+      created_at: SEEDED_NOW,
+    })),
+    'returning id',
+  )
+
 const seedWorkspace = async (server: TestServer, count: number): Promise<SeededWorkspace> => {
   const { db } = server
   const workspace = await makeWorkspace(server, { timezone: SEEDED_TIME_ZONE })
@@ -129,6 +149,8 @@ const seedWorkspace = async (server: TestServer, count: number): Promise<SeededW
     [1, 2, 3].map((n) => ({ name: `Broadcast ${n}`, status: 'completed' })),
     ', status text',
   )
+  const { staffId } = await workspace.staff({})
+  const [personKey, agentKey] = await insertKeys(db, workspace.id, staffId)
   await insertContacts(
     db,
     workspace.id,
@@ -145,6 +167,18 @@ const seedWorkspace = async (server: TestServer, count: number): Promise<SeededW
         ...(c.email === null ? [] : [[idOf('email'), c.email]]),
         ...(c.hasDeletedField ? [[idOf('gone'), 'Pro']] : []),
       ]) as Attrs,
+      conversations: c.conversations.map((v) => ({
+        ...v,
+        messages: v.messages.map(({ by, ...message }) => ({
+          ...message,
+          ...(message.direction === 'outbound'
+            ? {
+                key_id: by === 'unknown' ? null : by === 'person' ? personKey! : agentKey!,
+                approved_by: by === 'approved' ? staffId : null,
+              }
+            : { status: message.direction === 'inbound' ? 'received' : 'system' }),
+        })),
+      })),
       recipients: c.broadcasts.flatMap((r, i) =>
         r === null ? [] : [{ ...r, broadcast_id: broadcasts[i]! }],
       ),
