@@ -1649,9 +1649,12 @@ export interface ContactFilter {
   createdAt?: TimeTest
   updatedAt?: TimeTest
   lastActivityAt?: TimeTest
+  lastInboundAt?: TimeTest
+  lastOutboundAt?: TimeTest
   dnd?: FlagTest
   starred?: FlagTest
   awaitingReply?: FlagTest
+  neverAnswered?: FlagTest
   country?: {
     eq?:
       | 'AC'

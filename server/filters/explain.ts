@@ -193,7 +193,12 @@ const CONTACT_CLAUSES: Readonly<Record<string, Clause>> = {
   dnd: flagClause('do-not-disturb'),
   starred: flagClause('starred'),
   awaitingReply: flagClause('awaiting a reply'),
-  neverAnswered: flagClause('without any answer'),
+  neverAnswered: (op, operand, zone) =>
+    op === 'isNull'
+      ? flagClause('never answered')(op, operand, zone)
+      : (op === 'eq') === operand
+        ? 'that wrote and were never answered by a person'
+        : 'that never wrote or were answered by a person',
   country: valueClause('country', plainText),
 }
 

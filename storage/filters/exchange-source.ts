@@ -2,7 +2,6 @@ import { sql } from 'kysely'
 import { areExchangesFilled } from '../contact-exchanges.ts'
 import type { Db } from '../database.ts'
 import type { Sql } from './comparisons.ts'
-import type { Condition } from './predicates.ts'
 
 /**
  * What has the times of messages: the table, or, until it has all of them, a view that reads the messages, without
@@ -12,8 +11,10 @@ export type ExchangeSource = { table: Sql; isStored: boolean }
 
 export const storedExchanges: ExchangeSource = { table: sql`contact_exchanges`, isStored: true }
 
-/** Returns where the times that these conditions are about can be read. */
-export const findExchangeSource = async (tx: Db, nodes: readonly Condition[]): Promise<ExchangeSource> =>
+export const findExchangeSource = async (
+  tx: Db,
+  nodes: readonly { kind: string }[],
+): Promise<ExchangeSource> =>
   !nodes.some(({ kind }) => kind === 'exchanges') || (await areExchangesFilled(tx))
     ? storedExchanges
     : { table: sql`computed_exchanges`, isStored: false }
