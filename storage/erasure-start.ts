@@ -85,7 +85,9 @@ export const eraseContactLinks = async (
   { contactIds, conversationIds }: Pick<ErasureSubject, 'contactIds' | 'conversationIds'>,
   now: string,
 ): Promise<ErasureCounts> => {
-  const { rows } = await sql<Record<'merges' | 'recipients' | 'conversations' | 'tags' | 'replies', number>>`
+  const { rows } = await sql<
+    Record<'merges' | 'recipients' | 'conversations' | 'exchanges' | 'tags' | 'replies', number>
+  >`
     with m as (delete from contact_merges
       where workspace_id = ${workspaceId} and contact_id = any(${contactIds}::bigint[]) returning 1),
     b as (update broadcast_recipients set status = 'failed', failed_at = ${now}::timestamptz
@@ -97,6 +99,8 @@ export const eraseContactLinks = async (
     d as (delete from channel_deliveries
       where workspace_id = ${workspaceId} and conversation_id = any(${conversationIds}::bigint[]) returning 1)
     select (select count(*)::int from m) as merges, (select count(*)::int from v) as conversations,
+      (select count(*)::int from contact_exchanges where workspace_id = ${workspaceId}
+        and conversation_id = any(${conversationIds}::bigint[]) and contact_id is not null) as exchanges,
       (select count(*)::int from t) as tags, (select count(*)::int from d) as replies,
       (select count(*)::int from broadcast_recipients
         where workspace_id = ${workspaceId} and contact_id = any(${contactIds}::bigint[])) as recipients`.execute(
@@ -106,6 +110,7 @@ export const eraseContactLinks = async (
   return {
     contact_merges: { deleted: row.merges },
     conversations: { cleared: row.conversations },
+    contact_exchanges: { cleared: row.exchanges },
     conversation_tags: { deleted: row.tags },
     channel_deliveries: { deleted: row.replies },
     broadcast_recipients: { pseudonymised: row.recipients },

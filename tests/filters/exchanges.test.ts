@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import fc from 'fast-check'
 import { sql } from 'kysely'
+import { fillExchangesOfAll } from '../../storage/contact-exchanges.ts'
 import type { Db } from '../../storage/database.ts'
 import { migrate } from '../../storage/migrate.ts'
 import { callAs, doAs } from '../calls.ts'
@@ -200,6 +201,9 @@ everyDatabase(
         )
       await assertKept(server().db)
       await assertMatches()
+      await sql`truncate contact_exchanges`.execute(server().db)
+      await fillExchangesOfAll(server().db)
+      await assertKept(server().db)
       await refill(server())
       await assertMatches()
       for (let n = 0; n < 100 && (await server().app.jobs.job('contact-exchanges').runOnce()) > 0; n++);

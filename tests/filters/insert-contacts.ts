@@ -28,7 +28,7 @@ export const insertRows = async (
   return inserted.map((row) => row.id)
 }
 
-export type MessageSeed = {
+type MessageSeed = {
   direction: string
   status: string
   created_at: number
