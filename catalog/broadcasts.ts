@@ -18,7 +18,7 @@ const recipientStatuses = [
 
 const countField = (what: string) => z.int().describe(what)
 
-const Broadcast = z
+export const Broadcast = z
   .object({
     id: Id.describe('Broadcast id.'),
     name: z.string().describe('Name.'),
@@ -38,6 +38,19 @@ const Broadcast = z
         opted_out: countField('Opted out.'),
       })
       .describe('Recipients by delivery status.'),
+    job_id: Id.nullable().describe('The job that sends it; null where none does, or it ended long ago.'),
+    waiting: z
+      .object({
+        reason: z
+          .enum(['hours', 'messaging_limit', 'provider'])
+          .describe(
+            '`hours`: no recipient is within the given hours. `messaging_limit`: the number has written to as many ' +
+              'customers as it may in a day. `provider`: it takes no more at the moment.',
+          ),
+        until: Timestamp.describe('When it goes on, at the latest.'),
+      })
+      .nullable()
+      .describe('What its job waits for; null when it waits for nothing.'),
   })
   .meta({ id: 'Broadcast' })
 
@@ -60,9 +73,12 @@ const Recipient = z.object({
   read_at: Timestamp.nullable().describe('When it was read.'),
   failed_at: Timestamp.nullable().describe('When it failed.'),
   responded_at: Timestamp.nullable().describe('When the contact answered.'),
+  error: untrusted(
+    z.string().nullable().describe('Why it failed; null when it did not, or that is not known.'),
+  ),
 })
 
-const row = {
+export const broadcastExample = {
   id: '1',
   name: 'Autumn blend',
   status: 'completed' as const,
@@ -71,6 +87,8 @@ const row = {
   scheduled_at: '2026-10-01T09:30:00.000Z',
   started_at: '2026-10-01T09:30:00.000Z',
   totals: { recipients: 300, sent: 296, delivered: 290, read: 214, failed: 4, responded: 31, opted_out: 2 },
+  job_id: null,
+  waiting: null,
 }
 const BroadcastId = Id.describe('Broadcast id.')
 
@@ -106,7 +124,7 @@ export const listBroadcasts = defineOperation({
     {
       title: 'Completed broadcasts',
       input: { status: 'completed' },
-      output: { data: [row], total: 1, next_cursor: null },
+      output: { data: [broadcastExample], total: 1, next_cursor: null },
     },
   ],
 })
@@ -122,7 +140,7 @@ export const getBroadcast = defineOperation({
   input: z.object({ broadcast_id: BroadcastId }),
   output: Broadcast,
   errors: ['not_found'],
-  examples: [{ title: 'One broadcast', input: { broadcast_id: '1' }, output: row }],
+  examples: [{ title: 'One broadcast', input: { broadcast_id: '1' }, output: broadcastExample }],
 })
 
 export const listBroadcastRecipients = defineOperation({
@@ -185,6 +203,7 @@ export const listBroadcastRecipients = defineOperation({
             read_at: '2026-10-01T09:41:00.000Z',
             failed_at: null,
             responded_at: null,
+            error: null,
           },
         ],
         total: 1,

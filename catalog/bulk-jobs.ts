@@ -131,7 +131,7 @@ export const targetResult = {
     .describe('Only in a dry run by filter: tags that do not exist yet.'),
 }
 
-const job: z.input<typeof Job> = {
+export const jobExample: z.input<typeof Job> = {
   id: '1',
   state: 'done',
   operation: 'crm_tag_contacts',
@@ -150,7 +150,7 @@ const job: z.input<typeof Job> = {
   undone_by_job_id: null,
 }
 const running = {
-  ...job,
+  ...jobExample,
   state: 'running' as const,
   done: 500,
   changed: 498,
@@ -187,7 +187,7 @@ export const listJobs = defineOperation({
   input: z.object({ state: z.enum(jobStates).optional().describe('Only in this state.'), ...page }),
   output: z.object(list(Job)),
   errors: [],
-  examples: [{ title: 'All jobs', input: {}, output: { data: [job], next_cursor: null } }],
+  examples: [{ title: 'All jobs', input: {}, output: { data: [jobExample], next_cursor: null } }],
 })
 
 export const getJob = defineOperation({
@@ -201,7 +201,7 @@ export const getJob = defineOperation({
   input: z.object({ job_id: JobId }),
   output: z.object(Job.shape),
   errors: ['not_found'],
-  examples: [{ title: 'One that is done', input: { job_id: '1' }, output: job }],
+  examples: [{ title: 'One that is done', input: { job_id: '1' }, output: jobExample }],
 })
 
 export const listJobFailures = defineOperation({
@@ -277,7 +277,7 @@ export const cancelJob = defineOperation({
     {
       title: 'Cancel',
       input: { job_id: '2' },
-      output: { job: { ...paused, state: 'cancelled', finished_at: job.finished_at } },
+      output: { job: { ...paused, state: 'cancelled', finished_at: jobExample.finished_at } },
     },
   ],
 })

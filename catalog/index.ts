@@ -34,6 +34,7 @@ import {
 } from './groups.ts'
 import { getMedia } from './media.ts'
 import { searchMessages } from './message-search.ts'
+import { sendBulk } from './send-bulk.ts'
 import { addNote, getMessage, listMessages, sendReply, sendTemplate } from './messages.ts'
 import type { Operation } from './operation.ts'
 import {
@@ -137,6 +138,7 @@ export const catalog = [
   setReminder,
   markRead,
   sendTemplate,
+  sendBulk,
   sendReply,
   getMessage,
   getMedia,

@@ -57,6 +57,7 @@ export const reasons = {
   duplicate: of('conflict', 'There is such a record already.'),
   endpoint_deleted: of('conflict', 'The webhook endpoint was deleted.'),
   endpoint_disabled: of('conflict', 'The webhook endpoint is disabled.'),
+  error_rate: of('upstream_error', 'Too many messages of a broadcast failed, so its job stopped.'),
   event_gone: of('conflict', 'The event is older than the server keeps events.'),
   event_not_listed: of('conflict', 'Changes from before the event are still being made; try again.'),
   events_deleted: of('conflict', 'Events were deleted before the consumer acknowledged them.'),
@@ -123,6 +124,7 @@ export const reasons = {
   not_owner: of('forbidden', 'Only the owner of the record may do this.'),
   not_sent: of('conflict', 'The message has not reached the provider yet.'),
   not_submitted: of('conflict', 'The template has not reached the provider.'),
+  no_recipients: of('conflict', 'Nobody would get the message.'),
   nothing_to_undo: of('conflict', 'The job changed nothing.'),
   outcome_unknown: ofSome(
     ['timeout', 'upstream_unavailable', 'upstream_error'],
@@ -175,6 +177,7 @@ export const reasons = {
   too_many_failures: of('rate_limited', 'The address failed to authenticate too often.'),
   too_many_fields: of('conflict', 'The workspace has as many custom fields as are allowed.'),
   too_many_pipelined: of('rate_limited', 'Too many requests wait on one connection.'),
+  too_many_recipients: of('conflict', 'There would be more recipients than `max_recipients`.'),
   too_many_secrets: of(
     'conflict',
     'Too many replaced secrets are still valid; `retry_at` says when one ends.',

@@ -334,6 +334,11 @@ export type Operations = {
       input: types.MessagingSendTemplateInput,
       options: Confirmed<'send'>,
     ) => Promise<types.MessagingSendTemplateOutput>
+    /** Send an approved template to many contacts. The contacts are fixed when it begins, and a job sends them one message each, shown as a broadcast (`messaging_get_broadcast`); the answer is 202 with both. Each message is checked as `messaging_send_template` checks it, when it is sent: who declined marketing by then gets none. Several contacts of one phone line or id at the messaging app get one, and none when one of them declined. It keeps within the number's customers per day, messages per second and `hours`, waits when the provider says so, and stops when too many fail. A message whose outcome is unknown stays pending and is never sent again. By filter the key needs `mcp:read`; sent with the `plan_id` of a dry run within an hour, it is for exactly those contacts, or 409 `plan_changed` where more than 10 percent do not match any more. At most 100,000 recipients. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `messaging_send_bulk`. */
+    readonly sendBulk: (
+      input: types.MessagingSendBulkInput,
+      options: Confirmed<'send'>,
+    ) => Promise<types.MessagingSendBulkOutput>
     /** Get one message with its delivery status. Operation `messaging_get_message`. */
     readonly get: (
       input: types.MessagingGetMessageInput,
@@ -671,6 +676,7 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
   messages: {
     search: ['inbox_search_messages', 'list'],
     sendTemplate: ['messaging_send_template', 'change'],
+    sendBulk: ['messaging_send_bulk', 'change'],
     get: ['messaging_get_message', 'read'],
     media: ['messaging_get_media', 'read'],
   },

@@ -751,6 +751,979 @@ export type MessagingSendTemplateInput =
         }[]
       }
     }
+export type MessagingSendBulkInput =
+  | {
+      /**
+       * 1 to 500 contact ids; duplicates count once.
+       *
+       * @minItems 1
+       * @maxItems 500
+       */
+      contact_ids: (string | number)[]
+      /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
+      /**
+       * The template and the values of its variables.
+       */
+      template: {
+        /**
+         * Template name.
+         */
+        name: string
+        /**
+         * Language code, such as `en_US`.
+         */
+        language: string
+        /**
+         * Values of the body's variables, in order.
+         *
+         * @maxItems 100
+         */
+        body?: (
+          | string
+          | {
+              /**
+               * The same for all.
+               */
+              text: string
+            }
+          | {
+              /**
+               * A field of the contact.
+               */
+              field: 'name' | 'phone' | 'external_id'
+              /**
+               * For contacts without a value; without it they are left out.
+               */
+              fallback?: string
+            }
+          | {
+              /**
+               * Key of a custom field, such as `email`.
+               */
+              attribute: string
+              /**
+               * For contacts without a value; without it they are left out.
+               */
+              fallback?: string
+            }
+        )[]
+        /**
+         * The same by name, in place of `body`.
+         */
+        variables?: {
+          [k: string]:
+            | string
+            | {
+                /**
+                 * The same for all.
+                 */
+                text: string
+              }
+            | {
+                /**
+                 * A field of the contact.
+                 */
+                field: 'name' | 'phone' | 'external_id'
+                /**
+                 * For contacts without a value; without it they are left out.
+                 */
+                fallback?: string
+              }
+            | {
+                /**
+                 * Key of a custom field, such as `email`.
+                 */
+                attribute: string
+                /**
+                 * For contacts without a value; without it they are left out.
+                 */
+                fallback?: string
+              }
+        }
+        /**
+         * When a limited-time offer ends.
+         */
+        offer_expires_at?: string
+        /**
+         * Values of each carousel card, in order.
+         *
+         * @maxItems 10
+         */
+        cards?: {
+          /**
+           * Image or video of the card.
+           */
+          header?: {
+            /**
+             * Value of the variable of a text header.
+             */
+            text?: string
+            /**
+             * Public https URL of the image, video or document.
+             */
+            media_url?: string
+            /**
+             * Media id at the provider instead.
+             */
+            media_handle?: string
+            /**
+             * Name of a document.
+             */
+            file_name?: string
+            /**
+             * Latitude of a location header.
+             */
+            latitude?: number
+            /**
+             * Longitude of a location header.
+             */
+            longitude?: number
+            /**
+             * Name of the place.
+             */
+            name?: string
+            /**
+             * Address of the place.
+             */
+            address?: string
+          }
+          /**
+           * Values of the card's variables.
+           *
+           * @maxItems 100
+           */
+          body?: string[]
+          /**
+           * Values of the card's buttons.
+           *
+           * @maxItems 10
+           */
+          buttons?: {
+            /**
+             * Position of the button, from 0.
+             */
+            index: number
+            /**
+             * Value of the variable at the end of a URL.
+             */
+            text?: string
+            /**
+             * Payload that a quick reply returns.
+             */
+            payload?: string
+            /**
+             * Code of a copy-code button.
+             */
+            coupon_code?: string
+          }[]
+        }[]
+        /**
+         * Values of the header.
+         */
+        header?: {
+          /**
+           * Value of a text header.
+           */
+          text?:
+            | string
+            | {
+                /**
+                 * The same for all.
+                 */
+                text: string
+              }
+            | {
+                /**
+                 * A field of the contact.
+                 */
+                field: 'name' | 'phone' | 'external_id'
+                /**
+                 * For contacts without a value; without it they are left out.
+                 */
+                fallback?: string
+              }
+            | {
+                /**
+                 * Key of a custom field, such as `email`.
+                 */
+                attribute: string
+                /**
+                 * For contacts without a value; without it they are left out.
+                 */
+                fallback?: string
+              }
+          /**
+           * Public https URL of the image, video or document.
+           */
+          media_url?: string
+          /**
+           * Media id at the provider instead.
+           */
+          media_handle?: string
+          /**
+           * Name of a document.
+           */
+          file_name?: string
+          /**
+           * Latitude of a location header.
+           */
+          latitude?: number
+          /**
+           * Longitude of a location header.
+           */
+          longitude?: number
+          /**
+           * Name of the place.
+           */
+          name?: string
+          /**
+           * Address of the place.
+           */
+          address?: string
+        }
+        /**
+         * Values of buttons that have a variable.
+         *
+         * @maxItems 10
+         */
+        buttons?: {
+          /**
+           * Position of the button, from 0.
+           */
+          index: number
+          /**
+           * Value of the variable at the end of a URL.
+           */
+          text?:
+            | string
+            | {
+                /**
+                 * The same for all.
+                 */
+                text: string
+              }
+            | {
+                /**
+                 * A field of the contact.
+                 */
+                field: 'name' | 'phone' | 'external_id'
+                /**
+                 * For contacts without a value; without it they are left out.
+                 */
+                fallback?: string
+              }
+            | {
+                /**
+                 * Key of a custom field, such as `email`.
+                 */
+                attribute: string
+                /**
+                 * For contacts without a value; without it they are left out.
+                 */
+                fallback?: string
+              }
+          /**
+           * Payload that a quick reply returns.
+           */
+          payload?: string
+          /**
+           * Code of a copy-code button.
+           */
+          coupon_code?: string
+        }[]
+      }
+      /**
+       * Channel; the default channel when absent.
+       */
+      channel_id?: string
+      /**
+       * Name of the broadcast; that of the template when absent.
+       */
+      name?: string
+      /**
+       * Only at these times of the recipient's country, by the phone; in the workspace's time zone where that is unknown. Where a country has several zones: while it is within the hours in all of them.
+       */
+      hours?: {
+        /**
+         * First minute, `HH:MM`.
+         */
+        from: string
+        /**
+         * End, `HH:MM`, exclusive; after `from`.
+         */
+        to: string
+        /**
+         * Days of the week; all when absent.
+         *
+         * @minItems 1
+         * @maxItems 7
+         */
+        days?: ('mon' | 'tue' | 'wed' | 'thu' | 'fri' | 'sat' | 'sun')[]
+      }
+      /**
+       * Most messages in a second; numbers have 80 unless the provider raised it.
+       */
+      per_second?: number
+      /**
+       * Stops when more than so many of the last messages failed, of 20 at least.
+       */
+      stop_at_error_percent?: number
+      /**
+       * 409 where there would be more.
+       */
+      max_recipients?: number
+    }
+  | {
+      /**
+       * All contacts that match this filter, as `crm_search_contacts` takes it. `{}` needs `all`.
+       */
+      filter: {
+        [k: string]: unknown
+      }
+      /**
+       * With an empty filter: yes, every contact of the workspace.
+       */
+      all?: true
+      /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
+      /**
+       * The template and the values of its variables.
+       */
+      template: {
+        /**
+         * Template name.
+         */
+        name: string
+        /**
+         * Language code, such as `en_US`.
+         */
+        language: string
+        /**
+         * Values of the body's variables, in order.
+         *
+         * @maxItems 100
+         */
+        body?: (
+          | string
+          | {
+              /**
+               * The same for all.
+               */
+              text: string
+            }
+          | {
+              /**
+               * A field of the contact.
+               */
+              field: 'name' | 'phone' | 'external_id'
+              /**
+               * For contacts without a value; without it they are left out.
+               */
+              fallback?: string
+            }
+          | {
+              /**
+               * Key of a custom field, such as `email`.
+               */
+              attribute: string
+              /**
+               * For contacts without a value; without it they are left out.
+               */
+              fallback?: string
+            }
+        )[]
+        /**
+         * The same by name, in place of `body`.
+         */
+        variables?: {
+          [k: string]:
+            | string
+            | {
+                /**
+                 * The same for all.
+                 */
+                text: string
+              }
+            | {
+                /**
+                 * A field of the contact.
+                 */
+                field: 'name' | 'phone' | 'external_id'
+                /**
+                 * For contacts without a value; without it they are left out.
+                 */
+                fallback?: string
+              }
+            | {
+                /**
+                 * Key of a custom field, such as `email`.
+                 */
+                attribute: string
+                /**
+                 * For contacts without a value; without it they are left out.
+                 */
+                fallback?: string
+              }
+        }
+        /**
+         * When a limited-time offer ends.
+         */
+        offer_expires_at?: string
+        /**
+         * Values of each carousel card, in order.
+         *
+         * @maxItems 10
+         */
+        cards?: {
+          /**
+           * Image or video of the card.
+           */
+          header?: {
+            /**
+             * Value of the variable of a text header.
+             */
+            text?: string
+            /**
+             * Public https URL of the image, video or document.
+             */
+            media_url?: string
+            /**
+             * Media id at the provider instead.
+             */
+            media_handle?: string
+            /**
+             * Name of a document.
+             */
+            file_name?: string
+            /**
+             * Latitude of a location header.
+             */
+            latitude?: number
+            /**
+             * Longitude of a location header.
+             */
+            longitude?: number
+            /**
+             * Name of the place.
+             */
+            name?: string
+            /**
+             * Address of the place.
+             */
+            address?: string
+          }
+          /**
+           * Values of the card's variables.
+           *
+           * @maxItems 100
+           */
+          body?: string[]
+          /**
+           * Values of the card's buttons.
+           *
+           * @maxItems 10
+           */
+          buttons?: {
+            /**
+             * Position of the button, from 0.
+             */
+            index: number
+            /**
+             * Value of the variable at the end of a URL.
+             */
+            text?: string
+            /**
+             * Payload that a quick reply returns.
+             */
+            payload?: string
+            /**
+             * Code of a copy-code button.
+             */
+            coupon_code?: string
+          }[]
+        }[]
+        /**
+         * Values of the header.
+         */
+        header?: {
+          /**
+           * Value of a text header.
+           */
+          text?:
+            | string
+            | {
+                /**
+                 * The same for all.
+                 */
+                text: string
+              }
+            | {
+                /**
+                 * A field of the contact.
+                 */
+                field: 'name' | 'phone' | 'external_id'
+                /**
+                 * For contacts without a value; without it they are left out.
+                 */
+                fallback?: string
+              }
+            | {
+                /**
+                 * Key of a custom field, such as `email`.
+                 */
+                attribute: string
+                /**
+                 * For contacts without a value; without it they are left out.
+                 */
+                fallback?: string
+              }
+          /**
+           * Public https URL of the image, video or document.
+           */
+          media_url?: string
+          /**
+           * Media id at the provider instead.
+           */
+          media_handle?: string
+          /**
+           * Name of a document.
+           */
+          file_name?: string
+          /**
+           * Latitude of a location header.
+           */
+          latitude?: number
+          /**
+           * Longitude of a location header.
+           */
+          longitude?: number
+          /**
+           * Name of the place.
+           */
+          name?: string
+          /**
+           * Address of the place.
+           */
+          address?: string
+        }
+        /**
+         * Values of buttons that have a variable.
+         *
+         * @maxItems 10
+         */
+        buttons?: {
+          /**
+           * Position of the button, from 0.
+           */
+          index: number
+          /**
+           * Value of the variable at the end of a URL.
+           */
+          text?:
+            | string
+            | {
+                /**
+                 * The same for all.
+                 */
+                text: string
+              }
+            | {
+                /**
+                 * A field of the contact.
+                 */
+                field: 'name' | 'phone' | 'external_id'
+                /**
+                 * For contacts without a value; without it they are left out.
+                 */
+                fallback?: string
+              }
+            | {
+                /**
+                 * Key of a custom field, such as `email`.
+                 */
+                attribute: string
+                /**
+                 * For contacts without a value; without it they are left out.
+                 */
+                fallback?: string
+              }
+          /**
+           * Payload that a quick reply returns.
+           */
+          payload?: string
+          /**
+           * Code of a copy-code button.
+           */
+          coupon_code?: string
+        }[]
+      }
+      /**
+       * Channel; the default channel when absent.
+       */
+      channel_id?: string
+      /**
+       * Name of the broadcast; that of the template when absent.
+       */
+      name?: string
+      /**
+       * Only at these times of the recipient's country, by the phone; in the workspace's time zone where that is unknown. Where a country has several zones: while it is within the hours in all of them.
+       */
+      hours?: {
+        /**
+         * First minute, `HH:MM`.
+         */
+        from: string
+        /**
+         * End, `HH:MM`, exclusive; after `from`.
+         */
+        to: string
+        /**
+         * Days of the week; all when absent.
+         *
+         * @minItems 1
+         * @maxItems 7
+         */
+        days?: ('mon' | 'tue' | 'wed' | 'thu' | 'fri' | 'sat' | 'sun')[]
+      }
+      /**
+       * Most messages in a second; numbers have 80 unless the provider raised it.
+       */
+      per_second?: number
+      /**
+       * Stops when more than so many of the last messages failed, of 20 at least.
+       */
+      stop_at_error_percent?: number
+      /**
+       * 409 where there would be more.
+       */
+      max_recipients?: number
+    }
+  | {
+      /**
+       * All contacts that match this saved filter.
+       */
+      saved_filter_id: string | number
+      /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
+      /**
+       * The template and the values of its variables.
+       */
+      template: {
+        /**
+         * Template name.
+         */
+        name: string
+        /**
+         * Language code, such as `en_US`.
+         */
+        language: string
+        /**
+         * Values of the body's variables, in order.
+         *
+         * @maxItems 100
+         */
+        body?: (
+          | string
+          | {
+              /**
+               * The same for all.
+               */
+              text: string
+            }
+          | {
+              /**
+               * A field of the contact.
+               */
+              field: 'name' | 'phone' | 'external_id'
+              /**
+               * For contacts without a value; without it they are left out.
+               */
+              fallback?: string
+            }
+          | {
+              /**
+               * Key of a custom field, such as `email`.
+               */
+              attribute: string
+              /**
+               * For contacts without a value; without it they are left out.
+               */
+              fallback?: string
+            }
+        )[]
+        /**
+         * The same by name, in place of `body`.
+         */
+        variables?: {
+          [k: string]:
+            | string
+            | {
+                /**
+                 * The same for all.
+                 */
+                text: string
+              }
+            | {
+                /**
+                 * A field of the contact.
+                 */
+                field: 'name' | 'phone' | 'external_id'
+                /**
+                 * For contacts without a value; without it they are left out.
+                 */
+                fallback?: string
+              }
+            | {
+                /**
+                 * Key of a custom field, such as `email`.
+                 */
+                attribute: string
+                /**
+                 * For contacts without a value; without it they are left out.
+                 */
+                fallback?: string
+              }
+        }
+        /**
+         * When a limited-time offer ends.
+         */
+        offer_expires_at?: string
+        /**
+         * Values of each carousel card, in order.
+         *
+         * @maxItems 10
+         */
+        cards?: {
+          /**
+           * Image or video of the card.
+           */
+          header?: {
+            /**
+             * Value of the variable of a text header.
+             */
+            text?: string
+            /**
+             * Public https URL of the image, video or document.
+             */
+            media_url?: string
+            /**
+             * Media id at the provider instead.
+             */
+            media_handle?: string
+            /**
+             * Name of a document.
+             */
+            file_name?: string
+            /**
+             * Latitude of a location header.
+             */
+            latitude?: number
+            /**
+             * Longitude of a location header.
+             */
+            longitude?: number
+            /**
+             * Name of the place.
+             */
+            name?: string
+            /**
+             * Address of the place.
+             */
+            address?: string
+          }
+          /**
+           * Values of the card's variables.
+           *
+           * @maxItems 100
+           */
+          body?: string[]
+          /**
+           * Values of the card's buttons.
+           *
+           * @maxItems 10
+           */
+          buttons?: {
+            /**
+             * Position of the button, from 0.
+             */
+            index: number
+            /**
+             * Value of the variable at the end of a URL.
+             */
+            text?: string
+            /**
+             * Payload that a quick reply returns.
+             */
+            payload?: string
+            /**
+             * Code of a copy-code button.
+             */
+            coupon_code?: string
+          }[]
+        }[]
+        /**
+         * Values of the header.
+         */
+        header?: {
+          /**
+           * Value of a text header.
+           */
+          text?:
+            | string
+            | {
+                /**
+                 * The same for all.
+                 */
+                text: string
+              }
+            | {
+                /**
+                 * A field of the contact.
+                 */
+                field: 'name' | 'phone' | 'external_id'
+                /**
+                 * For contacts without a value; without it they are left out.
+                 */
+                fallback?: string
+              }
+            | {
+                /**
+                 * Key of a custom field, such as `email`.
+                 */
+                attribute: string
+                /**
+                 * For contacts without a value; without it they are left out.
+                 */
+                fallback?: string
+              }
+          /**
+           * Public https URL of the image, video or document.
+           */
+          media_url?: string
+          /**
+           * Media id at the provider instead.
+           */
+          media_handle?: string
+          /**
+           * Name of a document.
+           */
+          file_name?: string
+          /**
+           * Latitude of a location header.
+           */
+          latitude?: number
+          /**
+           * Longitude of a location header.
+           */
+          longitude?: number
+          /**
+           * Name of the place.
+           */
+          name?: string
+          /**
+           * Address of the place.
+           */
+          address?: string
+        }
+        /**
+         * Values of buttons that have a variable.
+         *
+         * @maxItems 10
+         */
+        buttons?: {
+          /**
+           * Position of the button, from 0.
+           */
+          index: number
+          /**
+           * Value of the variable at the end of a URL.
+           */
+          text?:
+            | string
+            | {
+                /**
+                 * The same for all.
+                 */
+                text: string
+              }
+            | {
+                /**
+                 * A field of the contact.
+                 */
+                field: 'name' | 'phone' | 'external_id'
+                /**
+                 * For contacts without a value; without it they are left out.
+                 */
+                fallback?: string
+              }
+            | {
+                /**
+                 * Key of a custom field, such as `email`.
+                 */
+                attribute: string
+                /**
+                 * For contacts without a value; without it they are left out.
+                 */
+                fallback?: string
+              }
+          /**
+           * Payload that a quick reply returns.
+           */
+          payload?: string
+          /**
+           * Code of a copy-code button.
+           */
+          coupon_code?: string
+        }[]
+      }
+      /**
+       * Channel; the default channel when absent.
+       */
+      channel_id?: string
+      /**
+       * Name of the broadcast; that of the template when absent.
+       */
+      name?: string
+      /**
+       * Only at these times of the recipient's country, by the phone; in the workspace's time zone where that is unknown. Where a country has several zones: while it is within the hours in all of them.
+       */
+      hours?: {
+        /**
+         * First minute, `HH:MM`.
+         */
+        from: string
+        /**
+         * End, `HH:MM`, exclusive; after `from`.
+         */
+        to: string
+        /**
+         * Days of the week; all when absent.
+         *
+         * @minItems 1
+         * @maxItems 7
+         */
+        days?: ('mon' | 'tue' | 'wed' | 'thu' | 'fri' | 'sat' | 'sun')[]
+      }
+      /**
+       * Most messages in a second; numbers have 80 unless the provider raised it.
+       */
+      per_second?: number
+      /**
+       * Stops when more than so many of the last messages failed, of 20 at least.
+       */
+      stop_at_error_percent?: number
+      /**
+       * 409 where there would be more.
+       */
+      max_recipients?: number
+    }
 export type MessagingSendReplyInput =
   | {
       /**
@@ -982,6 +1955,7 @@ export type Reason =
   | 'duplicate'
   | 'endpoint_deleted'
   | 'endpoint_disabled'
+  | 'error_rate'
   | 'event_gone'
   | 'event_not_listed'
   | 'events_deleted'
@@ -1018,6 +1992,7 @@ export type Reason =
   | 'media_store_unavailable'
   | 'media_too_large'
   | 'media_url_expired'
+  | 'messages_sent'
   | 'message_refused'
   | 'name_taken'
   | 'no_channel'
@@ -1036,6 +2011,7 @@ export type Reason =
   | 'not_owner'
   | 'not_sent'
   | 'not_submitted'
+  | 'no_recipients'
   | 'nothing_to_undo'
   | 'outcome_unknown'
   | 'contact_budget'
@@ -1082,6 +2058,7 @@ export type Reason =
   | 'too_many_failures'
   | 'too_many_fields'
   | 'too_many_pipelined'
+  | 'too_many_recipients'
   | 'too_many_secrets'
   | 'undeliverable'
   | 'undo_expired'
@@ -8256,6 +9233,190 @@ export interface MessagingSendTemplateOutput {
    */
   dry_run?: true
 }
+export interface Broadcast {
+  /**
+   * Broadcast id.
+   */
+  id: string
+  /**
+   * Name.
+   */
+  name: string
+  /**
+   * `scheduled`, `running`, `completed` or `cancelled`.
+   */
+  status: 'scheduled' | 'running' | 'completed' | 'cancelled'
+  /**
+   * Template.
+   */
+  template_name: string | null
+  /**
+   * Channel.
+   */
+  channel_id: string | null
+  /**
+   * When it is scheduled to start.
+   */
+  scheduled_at: string | null
+  /**
+   * When it started.
+   */
+  started_at: string | null
+  /**
+   * Recipients by delivery status.
+   */
+  totals: {
+    /**
+     * Contacts chosen.
+     */
+    recipients: number
+    /**
+     * Sent, including those delivered or read.
+     */
+    sent: number
+    /**
+     * Delivered, including those read.
+     */
+    delivered: number
+    /**
+     * Read.
+     */
+    read: number
+    /**
+     * Failed.
+     */
+    failed: number
+    /**
+     * Answered.
+     */
+    responded: number
+    /**
+     * Opted out.
+     */
+    opted_out: number
+  }
+  /**
+   * The job that sends it; null where none does, or it ended long ago.
+   */
+  job_id: string | null
+  /**
+   * What its job waits for; null when it waits for nothing.
+   */
+  waiting: {
+    /**
+     * `hours`: no recipient is within the given hours. `messaging_limit`: the number has written to as many customers as it may in a day. `provider`: it takes no more at the moment.
+     */
+    reason: 'hours' | 'messaging_limit' | 'provider'
+    /**
+     * When it goes on, at the latest.
+     */
+    until: string
+  } | null
+}
+export interface MessagingSendBulkOutput {
+  /**
+   * Contacts that were named or matched.
+   */
+  matched: number
+  /**
+   * Contacts that get a message.
+   */
+  recipients: number
+  /**
+   * Contacts that get none.
+   */
+  left_out: {
+    /**
+     * `do_not_disturb`, `consent_withdrawn`: of marketing. `unreachable`: neither a phone nor an id at the messaging app. `double`: another contact with the same line or id gets it. `missing_value`: of a variable without a fallback. `no_common_hour`: the country has several time zones, and never the hours in all.
+     */
+    reason:
+      | 'not_found'
+      | 'do_not_disturb'
+      | 'consent_withdrawn'
+      | 'unreachable'
+      | 'double'
+      | 'missing_value'
+      | 'no_common_hour'
+    /**
+     * Contacts.
+     */
+    count: number
+  }[]
+  broadcast?: Broadcast
+  job?: Job
+  /**
+   * Only in a dry run: recipients by country; not where phones are hidden.
+   */
+  countries?: {
+    /**
+     * ISO 3166 code; null when unknown.
+     */
+    country: string | null
+    /**
+     * Recipients.
+     */
+    count: number
+  }[]
+  /**
+   * Only in a dry run: values that come from contacts.
+   */
+  values?: {
+    /**
+     * Such as `body[0]`.
+     */
+    variable: string
+    /**
+     * Contacts without a value of their own.
+     */
+    missing: number
+    /**
+     * What they get; null: they are left out.
+     */
+    fallback: string | null
+  }[]
+  /**
+   * Only in a dry run: the body, with what stands for values.
+   */
+  text?: string
+  /**
+   * Only in a dry run: the same beside the body.
+   */
+  parts?: {
+    /**
+     * Such as `Footer`, or `Button 1 (URL)`.
+     */
+    part: string
+    /**
+     * Its text, and where it leads.
+     */
+    text: string
+  }[]
+  /**
+   * Only in a dry run: up to ten messages.
+   */
+  previews?: {
+    /**
+     * Contact id.
+     */
+    contact_id: string
+    /**
+     * Name.
+     */
+    name: string | null
+    /**
+     * The body as this contact gets it.
+     */
+    text: string
+  }[]
+  /**
+   * Only in a dry run by filter: makes it the plan of the call.
+   */
+  plan_id?: string
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
 export interface MessagingSendReplyOutput {
   /**
    * The message; its status follows the reports of the provider.
@@ -11314,69 +12475,6 @@ export interface MessagingDeleteQuickMessageOutput {
    */
   dry_run?: true
 }
-export interface Broadcast {
-  /**
-   * Broadcast id.
-   */
-  id: string
-  /**
-   * Name.
-   */
-  name: string
-  /**
-   * `scheduled`, `running`, `completed` or `cancelled`.
-   */
-  status: 'scheduled' | 'running' | 'completed' | 'cancelled'
-  /**
-   * Template.
-   */
-  template_name: string | null
-  /**
-   * Channel.
-   */
-  channel_id: string | null
-  /**
-   * When it is scheduled to start.
-   */
-  scheduled_at: string | null
-  /**
-   * When it started.
-   */
-  started_at: string | null
-  /**
-   * Recipients by delivery status.
-   */
-  totals: {
-    /**
-     * Contacts chosen.
-     */
-    recipients: number
-    /**
-     * Sent, including those delivered or read.
-     */
-    sent: number
-    /**
-     * Delivered, including those read.
-     */
-    delivered: number
-    /**
-     * Read.
-     */
-    read: number
-    /**
-     * Failed.
-     */
-    failed: number
-    /**
-     * Answered.
-     */
-    responded: number
-    /**
-     * Opted out.
-     */
-    opted_out: number
-  }
-}
 export interface MessagingListBroadcastsInput {
   /**
    * Only in this status.
@@ -11477,6 +12575,23 @@ export interface MessagingGetBroadcastOutput {
      */
     opted_out: number
   }
+  /**
+   * The job that sends it; null where none does, or it ended long ago.
+   */
+  job_id: string | null
+  /**
+   * What its job waits for; null when it waits for nothing.
+   */
+  waiting: {
+    /**
+     * `hours`: no recipient is within the given hours. `messaging_limit`: the number has written to as many customers as it may in a day. `provider`: it takes no more at the moment.
+     */
+    reason: 'hours' | 'messaging_limit' | 'provider'
+    /**
+     * When it goes on, at the latest.
+     */
+    until: string
+  } | null
 }
 export interface MessagingListBroadcastRecipientsInput {
   /**
@@ -11550,6 +12665,10 @@ export interface MessagingListBroadcastRecipientsOutput {
      * When the contact answered.
      */
     responded_at: string | null
+    /**
+     * Why it failed; null when it did not, or that is not known.
+     */
+    error: string | null
   }[]
   /**
    * Count of matching rows, on the first page; null on later pages.

@@ -16,6 +16,7 @@ import {
   resumeJob,
   undoJob,
 } from './bulk-jobs/operations.ts'
+import { sendBulk } from './bulk-messages/operation.ts'
 import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './broadcasts/broadcasts.ts'
 import { deleteContact, getContact, updateContact } from './contacts/contacts.ts'
 import { changePhone } from './contacts/change-phone.ts'
@@ -166,6 +167,7 @@ export const handlers = {
   inbox_set_reminder: setReminder,
   inbox_mark_read: markRead,
   messaging_send_template: sendTemplate,
+  messaging_send_bulk: sendBulk,
   messaging_send_reply: sendReply,
   messaging_get_message: getMessage,
   messaging_get_media: getMedia,

@@ -74,3 +74,13 @@ export const takeSend = async (
     returning 1`.execute(db)
   return rows.length > 0
 }
+
+/** Counts so many sends of a key at once, whatever its limit. */
+export const addSends = async (db: Db, workspaceId: string, keyId: string, count: number): Promise<void> => {
+  await sql`
+    insert into agent_sends as s (workspace_id, key_id, sent_at)
+    values (${workspaceId}, ${keyId}, array_fill(clock_timestamp(), array[${count}::int]))
+    on conflict (workspace_id, key_id) do update set
+      sent_at = array(select t from unnest(s.sent_at) as t where t > clock_timestamp() - interval '1 hour')
+        || excluded.sent_at`.execute(db)
+}

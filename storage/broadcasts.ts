@@ -16,7 +16,13 @@ export type BroadcastCounts = {
 export type BroadcastRow = Pick<
   TableRow<'broadcasts'>,
   'name' | 'status' | 'template_name' | 'scheduled_at' | 'started_at'
-> & { id: string; channel_id: string | null; begins_at: string } & BroadcastCounts
+> & {
+  id: string
+  channel_id: string | null
+  begins_at: string
+  job_id: string | null
+  waiting: TableRow<'broadcast_sends'>['waiting']
+} & BroadcastCounts
 
 /** `channelIds`: only broadcasts on these channels; null: all. */
 export type BroadcastFilter = {
@@ -33,9 +39,13 @@ const countNames = ['pending', 'sent', 'delivered', 'read', 'failed', 'responded
  */
 const columns = sql.raw(
   `b.id, b.name, b.status, b.template_name, b.channel_id, b.scheduled_at, b.started_at, b.begins_at,
-  ${countNames.map((c) => `k.${c}`).join(', ')}`,
+  s.job_id, s.waiting, ${countNames.map((c) => `k.${c}`).join(', ')}`,
 )
 const withCounts = sql.raw(`
+  left join lateral (
+    select j.id as job_id, case when j.state = 'running' then x.waiting end as waiting from broadcast_sends x
+    join bulk_jobs j on j.workspace_id = x.workspace_id and j.id = x.job_id
+    where x.workspace_id = b.workspace_id and x.broadcast_id = b.id) as s on true
   cross join lateral (
     select ${countNames.map((c) => `coalesce(sum(${c}), 0)::double precision as ${c}`).join(', ')}
     from broadcast_counts where workspace_id = b.workspace_id and broadcast_id = b.id) as k`)
@@ -93,7 +103,16 @@ export const loadBroadcast = async (
 /** A recipient of a broadcast. `known`: the contact still exists. */
 export type RecipientRow = Omit<
   TableRow<'broadcast_recipients'>,
-  'workspace_id' | 'broadcast_id' | 'contact_id' | 'responded' | 'opted_out'
+  | 'workspace_id'
+  | 'broadcast_id'
+  | 'contact_id'
+  | 'responded'
+  | 'opted_out'
+  | 'message_id'
+  | 'country'
+  | 'retry_at'
+  | 'attempts'
+  | 'error_code'
 > & {
   contact_id: string
   responded: boolean
@@ -144,7 +163,7 @@ export const listRecipientRows = async (
       order by y.contact_id limit ${limit}`
   const { rows } = await sql<RecipientRow>`
     select r.contact_id, r.status, r.responded, r.opted_out, r.sent_at, r.delivered_at, r.read_at,
-      r.failed_at, r.responded_at, c.id is not null as known, c.name, c.phone
+      r.failed_at, r.responded_at, r.error, c.id is not null as known, c.name, c.phone
     from (${found}) as r left join contacts c on c.workspace_id = ${workspaceId} and c.id = r.contact_id
     order by r.contact_id`.execute(tx)
   return rows

@@ -106,10 +106,10 @@ export const deleteJob = async (tx: Db, workspaceId: string, id: string): Promis
     delete from bulk_jobs where workspace_id = ${workspaceId} and id = ${id}`.execute(tx)
 }
 
-/** Whose jobs are read; null: those of everybody. */
-export type JobReader = { staffId: string | null }
+/** Whose jobs are read, and broadcasts on which channels; null or absent: those of everybody, on all. */
+export type JobReader = { staffId: string | null; channelIds?: readonly string[] | null }
 
-const rows = (db: Db, workspaceId: string, { staffId }: JobReader) =>
+const rows = (db: Db, workspaceId: string, { staffId, channelIds = null }: JobReader) =>
   db
     .selectFrom('bulk_jobs as j')
     .leftJoin('staff as s', (join) =>
@@ -141,6 +141,11 @@ const rows = (db: Db, workspaceId: string, { staffId }: JobReader) =>
     .where('j.workspace_id', '=', workspaceId)
     .where('j.state', '<>', 'planned')
     .$if(staffId !== null, (query) => query.where('j.staff_id', '=', staffId!))
+    .$if(channelIds !== null, (query) =>
+      query.where(
+        sql<boolean>`(j.operation <> 'messaging_send_bulk' or j.input ->> 'channel_id' = any(${channelIds}::text[]))`,
+      ),
+    )
 
 /** Lists a page, newest first. */
 export const listJobPage = async (
@@ -251,28 +256,36 @@ export const insertUndoJob = async (
     select id from made`.execute(tx)
   ).rows[0]?.id
 
+/** What a job does: changes records in batches, or sends a broadcast. Each kind has a runner of its own. */
+type JobKind = 'changes' | 'sends'
+
+const isOfKind = (kind: JobKind) =>
+  kind === 'sends' ? sql`operation = 'messaging_send_bulk'` : sql`operation <> 'messaging_send_bulk'`
+
 /** Takes a job that is due for `leaseSeconds`: another server may take it afterwards. */
 export const claimJob = async (
   db: Db,
   leaseSeconds: number,
+  kind: JobKind,
 ): Promise<{ workspace_id: string; id: string; key_id: string; attempts: number } | undefined> =>
   (
     await sql<{ workspace_id: string; id: string; key_id: string; attempts: number }>`
     update bulk_jobs j set run_after = clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second',
       attempts = attempts + 1
     from (
-      select workspace_id, id from bulk_jobs where state = 'running' and run_after <= clock_timestamp()
+      select workspace_id, id from bulk_jobs
+      where state = 'running' and run_after <= clock_timestamp() and ${isOfKind(kind)}
       order by run_after limit 1 for update skip locked) as d
     where j.workspace_id = d.workspace_id and j.id = d.id
     returning j.workspace_id, j.id, j.key_id, j.attempts`.execute(db)
   ).rows[0]
 
 /** Seconds until a job is due; undefined when none runs. */
-export const findSecondsUntilJob = async (db: Db): Promise<number | undefined> =>
+export const findSecondsUntilJob = async (db: Db, kind: JobKind): Promise<number | undefined> =>
   (
     await sql<{ seconds: number }>`
     select greatest(0, extract(epoch from run_after - clock_timestamp()))::float8 as seconds
-    from bulk_jobs where state = 'running' order by run_after limit 1`.execute(db)
+    from bulk_jobs where state = 'running' and ${isOfKind(kind)} order by run_after limit 1`.execute(db)
   ).rows[0]?.seconds
 
 export type OpenBatch = { no: number; record_ids: string[]; calls: BatchCall[] | null }

@@ -90,8 +90,10 @@ export const eraseContactLinks = async (
   >`
     with m as (delete from contact_merges
       where workspace_id = ${workspaceId} and contact_id = any(${contactIds}::bigint[]) returning 1),
-    b as (update broadcast_recipients set status = 'failed', failed_at = ${now}::timestamptz
-      where workspace_id = ${workspaceId} and contact_id = any(${contactIds}::bigint[]) and status = 'pending'),
+    b as (update broadcast_recipients set country = null, error = null,
+        status = case when status = 'pending' then 'failed' else status end,
+        failed_at = case when status = 'pending' then ${now}::timestamptz else failed_at end
+      where workspace_id = ${workspaceId} and contact_id = any(${contactIds}::bigint[])),
     v as (update conversations set title = null, contact_id = null
       where workspace_id = ${workspaceId} and id = any(${conversationIds}::bigint[]) returning 1),
     t as (delete from conversation_tags

@@ -155,9 +155,9 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
     until: 'the delivery succeeds or expires',
   },
   broadcast_recipients: {
-    columns: ['contact_id'],
+    columns: ['contact_id', 'country', 'error'],
     onDelete: 'kept',
-    erase: { contact_id: 'pseudonym' },
+    erase: { contact_id: 'pseudonym', country: 'cleared', error: 'cleared' },
     until: FOR_EVER,
   },
   saved_filters: {
@@ -285,6 +285,7 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
   api_keys: 'none',
   broadcast_counts: 'none',
   broadcasts: 'none',
+  broadcast_sends: 'none',
   channel_health: 'none',
   channel_secrets: 'none',
   channel_tokens: 'none',

@@ -81,11 +81,20 @@ export const markMessageSent = async (
   at: string,
 ): Promise<void> => {
   await sql`
-    update messages set status = 'sent', provider_id = ${providerId}, sent_at = ${at},
-      failed_at = null, error = null, error_code = null, content = nullif(content - 'call', '{}')
-    where workspace_id = ${workspaceId} and id = ${id}::bigint and status in ('pending', 'failed')
-      and provider_id is null`.execute(tx)
+    with m as (
+      update messages set status = 'sent', provider_id = ${providerId}, sent_at = ${at},
+        failed_at = null, error = null, error_code = null, content = nullif(content - 'call', '{}')
+      where workspace_id = ${workspaceId} and id = ${id}::bigint and status in ('pending', 'failed')
+        and provider_id is null
+      returning workspace_id, id, status, sent_at, delivered_at, read_at, failed_at, error, error_code)
+    ${updateRecipient}`.execute(tx)
 }
+
+/** Writes the delivery of the message `m` to the recipient of a broadcast that it was sent to. */
+const updateRecipient = sql`
+  update broadcast_recipients r set status = m.status, sent_at = m.sent_at, delivered_at = m.delivered_at,
+    read_at = m.read_at, failed_at = m.failed_at, error = m.error, error_code = m.error_code::text
+  from m where r.workspace_id = m.workspace_id and r.message_id = m.id`
 
 export type DeliveryState = Pick<
   OutboundMessageRow,
@@ -99,21 +108,14 @@ export const updateDeliveryState = async (
   id: string,
   { status, sent_at, delivered_at, read_at, failed_at, error, error_code }: DeliveryState,
 ): Promise<void> => {
-  await tx
-    .updateTable('messages')
-    .set({
-      status,
-      sent_at,
-      delivered_at,
-      read_at,
-      failed_at,
-      error,
-      error_code,
-      content: sql`nullif(content - 'call', '{}')`,
-    })
-    .where('workspace_id', '=', workspaceId)
-    .where('id', '=', id)
-    .execute()
+  await sql`
+    with m as (
+      update messages set status = ${status}, sent_at = ${sent_at}, delivered_at = ${delivered_at},
+        read_at = ${read_at}, failed_at = ${failed_at}, error = ${error}, error_code = ${error_code}::integer,
+        content = nullif(content - 'call', '{}')
+      where workspace_id = ${workspaceId} and id = ${id}
+      returning workspace_id, id, status, sent_at, delivered_at, read_at, failed_at, error, error_code)
+    ${updateRecipient}`.execute(tx)
 }
 
 /** Deletes a message that the provider refused; false when it is no longer pending. */

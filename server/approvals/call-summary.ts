@@ -7,6 +7,7 @@ import { createContext } from '../core/create-context.ts'
 import type { LocalHandler } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
 import { validate } from '../core/steps/validate.ts'
+import { describeBulk } from './bulk-summary.ts'
 
 /*
  * What a person decides on, before a call runs: in words, whole, and as this person may see it. The records are
@@ -261,6 +262,9 @@ const describeFields = (input: Json): string[] =>
         ]
   })
 
+/** Whom a broadcast is for, and how; what is sent has lines of its own. */
+const toTargetFields = ({ template: _template, hours: _hours, ...rest }: Json): Json => rest
+
 /** What a dry run found out, as numbers and short words; the rest of its answer is what was asked for. */
 const describeOutcome = (output: Json): string => {
   const findings = Object.entries(output).filter(
@@ -300,6 +304,7 @@ export const summarizeCall = async (
       ? await read('crm_get_contact', { contact_id: input.contact_id })
       : undefined)
   const isSend = op.confirm === 'send' && output !== null && 'message' in output
+  const isBulk = op.name === 'messaging_send_bulk' && output !== null
   return [
     op.summary,
     ...describeContact(contact, input.contact_id),
@@ -310,7 +315,11 @@ export const summarizeCall = async (
     ...(isSend && !conversation ? await describeNewConversation(read, op, input, output) : []),
     ...(isSend
       ? [...describeMessage(input, output), ...(await describeQuoted(read, input))]
-      : [...(await describeRecords(read, op, input)), ...describeFields(input)]),
+      : [
+          ...(await describeRecords(read, op, input)),
+          ...describeFields(isBulk ? toTargetFields(input) : input),
+        ]),
+    ...(isBulk ? describeBulk(input, output) : []),
     ...(output === null ? [] : [describeOutcome(output)]),
   ]
 }

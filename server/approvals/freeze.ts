@@ -22,6 +22,7 @@ export const freezeContent = async (
   { input, output }: { input: Input; output: Input },
 ): Promise<Input> => {
   if (op.name === 'messaging_send_template') return await freezeChannel(app, actor, input, output)
+  if (op.name === 'messaging_send_bulk') return await freezeRecipients(app, actor, input, output)
   const { quick_message_id: quick, ...rest } = input
   if (op.name !== 'messaging_send_reply' || quick === undefined) return input
   const { type, text, media } = output['message'] as {
@@ -36,6 +37,25 @@ export const freezeContent = async (
     type,
     ...(text === null ? {} : { caption: text }),
     ...(media.file_name === null ? {} : { file_name: media.file_name }),
+  }
+}
+
+/**
+ * Fixes the channel, and how many may get the message at most: as many as a person was shown. The plan of the asker is
+ * none of whoever approves, and ends within the hour.
+ */
+const freezeRecipients = async (
+  app: App,
+  actor: Actor,
+  { plan_id: _plan, ...input }: Input,
+  output: Input,
+): Promise<Input> => {
+  const channelId = input['channel_id'] ?? (await findSendingChannel(app.db, actor, undefined))?.id
+  const most = Number(output['recipients'])
+  return {
+    ...input,
+    ...(channelId === undefined ? {} : { channel_id: channelId }),
+    ...(most > 0 ? { max_recipients: Math.min(most, Number(input['max_recipients'] ?? most)) } : {}),
   }
 }
 
@@ -73,7 +93,11 @@ export const planFrozen = async (
 
 /** Returns the digest of a template as a dry run filled it in; undefined for calls that send none. */
 export const digestTemplate = (op: Operation, output: Input | null): string | undefined => {
-  const { preview, parts } = (op.name === 'messaging_send_template' && output) || {}
+  const isBulk = op.name === 'messaging_send_bulk'
+  const { preview, parts } =
+    (isBulk && output && { ...output, preview: output['text'] }) ||
+    (op.name === 'messaging_send_template' && output) ||
+    {}
   return preview === undefined ? undefined : hash('sha256', JSON.stringify([preview, parts]), 'base64url')
 }
 

@@ -12,13 +12,13 @@ import type { Actor, Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { createPage } from '../core/paging.ts'
 import { notFound } from '../core/problem.ts'
-import { showContactName, showPhone } from '../visibility/phones.ts'
+import { showContactName, showPhone, showQuotingText } from '../visibility/phones.ts'
 import { canSeeChannel, listVisibleChannels } from '../visibility/policy.ts'
 
 const countRecipients = ({ pending, sent, delivered, read, failed }: BroadcastCounts): number =>
   pending + sent + delivered + read + failed
 
-const showBroadcast = (row: BroadcastRow) => {
+export const showBroadcast = (row: BroadcastRow) => {
   const {
     id,
     name,
@@ -33,6 +33,8 @@ const showBroadcast = (row: BroadcastRow) => {
     failed,
     responded,
     opted_out,
+    job_id,
+    waiting,
   } = row
   return {
     id,
@@ -51,6 +53,8 @@ const showBroadcast = (row: BroadcastRow) => {
       responded,
       opted_out,
     },
+    job_id,
+    waiting,
   }
 }
 
@@ -93,6 +97,7 @@ const showRecipient = (
     read_at,
     failed_at,
     responded_at,
+    error,
   }: RecipientRow,
 ) => ({
   contact: known ? { id, name: showContactName(actor, name), phone: showPhone(actor, phone) } : null,
@@ -104,6 +109,7 @@ const showRecipient = (
   read_at,
   failed_at,
   responded_at,
+  error: showQuotingText(actor, error),
 })
 
 const countWithStatus = (counts: BroadcastCounts, status: RecipientStatusFilter | undefined): number => {

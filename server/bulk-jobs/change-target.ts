@@ -43,7 +43,7 @@ export type TargetChange<I extends Target, S, E extends EventTypeId> = {
 }
 
 const SAMPLES = 20
-const PLAN_MS = 60 * 60_000
+export const PLAN_MS = 60 * 60_000
 
 /** Makes the change for the records that the input names. */
 export const changeTarget = async <I extends Target, S, E extends EventTypeId>(
@@ -54,10 +54,7 @@ export const changeTarget = async <I extends Target, S, E extends EventTypeId>(
   const { records } = change
   const { [records.idField]: ids, plan_id: planId } = input
   if (ids !== undefined) {
-    if (planId !== undefined)
-      throw invalidField('plan_id', 'not_allowed', 'is only allowed with a filter', {
-        fix: `Remove it, or send the filter of the dry run in place of ${records.idField}.`,
-      })
+    refusePlan(records, input)
     return await change.apply(ctx, input, ids)
   }
   requireReadable(ctx, records)
@@ -79,8 +76,19 @@ export const changeTarget = async <I extends Target, S, E extends EventTypeId>(
   return { ...result, ...preview }
 }
 
+/** Throws 400 where a plan is given with ids. */
+export const refusePlan = (
+  { idField }: Pick<RecordKind<never, unknown>, 'idField'>,
+  { plan_id: planId }: Target,
+): void => {
+  if (planId !== undefined)
+    throw invalidField('plan_id', 'not_allowed', 'is only allowed with a filter', {
+      fix: `Remove it, or send the filter of the dry run in place of ${idField}.`,
+    })
+}
+
 /** What a filter matches, even how much, is read. Throws 403. */
-const requireReadable = (
+export const requireReadable = (
   { actor }: Context,
   { plural, idField }: Pick<RecordKind<never, unknown>, 'plural' | 'idField'>,
 ): void => {
@@ -90,7 +98,7 @@ const requireReadable = (
 }
 
 /** Throws 400 where every record is named by mistake. */
-const requireMeant = (
+export const requireMeant = (
   { plural }: Pick<RecordKind<never, unknown>, 'plural'>,
   { filter, all }: Target,
 ): void => {
@@ -127,7 +135,7 @@ const toWaiting = (total: number): BulkOutput<never> => ({
 
 type Found = { plan: PlanRow | undefined; batches: readonly string[]; total: number }
 
-const toNewJob = (
+export const toNewJob = (
   ctx: Context,
 ): Omit<NewJob, 'state' | 'operation' | 'input' | 'total' | 'plan_id' | 'digest' | 'expires_at'> => ({
   workspace_id: ctx.actor.workspace.id,
@@ -201,7 +209,7 @@ const planProblem = (detail: string, reason: 'plan_unknown' | 'plan_changed'): P
   new Problem('conflict', `${detail} Nothing was changed; make a new dry run.`, { reason })
 
 /** Returns the plan, locked. Throws 409 unless it is a plan of this call, of the same staff member. */
-const takePlan = async (
+export const takePlan = async (
   ctx: Context,
   operation: string,
   input: Record<string, unknown>,
@@ -221,7 +229,7 @@ const takePlan = async (
 }
 
 /** Throws 409 `plan_changed` where too many records of the plan do not match any more. */
-const requireSimilar = (
+export const requireSimilar = (
   { plural }: Pick<RecordKind<never, unknown>, 'plural'>,
   planned: readonly string[],
   matches: readonly string[],

@@ -9,6 +9,7 @@ import {
   lockJob,
   setJobState,
 } from '../../storage/bulk-jobs.ts'
+import { setBroadcastStatus } from '../../storage/broadcast-sends.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
@@ -82,18 +83,25 @@ export const pauseJob: Handler<'jobs_pause'> = async (ctx, { job_id: id }) => ({
   job: showJob(ctx.actor, await changeState(ctx, id, { from: ['running'], to: 'paused', what: 'paused' })),
 })
 
-export const resumeJob: Handler<'jobs_resume'> = async (ctx, { job_id: id }) => ({
-  job: showJob(
-    ctx.actor,
-    await changeState(ctx, id, { from: ['paused', 'failed'], to: 'running', what: 'resumed' }),
-  ),
-})
+const isSend = ({ operation }: JobRow): boolean => operation === 'messaging_send_bulk'
+
+export const resumeJob: Handler<'jobs_resume'> = async (ctx, { job_id: id }) => {
+  const before = await lockOwnJob(ctx, id)
+  // Somebody stopped messages to customers.
+  if (isSend(before) && ctx.actor.key.agent && !ctx.actor.approvedBy)
+    throw new Problem('forbidden', 'Messages that were stopped are sent on by a person, not by an agent.', {
+      reason: 'denied_by_policy',
+    })
+  const change = { from: ['paused', 'failed'], to: 'running', what: 'resumed' } as const
+  return { job: showJob(ctx.actor, await changeState(ctx, id, change)) }
+}
 
 export const cancelJob: Handler<'jobs_cancel'> = async (ctx, { job_id: id }) => {
   const before = await lockOwnJob(ctx, id)
   const from = ['running', 'paused', 'failed'] as const
   const job = await changeState(ctx, id, { from, to: 'cancelled', what: 'cancelled' })
   if (before.state !== 'cancelled') ctx.emit('job.finished/1', toEventJob(job))
+  if (isSend(job)) await setBroadcastStatus(ctx.tx, ctx.actor.workspace.id, job.id, 'cancelled')
   return { job: showJob(ctx.actor, job) }
 }
 

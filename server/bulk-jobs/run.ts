@@ -46,7 +46,7 @@ const LEASE_SECONDS = 30
 const TURN_MS = 2000
 /** The part of the time that is left to others between batches. */
 const IDLE_SHARE = 0.2
-const MAX_RETRY_SECONDS = 600
+export const MAX_RETRY_SECONDS = 600
 const RETENTION_DAYS = 30
 /** After it expired: whoever sends it late is told so. */
 const PLAN_RETENTION_MS = 60 * 60_000
@@ -129,7 +129,7 @@ const runBatch = async (
 
 /** What became of a job in a turn: it goes on, or has ended or stopped. */
 type Progress = { goesOn: boolean; tookMs: number }
-type Claimed = NonNullable<Awaited<ReturnType<typeof claimJob>>>
+export type Claimed = NonNullable<Awaited<ReturnType<typeof claimJob>>>
 
 /** Changes the next batch of a job, or ends the job. Its row is locked, so nobody else does at the same time. */
 const runNext = (app: App, { workspace_id: workspaceId, id }: Claimed, actor: Actor): Promise<Progress> =>
@@ -174,7 +174,7 @@ const runNext = (app: App, { workspace_id: workspaceId, id }: Claimed, actor: Ac
   )
 
 /** Ends a locked job, and commits. */
-const end = async (
+export const end = async (
   app: App,
   tx: Transaction,
   job: JobRow,
@@ -190,7 +190,7 @@ const end = async (
 }
 
 /** Ends a job that cannot go on, unless it was paused or cancelled meanwhile. */
-const fail = (
+export const fail = (
   app: App,
   { workspace_id: workspaceId, id }: Claimed,
   { code, message }: Problem,
@@ -202,7 +202,10 @@ const fail = (
     else await tx.rollback().execute()
   })
 
-const findActor = async (app: App, { workspace_id: workspaceId, key_id: keyId }: Claimed): Promise<Actor> => {
+export const findActor = async (
+  app: App,
+  { workspace_id: workspaceId, key_id: keyId }: Claimed,
+): Promise<Actor> => {
   const key = await findLiveKeyById(app.db, workspaceId, keyId, app.now())
   if (!key) throw new Problem('forbidden', 'The key that began the job is revoked, expired or disabled.')
   const actor = toActor(key)
@@ -252,7 +255,7 @@ const takeTurn = async (app: App, claimed: Claimed, signal: AbortSignal): Promis
 
 const runAll = async (app: App, signal: AbortSignal): Promise<number> => {
   for (let count = 0; ;) {
-    const claimed = signal.aborted ? undefined : await claimJob(app.db, LEASE_SECONDS)
+    const claimed = signal.aborted ? undefined : await claimJob(app.db, LEASE_SECONDS, 'changes')
     if (!claimed) return count
     count += await takeTurn(app, claimed, signal)
   }
@@ -265,7 +268,7 @@ export const bulkJobsJob = (app: App): JobDefinition => ({
   intervalMs: getIdleMs(app),
   run: async (signal) => {
     const processed = await runAll(app, signal)
-    const seconds = await findSecondsUntilJob(app.db)
+    const seconds = await findSecondsUntilJob(app.db, 'changes')
     const nextInMs =
       seconds === undefined ? undefined : Math.min(getIdleMs(app), Math.max(MIN_DELAY_MS, seconds * 1000))
     return { processed, ...(nextInMs === undefined ? {} : { nextInMs }) }

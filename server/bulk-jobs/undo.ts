@@ -53,6 +53,7 @@ export const toRestoringCalls = (operation: string, undone: readonly UndoneRecor
 /** Why jobs of an operation cannot be undone; absent: they can. */
 export const irreversible: { readonly [name in OperationName]?: string } = {
   crm_delete_contacts: 'Contacts that were deleted cannot be brought back.',
+  messaging_send_bulk: 'Messages that were sent cannot be taken back.',
 }
 
 const listDeleted = ({ type, data }: EventRow): string[] =>

@@ -4,14 +4,15 @@ import type { EventData } from '../../catalog/events.ts'
 import type { JobReader, JobRow } from '../../storage/bulk-jobs.ts'
 import { isObject } from '../../catalog/values.ts'
 import type { Actor } from '../core/context.ts'
-import { canSeeManagerFields, hasHiddenPhones } from '../visibility/policy.ts'
+import { canSeeManagerFields, hasHiddenPhones, listVisibleChannels } from '../visibility/policy.ts'
 
 /** Whoever runs jobs. */
 export const EVERYBODY: JobReader = { staffId: null }
 
 /** Whose jobs a key may read and change: managers all, other staff and agents those of their own staff member. */
-export const toReader = ({ staff, key }: Actor): JobReader => ({
-  staffId: staff.role === 'agent' || key.agent ? staff.id : null,
+export const toReader = (actor: Actor): JobReader => ({
+  staffId: actor.staff.role === 'agent' || actor.key.agent ? actor.staff.id : null,
+  channelIds: listVisibleChannels(actor),
 })
 
 /**

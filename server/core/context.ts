@@ -101,6 +101,8 @@ export type Context<Emits extends EventTypeId = never> = {
   readonly summarizeCall: (op: Operation, input: Json, output: Json | null) => Promise<string[]>
   /** Watches for events of the workspace, from now on; `wait` also returns after a while without any. */
   readonly watchEvents: () => EventWatch
+  /** Throws 503 where there is no messaging provider: for changes whose sends a job makes. */
+  readonly requireProvider: () => void
   readonly limits: () => { read: Allowance; write: Allowance }
   /** Base of every URL the service returns. */
   readonly publicUrl: string

@@ -9,6 +9,7 @@ import { businessTime } from '../clock.ts'
 import { watchEvents } from '../events/watch.ts'
 import { createMediaUrls } from '../media/urls.ts'
 import { checkWebhookUrl } from '../webhooks/guard.ts'
+import { requireProviderConfigured } from '../provider/port.ts'
 import { showActor } from './actor-view.ts'
 import type { App } from './app.ts'
 import type { Actor, CallWatch, Context, CallTrace, RecordFailure, UndoneRecord } from './context.ts'
@@ -115,6 +116,7 @@ export const createContext = (
     cursors: createCursors(app.cursorSealer, actor, op.name, input, app.now()),
     summarizeCall: (called, given, output) => app.summarizeCall(actor, called, given, output),
     watchEvents: () => watchEvents(app, actor.workspace.id),
+    requireProvider: () => requireProviderConfigured(app.provider),
     limits: () => getAllowances(app, actor),
     deferWrite: (write) => {
       pending.deferred = write

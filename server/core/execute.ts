@@ -40,8 +40,7 @@ export const execute = async (app: App, call: WriteCall): Promise<ExecutionResul
     const result = await run(app, call)
     if (result.replayed) await countStoredAnswer(app, call, result)
     if (!result.replayed && mayWriteEvents(call)) notifyEvents(app, toNews(call, result))
-    const woken = findWokenJob(call, result)
-    if (woken) app.jobs.job(woken).wake()
+    for (const woken of listWokenJobs(call, result)) app.jobs.job(woken).wake()
     return result
   } catch (error) {
     if (error instanceof Problem && isFinal(error)) return await storeFailure(app, call, error)
@@ -51,12 +50,13 @@ export const execute = async (app: App, call: WriteCall): Promise<ExecutionResul
   }
 }
 
-/** Returns the background job that has work after this call. */
-const findWokenJob = ({ op }: WriteCall, { status }: ExecutionResult): JobName | undefined => {
-  if (op.name === 'approvals_approve') return 'approvals'
-  if (op.name === 'crm_erase_contact') return 'erasures'
-  const isJob = (op.jobs && status === 202) || op.name === 'jobs_resume' || op.name === 'jobs_undo'
-  return isJob ? 'bulk-jobs' : undefined
+/** Returns the background jobs that have work after this call. */
+const listWokenJobs = ({ op }: WriteCall, { status }: ExecutionResult): readonly JobName[] => {
+  if (op.name === 'approvals_approve') return ['approvals']
+  if (op.name === 'crm_erase_contact') return ['erasures']
+  if (op.name === 'jobs_resume') return ['bulk-jobs', 'bulk-sends']
+  if (op.name === 'messaging_send_bulk') return status === 202 ? ['bulk-sends'] : []
+  return (op.jobs && status === 202) || op.name === 'jobs_undo' ? ['bulk-jobs'] : []
 }
 
 /** An answer that is given again shows contacts again, perhaps on another day. */

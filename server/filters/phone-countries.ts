@@ -114,3 +114,19 @@ export const toCountryFilter = (test: IdTest): ContactFilter => {
     ? found
     : { kind: 'and', of: [ofSomeCountry, { kind: 'not', of: found }] }
 }
+
+const countryByPrefix: ReadonlyMap<string, string> = new Map(
+  [...prefixesByCountry].flatMap(([country, { any }]) =>
+    any.map((prefix): [string, string] => [prefix, country]),
+  ),
+)
+const MAX_PREFIX = Math.max(...[...countryByPrefix.keys()].map((prefix) => prefix.length))
+
+/** Returns the country of a phone, digits with the country code; null for one of no country. */
+export const findCountry = (phone: string): string | null => {
+  for (let length = Math.min(MAX_PREFIX, phone.length); length > 0; length--) {
+    const country = countryByPrefix.get(phone.slice(0, length))
+    if (country !== undefined) return country
+  }
+  return null
+}

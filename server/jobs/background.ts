@@ -1,6 +1,7 @@
 import { contactReadsJob } from '../audit/contact-reads.ts'
 import { approvalsJob } from '../approvals/run.ts'
 import { bulkJobsJob } from '../bulk-jobs/run.ts'
+import { bulkSendsJob } from '../bulk-messages/run.ts'
 import { channelDeliveriesJob } from '../channels/delivery-job.ts'
 import { refreshClocks } from '../clock.ts'
 import type { App } from '../core/app.ts'
@@ -67,6 +68,7 @@ export const declareBackgroundJobs = (app: App, sandboxControl: SandboxControl |
     webhookDeliveryRetentionJob(app),
     approvalsJob(app),
     bulkJobsJob(app),
+    bulkSendsJob(app),
     erasuresJob(app),
     reconciliationJob(app),
     providerHealthJob(app),

@@ -10,6 +10,7 @@ export type JobName =
   | 'channel-deliveries'
   | 'approvals'
   | 'bulk-jobs'
+  | 'bulk-sends'
   | 'erasures'
   | 'bulk-job-retention'
   | 'webhook-deliveries'

@@ -25,6 +25,7 @@ import { createEmitCreated } from './message-status.ts'
 import { defineProviderHandler } from '../core/provider-handler.ts'
 import { fillTemplate } from './template-fill.ts'
 import { describeParts, type TemplatePart } from './template-parts.ts'
+import type { TemplateValues } from './template-values.ts'
 import { describeSend } from '../templates/send-schema.ts'
 import { BLIND_WARNING, isBlindRehearsal, requireBlindPlan } from '../visibility/rehearsals.ts'
 
@@ -114,10 +115,10 @@ const findRecipient = async (
 }
 
 /** Finds the template on the channel's account. Throws 404 without one, 409 when it is not approved. */
-const requireApprovedTemplate = async (
+export const requireApprovedTemplate = async (
   ctx: Context,
   channel: SendingChannel,
-  { template: { name, language } }: Input,
+  { template: { name, language } }: { template: { name: string; language: string } },
 ): Promise<TemplateRow> => {
   const template = await findTemplate(ctx.tx, ctx.actor.workspace.id, channel.account_id, name, language)
   if (!template)
@@ -141,7 +142,12 @@ const formatPointer = (pointer: string): string =>
     .map((part, i) => (/^\d+$/.test(part) ? `[${part}]` : i === 0 ? part : `.${part}`))
     .join('')
 
-const fillOrThrow = (ctx: Context, row: TemplateRow, { template: values }: Input) => {
+/** Fills a template as a customer gets it. Throws 400 where the values do not fit. */
+export const fillOrThrow = (
+  ctx: Context,
+  row: TemplateRow,
+  { template: values }: { template: TemplateValues },
+) => {
   const { name, category, components } = row
   const filled = fillTemplate({ category, components }, values, ctx.now)
   if ('unsupported' in filled)

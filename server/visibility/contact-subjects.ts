@@ -75,6 +75,8 @@ const listQuestionFields = ({ name }: Operation, input: Json, isAnswered: boolea
     case 'crm_count_contacts':
     case 'inbox_search_messages':
       return Object.keys(input).filter((field) => !SHAPE_FIELDS.has(field))
+    case 'messaging_send_bulk':
+      return ['filter', 'saved_filter_id']
     case 'crm_create_saved_filter':
     case 'crm_update_saved_filter':
       return ['filter']

@@ -42,6 +42,8 @@ import * as messageSearch from './0056-message-search.ts'
 import * as formerPhones from './0060-former-phones.ts'
 import * as consent from './0061-consent.ts'
 import * as erasures from './0062-erasures.ts'
+import * as broadcastSends from './0063-broadcast-sends.ts'
+import * as broadcastSendIndexes from './0064-broadcast-send-indexes.ts'
 import * as recordsOfJobs from './0065-records-of-jobs.ts'
 import * as contactExchanges from './0067-contact-exchanges.ts'
 
@@ -173,6 +175,17 @@ export const migrations = {
   '0060-former-phones': { ...formerPhones, cost: {}, oldest: '0030-approval-plans' },
   '0061-consent': { ...consent, cost: {}, oldest: '0030-approval-plans' },
   '0062-erasures': { ...erasures, cost: {}, oldest: '0030-approval-plans' },
+  '0063-broadcast-sends': {
+    ...broadcastSends,
+    cost: { closes: ['broadcast_recipients'] },
+    oldest: '0030-approval-plans',
+  },
+  '0064-broadcast-send-indexes': {
+    ...broadcastSendIndexes,
+    cost: { work: { seconds: 0.3, of: 'broadcast_recipients' } },
+    oldest: '0030-approval-plans',
+    transaction: 'none',
+  },
   '0065-records-of-jobs': {
     ...recordsOfJobs,
     cost: { closes: ['bulk_job_batches', 'bulk_jobs'] },

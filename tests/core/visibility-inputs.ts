@@ -221,6 +221,20 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
       { phone: GUESSES[1], template },
     ]
   },
+  messaging_send_bulk: (world) => {
+    const template = { name: 'order_update', language: 'en_US', body: [{ field: 'name', fallback: 'you' }] }
+    const of = (value: object) => ({ ...template, body: [value] })
+    return [
+      { contact_ids: [world.lonerId, NO_ID], template },
+      { contact_ids: [world.lonerId], template, channel_id: HIDDEN_ID },
+      { contact_ids: [world.lonerId], template, channel_id: NO_ID },
+      { contact_ids: [world.lonerId], template: of({ field: 'phone', fallback: 'you' }) },
+      { contact_ids: [world.lonerId], template: of({ attribute: 'mobile', fallback: 'you' }) },
+      { contact_ids: [world.lonerId], template: of({ attribute: HIDDEN_KEYS[0], fallback: 'you' }) },
+      { contact_ids: [world.lonerId], template, hours: { from: '00:00', to: '24:00' } },
+      ...listFilters(world).map((filter) => ({ filter, template })),
+    ]
+  },
   messaging_send_reply: (world) => [
     ...ofConversation(world, { text: 'Hi' }),
     ...ofConversation(world, { quick_message_id: HIDDEN_ID }),

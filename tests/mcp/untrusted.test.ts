@@ -77,6 +77,9 @@ const trustedOf: Readonly<Record<string, string>> = {
   'messaging_(get_broadcast|list_broadcasts)': '/name /template_name',
   messaging_lint_template: '/preview',
   messaging_send_template: '/warnings/*',
+  messaging_send_bulk:
+    '/broadcast/name /broadcast/template_name /job/operation /job/input/* /job/problem/code /job/problem/detail ' +
+    '/job/created_by/name /countries/*/country /values/*/variable /values/*/fallback /plan_id',
   messaging_upload_template_sample: '/media_handle',
   'reports_staff|workspace_list_staff|workspace_list_teams': '/name',
   'webhooks_(get_delivery|list_deliveries)': '/event_id /event_type_id',

@@ -39,6 +39,12 @@ const ASKED_INPUTS: Readonly<Record<string, (input: Input) => boolean>> = {
   crm_update_custom_field: ({ visibility }) => visibility === 'visible_to_all',
 }
 
+/**
+ * Its messages are more than an hour may have, and go on after the hours: where these are bounded, a person sees how
+ * many there are. They are counted as its job sends them.
+ */
+const SENDS_MANY = 'messaging_send_bulk'
+
 /** Throws 403 while the key is paused, for reads too. */
 export const requireActive = ({ key }: Actor): void => {
   if (key.pausedAt === null) return
@@ -145,15 +151,17 @@ const listUnmetBounds = async (app: App, actor: Actor, op: Operation, input: Inp
   if (isSend && bounds.window_open && !(facts && isWindowOpen(facts, now))) unmet.push('window_open')
   if (needsAssigned && facts?.assigned_staff_id !== actor.staff.id) unmet.push('assigned')
   if (isSend && bounds.templates && isTemplateOutside(input, bounds.templates)) unmet.push('templates')
-  if (isSend && bounds.hours && !isWithinHours(bounds.hours, now, actor.workspace.timezone))
+  const isMany = op.name === SENDS_MANY
+  if (isSend && bounds.hours && (isMany || !isWithinHours(bounds.hours, now, actor.workspace.timezone)))
     unmet.push('hours')
+  if (isMany && bounds.sends_per_hour !== undefined) unmet.push('sends_per_hour')
   return unmet
 }
 
 /** Counts a send, within the limit of the policy or beyond it. Returns false when the limit is reached. */
 const countSend = async (app: App, actor: Actor, op: Operation, isLimited: boolean): Promise<boolean> => {
   const { sends_per_hour: limit } = getPolicy(actor).bounds
-  if (op.confirm !== 'send' || limit === undefined) return true
+  if (op.confirm !== 'send' || op.name === SENDS_MANY || limit === undefined) return true
   return await takeSend(app.db, actor.workspace.id, actor.key.id, isLimited ? limit : null)
 }
 

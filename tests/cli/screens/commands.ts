@@ -153,6 +153,7 @@ export const listScreens = ({ endpoint, delivery, event }: ScreenIds): Record<st
     ['messages', 'search', '--query', 'lodz', '--utc'],
     ['messages', 'search', '--query', '"zebra order"'],
     ['messages', 'send-template', '--contact-id', '1', '--template', json(sent)],
+    ['messages', 'send-bulk', '--contact-ids', '1', '--template', json(sent), '--dry-run'],
   ],
   reports: [
     ['reports', 'summary', '--preset', 'last_7_days'],

@@ -1,0 +1,247 @@
+import { z } from 'zod'
+import { Broadcast, broadcastExample } from './broadcasts.ts'
+import { jobExample, Job, MAX_PLAN_CHANGE_PERCENT, target, targetAlternatives } from './bulk-jobs.ts'
+import { EXPENSIVE_READ, Id, VisibleName } from './fields.ts'
+import { defineOperation } from './operation.ts'
+import { weekdays } from './policy.ts'
+import { SendTemplate } from './send-template.ts'
+import { untrusted } from './text.ts'
+
+/** Recipients of one call. */
+export const MAX_RECIPIENTS = 100_000
+
+/** Messages in a second that a number may send unless the provider raised it. */
+const USUAL_PER_SECOND = 80
+
+const fallback = z
+  .string()
+  .min(1)
+  .max(1024)
+  .optional()
+  .describe('For contacts without a value; without it they are left out.')
+
+/** A value that each contact has its own of, or a text for all. */
+const BulkValue = z.union([
+  z.string().min(1).max(1024),
+  z.strictObject({ text: z.string().min(1).max(1024).describe('The same for all.') }),
+  z.strictObject({
+    field: z.enum(['name', 'phone', 'external_id']).describe('A field of the contact.'),
+    fallback,
+  }),
+  z.strictObject({
+    attribute: z.string().min(1).max(100).describe('Key of a custom field, such as `email`.'),
+    fallback,
+  }),
+])
+
+const { header, buttons, ...others } = SendTemplate.shape
+
+const BulkTemplate = z.strictObject({
+  ...others,
+  header: z
+    .strictObject({
+      ...header.unwrap().shape,
+      text: BulkValue.optional().describe('Value of a text header.'),
+    })
+    .optional()
+    .describe('Values of the header.'),
+  body: z.array(BulkValue).max(100).optional().describe("Values of the body's variables, in order."),
+  variables: z
+    .record(z.string().max(100), BulkValue)
+    .optional()
+    .describe('The same by name, in place of `body`.'),
+  buttons: z
+    .array(
+      z.strictObject({
+        ...buttons.unwrap().element.shape,
+        text: BulkValue.optional().describe('Value of the variable at the end of a URL.'),
+      }),
+    )
+    .max(10)
+    .optional()
+    .describe('Values of buttons that have a variable.'),
+})
+
+const clock = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/)
+
+const Hours = z.strictObject({
+  from: clock.describe('First minute, `HH:MM`.'),
+  to: z
+    .string()
+    .regex(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/)
+    .describe('End, `HH:MM`, exclusive; after `from`.'),
+  days: z.array(z.enum(weekdays)).min(1).max(7).optional().describe('Days of the week; all when absent.'),
+})
+
+export const leftOutReasons = [
+  'not_found',
+  'do_not_disturb',
+  'consent_withdrawn',
+  'unreachable',
+  'double',
+  'missing_value',
+  'no_common_hour',
+] as const
+
+const LeftOut = z.object({
+  reason: z
+    .enum(leftOutReasons)
+    .describe(
+      '`do_not_disturb`, `consent_withdrawn`: of marketing. `unreachable`: neither a phone nor an id at the ' +
+        'messaging app. `double`: another contact with the same line or id gets it. `missing_value`: of a variable ' +
+        'without a fallback. `no_common_hour`: the country has several time zones, and never the hours in all.',
+    ),
+  count: z.int().describe('Contacts.'),
+})
+
+const examples = [
+  {
+    title: 'Send',
+    input: {
+      contact_ids: ['42', '43'],
+      template: {
+        name: 'order_update',
+        language: 'en_US',
+        body: [{ field: 'name' as const, fallback: 'there' }],
+      },
+    },
+    output: {
+      matched: 2,
+      recipients: 2,
+      left_out: [],
+      broadcast: { ...broadcastExample, template_name: 'order_update', job_id: '1' },
+      job: { ...jobExample, operation: 'messaging_send_bulk' },
+    },
+  },
+  {
+    title: 'What a dry run tells',
+    input: {
+      contact_ids: ['42', '43', '44'],
+      template: {
+        name: 'order_update',
+        language: 'en_US',
+        body: [{ field: 'name' as const, fallback: 'there' }],
+      },
+      hours: { from: '09:00', to: '20:00' },
+    },
+    output: {
+      matched: 3,
+      recipients: 2,
+      left_out: [{ reason: 'do_not_disturb' as const, count: 1 }],
+      countries: [
+        { country: 'US', count: 1 },
+        { country: 'DE', count: 1 },
+      ],
+      values: [{ variable: 'body[0]', missing: 1, fallback: 'there' }],
+      text: 'Hello [name, or "there"], your order is on its way.',
+      parts: [],
+      previews: [{ contact_id: '42', name: 'Ada', text: 'Hello Ada, your order is on its way.' }],
+    },
+  },
+]
+
+export const sendBulk = defineOperation({
+  name: 'messaging_send_bulk',
+  cli: 'messages send-bulk',
+  routes: ['POST /v1/messages/bulk'],
+  since: '2026-11-23',
+  stability: 'beta',
+  summary: 'Send an approved template to many contacts',
+  forModels:
+    'Reaches customers. Dry run first: it renders ten messages and says who is left out and why; then send the same ' +
+    'with its `plan_id`. Values: a text, `{"field": "name", "fallback": "there"}` or `{"attribute": "city", ' +
+    '"fallback": "your city"}`.',
+  description:
+    'The contacts are fixed when it begins, and a job sends them one message each, shown as a broadcast ' +
+    '(`messaging_get_broadcast`); the answer is 202 with both. Each message is checked as ' +
+    '`messaging_send_template` checks it, when it is sent: who declined marketing by then gets none. Several ' +
+    'contacts of one phone line or id at the messaging app get one, and none when one of them declined. It keeps ' +
+    "within the number's customers per day, messages per second and `hours`, waits when the provider says so, and " +
+    'stops when too many fail. A message whose outcome is unknown stays pending and is never sent again. ' +
+    'By filter the key needs `mcp:read`; sent with the `plan_id` of a dry run within an hour, it is for exactly those ' +
+    `contacts, or 409 \`plan_changed\` where more than ${MAX_PLAN_CHANGE_PERCENT} percent do not match any more. ` +
+    `At most ${MAX_RECIPIENTS.toLocaleString('en-US')} recipients. By filter it is ${EXPENSIVE_READ}`,
+  scope: 'messaging:write',
+  dryRun: true,
+  idempotency: 'optional',
+  confirm: 'send',
+  repeatable: false,
+  emits: [],
+  input: z.object({
+    ...target,
+    template: BulkTemplate.describe('The template and the values of its variables.'),
+    channel_id: Id.optional().describe('Channel; the default channel when absent.'),
+    name: VisibleName(200).optional().describe('Name of the broadcast; that of the template when absent.'),
+    hours: Hours.optional().describe(
+      "Only at these times of the recipient's country, by the phone; in the workspace's time zone where that is " +
+        'unknown. Where a country has several zones: while it is within the hours in all of them.',
+    ),
+    per_second: z
+      .int()
+      .min(1)
+      .max(1000)
+      .default(USUAL_PER_SECOND)
+      .describe(`Most messages in a second; numbers have ${USUAL_PER_SECOND} unless the provider raised it.`),
+    stop_at_error_percent: z
+      .int()
+      .min(1)
+      .max(100)
+      .default(10)
+      .describe('Stops when more than so many of the last messages failed, of 20 at least.'),
+    max_recipients: z.int().min(1).max(MAX_RECIPIENTS).optional().describe('409 where there would be more.'),
+  }),
+  output: z.object({
+    matched: z.int().describe('Contacts that were named or matched.'),
+    recipients: z.int().describe('Contacts that get a message.'),
+    left_out: z.array(LeftOut).describe('Contacts that get none.'),
+    broadcast: Broadcast.optional().describe('What is sent; absent in a dry run.'),
+    job: Job.optional().describe('The job that sends it; absent in a dry run.'),
+    countries: z
+      .array(
+        z.object({
+          country: z.string().nullable().describe('ISO 3166 code; null when unknown.'),
+          count: z.int().describe('Recipients.'),
+        }),
+      )
+      .optional()
+      .describe('Only in a dry run: recipients by country; not where phones are hidden.'),
+    values: z
+      .array(
+        z.object({
+          variable: z.string().describe('Such as `body[0]`.'),
+          missing: z.int().describe('Contacts without a value of their own.'),
+          fallback: z.string().nullable().describe('What they get; null: they are left out.'),
+        }),
+      )
+      .optional()
+      .describe('Only in a dry run: values that come from contacts.'),
+    text: untrusted(
+      z.string().optional().describe('Only in a dry run: the body, with what stands for values.'),
+    ),
+    parts: z
+      .array(
+        z.object({
+          part: untrusted(z.string().describe('Such as `Footer`, or `Button 1 (URL)`.')),
+          text: untrusted(z.string().describe('Its text, and where it leads.')),
+        }),
+      )
+      .optional()
+      .describe('Only in a dry run: the same beside the body.'),
+    previews: z
+      .array(
+        z.object({
+          contact_id: Id.describe('Contact id.'),
+          name: untrusted(z.string().nullable().describe('Name.')),
+          text: untrusted(z.string().describe('The body as this contact gets it.')),
+        }),
+      )
+      .optional()
+      .describe('Only in a dry run: up to ten messages.'),
+    plan_id: z.string().optional().describe('Only in a dry run by filter: makes it the plan of the call.'),
+  }),
+  alternatives: targetAlternatives,
+  heavy: ['filter', 'saved_filter_id'],
+  jobs: true,
+  errors: ['confirm_required', 'conflict', 'forbidden', 'not_found', 'service_unconfigured'],
+  examples,
+})

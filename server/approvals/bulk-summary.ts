@@ -1,0 +1,50 @@
+import { showHidden } from '../../catalog/text.ts'
+import { isObject } from '../../catalog/values.ts'
+
+/*
+ * What a person decides on before a template goes to many: how many get it, who does not, the text, and one message.
+ */
+
+type Json = Record<string, unknown>
+type LeftOut = { reason: string; count: number }
+
+const line = (label: string, value: unknown): string[] => {
+  if (value === undefined || value === null || value === '') return []
+  const text = showHidden(String(value))
+  // A value of several lines is quoted: none of them can pose as another line of the summary.
+  return text.includes('\n')
+    ? [`${label}:`, ...text.split('\n').map((part) => `> ${part}`)]
+    : [`${label}: ${text}`]
+}
+
+const toList = <T>(value: unknown): T[] => (Array.isArray(value) ? (value as T[]) : [])
+
+const describeHours = (hours: unknown): string | undefined =>
+  isObject(hours)
+    ? `${String(hours.from)} to ${String(hours.to)}${hours.days ? `, ${toList(hours.days).join(', ')}` : ''}`
+    : undefined
+
+/** Returns the lines of a broadcast that is to be sent. `output`: of its dry run, as the reader may see it. */
+export const describeBulk = (input: Json, output: Json): string[] => {
+  const template = input.template as { name: string; language: string }
+  const leftOut = toList<LeftOut>(output.left_out)
+  const countries = toList<{ country: string | null; count: number }>(output.countries)
+  return [
+    ...line('Template', `${template.name}, ${template.language}`),
+    ...line('Text', output.text),
+    ...toList<{ part: string; text: string }>(output.parts).flatMap(({ part, text }) =>
+      line(showHidden(part), text),
+    ),
+    ...line('First message', toList<{ text: string }>(output.previews)[0]?.text),
+    ...line('Hours of the recipients', describeHours(input.hours)),
+    ...line(
+      'Countries',
+      countries.map(({ country, count }) => `${country ?? 'unknown'} ${count}`).join(', '),
+    ),
+    ...line(
+      'Left out',
+      leftOut.map(({ reason, count }) => `${count} ${reason.replaceAll('_', ' ')}`).join(', '),
+    ),
+    `Recipients: ${String(output.recipients)}`,
+  ]
+}

@@ -1,0 +1,166 @@
+import type { leftOutReasons } from '../../catalog/send-bulk.ts'
+import { type Candidate, listCandidates, type NewRecipient } from '../../storage/broadcast-sends.ts'
+import { toPhoneLine } from '../contacts/phone-lines.ts'
+import type { Context } from '../core/context.ts'
+import { findCountry } from '../filters/phone-countries.ts'
+import { findOpening, type Hours, listZones } from './hours.ts'
+import type { Personal } from './values.ts'
+
+type Reason = (typeof leftOutReasons)[number]
+
+/** Contacts of one statement. */
+const AT_ONCE = 5000
+
+export type Audience = {
+  recipients: NewRecipient[]
+  leftOut: { reason: Reason; count: number }[]
+  /** Recipients without a value of their own, by variable; those who are left out for it too. */
+  lacking: ReadonlyMap<string, number>
+}
+
+export type AudienceOf = {
+  channelType: string
+  isMarketing: boolean
+  hours: Hours | undefined
+  personal: Personal
+}
+
+/** Groups what has a key in common, also through others. */
+const createGroups = () => {
+  const parents = new Map<string, string>()
+  const find = (key: string): string => {
+    let root = key
+    for (let next = parents.get(root); next !== undefined; next = parents.get(root)) root = next
+    // The way there is short next time.
+    for (let at = key; at !== root;) {
+      const next = parents.get(at)!
+      parents.set(at, root)
+      at = next
+    }
+    return root
+  }
+  return {
+    find,
+    join: (keys: readonly string[]): void => {
+      for (const key of keys.slice(1)) {
+        const [a, b] = [find(keys[0]!), find(key)]
+        if (a !== b) parents.set(b, a)
+      }
+    },
+  }
+}
+
+/** By what a customer is one person: the phone line in any spelling, and the id at the messaging app. */
+const listKeys = ({ phone, chatapp_user_id: userId }: Candidate): string[] => {
+  const lines = [phone, userId !== null && /^\d+$/.test(userId) ? userId : null].filter(
+    (line) => line !== null,
+  )
+  return [
+    ...new Set([
+      ...lines.map((line) => `line ${toPhoneLine(line).key}`),
+      ...(userId === null ? [] : [`user ${userId}`]),
+    ]),
+  ]
+}
+
+/** An id at the messaging app begins with the country of its number. */
+const toCountry = ({ phone, chatapp_user_id: userId }: Candidate): string | null =>
+  phone === null ? (/^([A-Z]{2})\./.exec(userId ?? '')?.[1] ?? null) : findCountry(phone)
+
+type Seen = {
+  id: string
+  keys: readonly string[]
+  hasPhone: boolean
+  country: string | null
+  reason: Reason | undefined
+}
+
+const declines = ({ reason }: Seen): boolean => reason === 'do_not_disturb' || reason === 'consent_withdrawn'
+
+/** Returns why a contact by itself gets no message; undefined when it gets one. */
+const findReason = (
+  contact: Candidate,
+  missing: readonly string[],
+  isMarketing: boolean,
+): Reason | undefined => {
+  if (isMarketing && contact.dnd) return 'do_not_disturb'
+  if (isMarketing && contact.withdrawn) return 'consent_withdrawn'
+  if (contact.phone === null && contact.chatapp_user_id === null) return 'unreachable'
+  return missing.length > 0 ? 'missing_value' : undefined
+}
+
+const isReachable = (reason: Reason | undefined): boolean =>
+  reason === undefined || reason === 'missing_value'
+
+/** Returns who of the contacts in batches gets a message, and why others do not. */
+export const chooseAudience = async (
+  ctx: Context,
+  ids: readonly string[],
+  { channelType, isMarketing, hours, personal }: AudienceOf,
+): Promise<Audience> => {
+  const { workspace } = ctx.actor
+  const groups = createGroups()
+  const seen: Seen[] = []
+  const lacking = new Map<string, number>()
+  const openings = new Map<string | null, boolean>()
+  const isEverOpen = (country: string | null): boolean => {
+    if (!hours) return true
+    const known =
+      openings.get(country) ?? findOpening(hours, ctx.now, listZones(country, workspace.timezone)) !== null
+    openings.set(country, known)
+    return known
+  }
+  for (let n = 0; n < ids.length; n += AT_ONCE) {
+    const fieldIds = personal.fieldIds
+    const some = ids.slice(n, n + AT_ONCE)
+    for (const contact of await listCandidates(ctx.tx, workspace.id, some, { channelType, fieldIds })) {
+      const filled = personal.fill(contact)
+      const own = findReason(contact, filled.missing, isMarketing)
+      const country = toCountry(contact)
+      const keys = listKeys(contact)
+      if (isReachable(own))
+        for (const variable of filled.lacking) lacking.set(variable, (lacking.get(variable) ?? 0) + 1)
+      groups.join(keys)
+      const reason = own ?? (isEverOpen(country) ? undefined : 'no_common_hour')
+      seen.push({ id: contact.id, keys, hasPhone: contact.phone !== null, country, reason })
+    }
+    ctx.reached(Math.min(0.9, (n + AT_ONCE) / ids.length))
+  }
+  const reasons = chooseOnePerPerson(seen, groups.find)
+  const missing = ids.length - seen.length
+  const counts = Map.groupBy(
+    reasons.flatMap((reason) => reason ?? []),
+    (reason) => reason,
+  )
+  return {
+    recipients: seen.flatMap(({ id: contactId, country }, n) =>
+      reasons[n] === undefined ? [{ contactId, country }] : [],
+    ),
+    leftOut: [
+      ...(missing > 0 ? [{ reason: 'not_found' as const, count: missing }] : []),
+      ...[...counts].map(([reason, all]) => ({ reason, count: all.length })),
+    ],
+    lacking,
+  }
+}
+
+/**
+ * A person who declined with one contact declined with all. Else the message goes to the first contact that has a
+ * phone, by which the provider knows everybody; without one, to the first.
+ */
+const chooseOnePerPerson = (seen: readonly Seen[], find: (key: string) => string): (Reason | undefined)[] => {
+  const persons = seen.map(({ keys }) => (keys.length === 0 ? undefined : find(keys[0]!)))
+  const declined = new Map<string | undefined, Reason>()
+  const served = new Map<string | undefined, Seen>()
+  seen.forEach((one, n) => {
+    if (persons[n] === undefined) return
+    if (declines(one)) declined.set(persons[n], one.reason!)
+    const before = served.get(persons[n])
+    if (one.reason === undefined && (!before || (!before.hasPhone && one.hasPhone)))
+      served.set(persons[n], one)
+  })
+  return seen.map((one, n) => {
+    if (one.reason !== undefined) return one.reason
+    return declined.get(persons[n]) ?? (served.get(persons[n]) === one ? undefined : 'double')
+  })
+}

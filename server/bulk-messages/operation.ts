@@ -1,0 +1,247 @@
+import { MAX_RECIPIENTS } from '../../catalog/send-bulk.ts'
+import { insertSend, listCandidates, type NewRecipient } from '../../storage/broadcast-sends.ts'
+import { loadBroadcast } from '../../storage/broadcasts.ts'
+import { deleteJob, findJob, insertJob, listJobBatches, type PlanRow } from '../../storage/bulk-jobs.ts'
+import { countIds, toIds } from '../../storage/contact-matches.ts'
+import { listFields } from '../../storage/custom-fields.ts'
+import type { SendingChannel } from '../../storage/sends.ts'
+import type { TemplateRow } from '../../storage/templates.ts'
+import { showBroadcast } from '../broadcasts/broadcasts.ts'
+import {
+  findMatches,
+  refusePlan,
+  requireReadable,
+  requireSimilar,
+  takePlan,
+  toNewJob,
+} from '../bulk-jobs/change-target.ts'
+import { digestTarget } from '../bulk-jobs/digest.ts'
+import { showJob } from '../bulk-jobs/view.ts'
+import type { Context } from '../core/context.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { invalidField, Problem } from '../core/problem.ts'
+import { createUlid } from '../ids.ts'
+import { distinctIds } from '../labels/labels.ts'
+import { chooseChannel } from '../messaging/channels.ts'
+import { fillOrThrow, requireApprovedTemplate } from '../messaging/send-template.ts'
+import { fillTemplate } from '../messaging/template-fill.ts'
+import { describeParts } from '../messaging/template-parts.ts'
+import { showContactName } from '../visibility/phones.ts'
+import { hasHiddenPhones } from '../visibility/policy.ts'
+import { type Audience, chooseAudience } from './audience.ts'
+import { personalize, type Personal } from './values.ts'
+
+type Input = InputOf<'messaging_send_bulk'>
+type Output = OutputOf<'messaging_send_bulk'>
+
+const OPERATION = 'messaging_send_bulk'
+const PREVIEWS = 10
+
+/** The contacts that an input names. `batches`: as a filter found them, for the plan of a dry run. */
+type Named = { ids: string[]; batches?: readonly string[]; plan?: PlanRow | undefined }
+
+const findNamed = async (ctx: Context, input: Input): Promise<Named> => {
+  if (input.contact_ids !== undefined) {
+    refusePlan(input)
+    return { ids: distinctIds(input.contact_ids) }
+  }
+  requireReadable(ctx)
+  const matches = await findMatches(ctx, input)
+  if (input.plan_id === undefined) return { ids: matches.flatMap(toIds), batches: matches }
+  const plan = await takePlan(ctx, OPERATION, input, input.plan_id)
+  const batches = await listJobBatches(ctx.tx, ctx.actor.workspace.id, plan.id)
+  requireSimilar(batches, matches)
+  return { ids: batches.flatMap(toIds), batches, plan }
+}
+
+const checkHours = ({ hours }: Input): void => {
+  if (hours && hours.from >= hours.to)
+    throw invalidField('hours', 'contradiction', 'end before they begin', {
+      path: ['to'],
+      fix: 'Send `to` after `from`, within one day.',
+    })
+}
+
+/** What is sent, checked as a send to one contact checks it. */
+type Prepared = { channel: SendingChannel; template: TemplateRow; personal: Personal }
+
+const prepare = async (ctx: Context, input: Input): Promise<Prepared> => {
+  checkHours(input)
+  const channel = await chooseChannel(ctx, input.channel_id, undefined)
+  const template = await requireApprovedTemplate(ctx, channel, input)
+  if (template.category === 'AUTHENTICATION')
+    throw new Problem('conflict', 'A template of this category holds a code for one person.', {
+      reason: 'template_not_supported',
+    })
+  const personal = personalize(ctx.actor, input.template, await listFields(ctx.tx, ctx.actor.workspace.id))
+  // Whatever contacts have must fit; what is the same for all must be right.
+  fillOrThrow(ctx, template, { template: personal.label('x') })
+  return { channel, template, personal }
+}
+
+const requireSomebody = (input: Input, { recipients, leftOut }: Audience): void => {
+  const count = recipients.length
+  if (count === 0 && leftOut.length === 1 && leftOut[0]!.reason === 'not_found')
+    throw new Problem('not_found', 'There is no contact with one of these ids.')
+  if (count === 0)
+    throw new Problem('conflict', 'Nobody would get the message; a dry run says why.', {
+      reason: 'no_recipients',
+    })
+  if (input.max_recipients !== undefined && count > input.max_recipients)
+    throw new Problem('conflict', `It would be for ${count} recipients, more than max_recipients.`, {
+      reason: 'too_many_recipients',
+      recipients: count,
+    })
+}
+
+const refuseTooMany = ({ recipients: { length: count } }: Audience): void => {
+  if (count > MAX_RECIPIENTS)
+    throw invalidField('filter', 'too_many', `matches ${count} recipients, more than ${MAX_RECIPIENTS}`, {
+      fix: 'Divide them, such as by country.',
+    })
+}
+
+export const sendBulk: Handler<'messaging_send_bulk'> = async (ctx, input) => {
+  ctx.requireProvider()
+  const prepared = await prepare(ctx, input)
+  const named = await findNamed(ctx, input)
+  const audience = await chooseAudience(ctx, named.ids, {
+    channelType: prepared.channel.type,
+    isMarketing: prepared.template.category === 'MARKETING',
+    hours: input.hours,
+    personal: prepared.personal,
+  })
+  refuseTooMany(audience)
+  const counts = {
+    matched: named.ids.length,
+    recipients: audience.recipients.length,
+    left_out: audience.leftOut,
+  }
+  if (ctx.dryRun) return { ...counts, ...(await rehearse(ctx, input, { prepared, named, audience })) }
+  requireSomebody(input, audience)
+  return { ...counts, ...(await start(ctx, input, { prepared, named, audience })) }
+}
+
+type Whole = { prepared: Prepared; named: Named; audience: Audience }
+
+const start = async (
+  ctx: Context,
+  input: Input,
+  { prepared: { channel, template }, named, audience }: Whole,
+): Promise<Pick<Output, 'broadcast' | 'job'>> => {
+  const workspaceId = ctx.actor.workspace.id
+  const { per_second, stop_at_error_percent, hours } = input
+  const name = input.name ?? template.name
+  const frozen = {
+    name,
+    channel_id: channel.id,
+    template: input.template,
+    per_second,
+    stop_at_error_percent,
+    ...(hours ? { hours } : {}),
+  }
+  if (named.plan) await deleteJob(ctx.tx, workspaceId, named.plan.id)
+  const job = {
+    ...toNewJob(ctx),
+    operation: OPERATION,
+    input: frozen,
+    total: audience.recipients.length,
+    state: 'running',
+    plan_id: null,
+    digest: null,
+  } as const
+  const jobId = await insertJob(ctx.tx, job, [])
+  const send = {
+    name,
+    template_name: template.name,
+    channel_id: channel.id,
+    job_id: jobId,
+    input: frozen,
+    approved_by: ctx.actor.approvedBy ?? null,
+    left_out: audience.leftOut,
+  }
+  const broadcastId = await insertSend(ctx.tx, workspaceId, send, audience.recipients, ctx.now)
+  return {
+    broadcast: showBroadcast((await loadBroadcast(ctx.tx, workspaceId, broadcastId))!),
+    job: showJob(ctx.actor, (await findJob(ctx.tx, workspaceId, { staffId: null }, jobId))!),
+  }
+}
+
+/** What a dry run tells. */
+const rehearse = async (
+  ctx: Context,
+  input: Input,
+  { prepared: { channel, template, personal }, named, audience }: Whole,
+): Promise<Partial<Output>> => {
+  const { recipients, lacking } = audience
+  const labels = personal.label()
+  const shown = fillTemplate(template, { ...labels, ...withoutLabels(personal) }, ctx.now)
+  return {
+    ...(hasHiddenPhones(ctx.actor) ? {} : { countries: countCountries(recipients) }),
+    values: personal.sources.map(({ variable, fallback }) => ({
+      variable,
+      missing: lacking.get(variable) ?? 0,
+      fallback,
+    })),
+    text:
+      'preview' in shown
+        ? shown.preview
+        : fillOrThrow(ctx, template, { template: personal.label('x') }).preview,
+    parts: describeParts(template.components, labels),
+    previews: await renderPreviews(ctx, recipients, { channel, template, personal }),
+    ...(named.batches ? { plan_id: plan(ctx, input, named.batches) } : {}),
+  }
+}
+
+/** Values outside of the body that are checked more strictly than what stands for them passes. */
+const withoutLabels = (personal: Personal) => {
+  const { header, buttons } = personal.label('x')
+  return { ...(header ? { header } : {}), ...(buttons ? { buttons } : {}) }
+}
+
+const countCountries = (recipients: readonly NewRecipient[]) =>
+  [...Map.groupBy(recipients, ({ country }) => country)]
+    .map(([country, all]) => ({ country, count: all.length }))
+    .toSorted((a, b) => b.count - a.count)
+
+/** Renders messages of recipients that are evenly spread. */
+const renderPreviews = async (
+  ctx: Context,
+  recipients: readonly NewRecipient[],
+  { channel, template, personal }: Prepared,
+): Promise<NonNullable<Output['previews']>> => {
+  const count = Math.min(PREVIEWS, recipients.length)
+  const ids = Array.from(
+    { length: count },
+    (_, n) => recipients[Math.floor((n * recipients.length) / count)]!.contactId,
+  )
+  const { fieldIds } = personal
+  const contacts = await listCandidates(ctx.tx, ctx.actor.workspace.id, ids, {
+    channelType: channel.type,
+    fieldIds,
+  })
+  return contacts.map((contact) => {
+    const filled = fillTemplate(template, personal.fill(contact).values, ctx.now)
+    return {
+      contact_id: contact.id,
+      name: showContactName(ctx.actor, contact.name),
+      text: 'preview' in filled ? filled.preview : 'The values of this contact do not fit the template.',
+    }
+  })
+}
+
+/** Keeps the contacts of a dry run for an hour. */
+const plan = (ctx: Context, input: Input, batches: readonly string[]): string => {
+  const planId = `plan_${createUlid()}`
+  const row = {
+    ...toNewJob(ctx),
+    operation: OPERATION,
+    input: {},
+    total: countIds(batches),
+    state: 'planned',
+  } as const
+  ctx.afterDryRun(async (db) => {
+    await insertJob(db, { ...row, plan_id: planId, digest: digestTarget(OPERATION, input) }, batches)
+  })
+  return planId
+}

@@ -1,0 +1,292 @@
+import type { Operation } from '../../catalog/index.ts'
+import { findOperation } from '../../catalog/index.ts'
+import { addSends } from '../../storage/agent-policy.ts'
+import {
+  failRecipient,
+  findSend,
+  listCandidates,
+  listDueRecipients,
+  readProgress,
+  type SendRow,
+  setBroadcastStatus,
+  setErrorBase,
+  setWaiting,
+  writeProgress,
+} from '../../storage/broadcast-sends.ts'
+import { claimJob, findSecondsUntilJob, lockJob, postponeJob } from '../../storage/bulk-jobs.ts'
+import { listFields } from '../../storage/custom-fields.ts'
+import { type Claimed, end, fail, findActor, MAX_RETRY_SECONDS } from '../bulk-jobs/run.ts'
+import { businessTime } from '../clock.ts'
+import type { App } from '../core/app.ts'
+import type { InputOf } from '../core/handler.ts'
+import { Problem } from '../core/problem.ts'
+import { requireScope } from '../core/steps/entitle.ts'
+import { withTransaction } from '../core/write-call.ts'
+import { errorLogDetails } from '../jobs/log-details.ts'
+import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
+import { findOpenCountries, findRetry, findRoom } from './limits.ts'
+import { OWN_REFUSALS, type Outcome } from './outcome.ts'
+import { createPace } from './pace.ts'
+import { type DueRecipient, type Sending, sendToRecipient } from './send.ts'
+import { personalize, type Personal } from './values.ts'
+
+/*
+ * The job of a broadcast. One server at a time sends it; should two, a recipient is still taken once (send.ts).
+ */
+
+/** Longer than a call of the provider may take, so that an expired lease means that its server died. */
+const LEASE_SECONDS = 30
+/** After this others get their turn. */
+const TURN_MS = 5000
+/** Messages on their way at once; the embedded database writes one after another. */
+const IN_FLIGHT = { embedded: 4, postgres: 24 }
+/** Recipients between two looks at the progress. */
+const CHUNK = 100
+/** The error rate is that of the last messages, of so many at least and at most. */
+const RATE_OF = { least: 20, most: 200 }
+/** A clock that is moved, or a limit that is raised, is noticed after this. */
+const MAX_WAIT_SECONDS = 60
+
+const bulkOperation = findOperation('messaging_send_bulk') as Operation
+
+type Frozen = Omit<InputOf<'messaging_send_bulk'>, 'channel_id'> & { channel_id: string }
+type Job = Sending & { send: SendRow; input: Frozen; personal: Personal; workspaceZone: string }
+
+const loadJob = async (app: App, claimed: Claimed): Promise<Job | undefined> => {
+  const { workspace_id: workspaceId, id: jobId } = claimed
+  const send = await findSend(app.db, workspaceId, jobId)
+  if (!send) return undefined
+  const { approved_by: approvedBy } = send
+  const found = await findActor(app, claimed)
+  requireScope(found, bulkOperation)
+  const actor = approvedBy ? { ...found, approvedBy } : found
+  const input = send.input as unknown as Frozen
+  const fields = await listFields(app.db, workspaceId)
+  return {
+    workspaceId,
+    broadcastId: send.broadcast_id,
+    jobId,
+    channelId: input.channel_id,
+    actor,
+    trace: { door: send.door, client: send.client, requestId: send.request_id, confirmed: false },
+    send,
+    input,
+    personal: personalize(actor, input.template, fields),
+    workspaceZone: actor.workspace.timezone,
+  }
+}
+
+/** Returns the recipients with their values as they are now. Those who cannot be sent to any more are failed. */
+const fillRecipients = async (
+  app: App,
+  { workspaceId, broadcastId, personal }: Job,
+  due: readonly { id: string; attempts: number }[],
+): Promise<DueRecipient[]> => {
+  const ids = due.map(({ id }) => id)
+  const options = { channelType: 'chatapp', fieldIds: personal.fieldIds }
+  const contacts = new Map(
+    (await listCandidates(app.db, workspaceId, ids, options)).map((contact) => [contact.id, contact]),
+  )
+  const filled: DueRecipient[] = []
+  for (const { id: contactId, attempts } of due) {
+    const contact = contacts.get(contactId)
+    const { values, missing } = contact ? personal.fill(contact) : { missing: [] }
+    if (values && missing.length === 0) filled.push({ contactId, attempts, values })
+    else
+      await failRecipient(
+        app.db,
+        workspaceId,
+        { broadcastId, contactId },
+        {
+          code: values ? 'missing_value' : 'not_found',
+          error: values ? `The contact has no value for ${missing.join(', ')}.` : 'The contact was deleted.',
+          now: businessTime(app, workspaceId),
+        },
+      )
+  }
+  return filled
+}
+
+type Halt = { kind: 'wait'; seconds: number } | { kind: 'stop'; problem: Problem }
+type Chunk = { sent: number; tried: number; errors: number; halt: Halt | undefined }
+
+/** Sends to some recipients, several at once, until one outcome concerns them all. */
+const sendChunk = async (
+  app: App,
+  job: Job,
+  recipients: readonly DueRecipient[],
+  { pace, signal }: { pace: ReturnType<typeof createPace>; signal: AbortSignal },
+): Promise<Chunk> => {
+  const queue = [...recipients]
+  const chunk: Chunk = { sent: 0, tried: 0, errors: 0, halt: undefined }
+  const note = (outcome: Outcome | undefined): void => {
+    if (!outcome || outcome.kind === 'later') return
+    if (outcome.kind === 'wait' || outcome.kind === 'stop') {
+      chunk.halt ??= outcome
+      return
+    }
+    chunk.tried++
+    if (outcome.kind === 'sent') chunk.sent++
+    if (outcome.kind === 'open' || (outcome.kind === 'refused' && !isOwn(outcome.code))) chunk.errors++
+  }
+  const work = async (): Promise<void> => {
+    for (;;) {
+      const next = chunk.halt || signal.aborted || isRuined(job, chunk) ? undefined : queue.shift()
+      if (!next) return
+      await pace.wait()
+      note(await sendToRecipient(app, job, next))
+    }
+  }
+  const inFlight = IN_FLIGHT[app.embedded ? 'embedded' : 'postgres']
+  const results = await Promise.allSettled(Array.from({ length: Math.min(inFlight, queue.length) }, work))
+  const failed = results.find((result) => result.status === 'rejected')
+  if (failed) throw failed.reason
+  return chunk
+}
+
+/** Whether too many failed. Of what was begun before a server died, little is known: that is no error. */
+const isRuined = ({ input }: Job, { tried, errors }: Pick<Chunk, 'tried' | 'errors'>): boolean =>
+  tried >= RATE_OF.least && errors * 100 > tried * input.stop_at_error_percent
+
+const isOwn = (code: string): boolean => (OWN_REFUSALS as readonly string[]).includes(code)
+
+const rateProblem = ({ errors, tried }: Pick<Chunk, 'tried' | 'errors'>): Problem =>
+  new Problem(
+    'upstream_error',
+    `${errors} of the last ${tried} messages failed or were not confirmed. messaging_list_broadcast_recipients ` +
+      'says why; jobs_resume goes on.',
+    { reason: 'error_rate' },
+  )
+
+type Progress = { goesOn: boolean; isDone: boolean }
+
+/** Writes how far the job is. Throws when too many of the last messages failed. */
+const noteProgress = async (
+  app: App,
+  job: Job,
+  tookMs: number,
+  chunk?: Pick<Chunk, 'tried' | 'errors'>,
+): Promise<Progress> => {
+  const { workspaceId, broadcastId, jobId, send } = job
+  const { pending, sent, failed, open, errors } = await readProgress(
+    app.db,
+    workspaceId,
+    broadcastId,
+    OWN_REFUSALS,
+  )
+  const done = send.total - (pending - open)
+  const progress = { done, changed: sent, failed, tookMs, leaseSeconds: LEASE_SECONDS }
+  const goesOn = await writeProgress(app.db, workspaceId, jobId, progress)
+  const last = { tried: done - send.tried_before, errors: errors - send.errors_before }
+  const ruined = [last, ...(chunk ? [chunk] : [])].find((some) => isRuined(job, some))
+  if (ruined || last.tried >= RATE_OF.most) {
+    await setErrorBase(app.db, workspaceId, broadcastId, { tried: done, errors })
+    Object.assign(send, { tried_before: done, errors_before: errors })
+  }
+  if (ruined && goesOn) throw rateProblem(ruined)
+  return { goesOn, isDone: pending === open }
+}
+
+/** Ends a job that has come to everybody. */
+const finish = (app: App, { workspaceId, jobId }: Job): Promise<void> =>
+  withTransaction(app, async (tx) => {
+    const job = await lockJob(tx, workspaceId, { staffId: null }, jobId)
+    if (job?.state !== 'running') return void (await tx.rollback().execute())
+    await setBroadcastStatus(tx, workspaceId, jobId, 'completed')
+    await end(app, tx, job, { state: 'done', problem: null })
+  })
+
+/** What a job does next: sends to these, or waits. */
+type Next =
+  | { due: { id: string; attempts: number }[] }
+  | { waiting: NonNullable<SendRow['waiting']> }
+  | 'none'
+
+const findNext = async (app: App, job: Job): Promise<Next> => {
+  const { workspaceId, channelId, broadcastId, workspaceZone } = job
+  const now = businessTime(app, workspaceId)
+  const open = await findOpenCountries(app.db, job, { hours: job.input.hours, workspaceZone, now })
+  if (open === 'none' || 'waiting' in open) return open
+  const { room, until } = await findRoom(app.db, workspaceId, channelId, now)
+  if (room <= 0) return { waiting: { reason: 'messaging_limit', until } }
+  const limit = Math.min(CHUNK, room)
+  const due = await listDueRecipients(app.db, workspaceId, broadcastId, { ...open, now, limit })
+  return due.length > 0 ? { due } : { waiting: await findRetry(app.db, job, now) }
+}
+
+/** Says what the job waits for. Returns after how many seconds it looks again. */
+const wait = async (app: App, job: Job, waiting: NonNullable<SendRow['waiting']>): Promise<number> => {
+  const { workspaceId, broadcastId } = job
+  await setWaiting(app.db, workspaceId, broadcastId, waiting)
+  const seconds = (Date.parse(waiting.until) - Date.parse(businessTime(app, workspaceId))) / 1000
+  return Math.min(Math.max(seconds, 0.1), MAX_WAIT_SECONDS)
+}
+
+/** Sends for a while. Returns after how many seconds it goes on; undefined when it has ended or stopped. */
+const sendForAWhile = async (app: App, job: Job, signal: AbortSignal): Promise<number | undefined> => {
+  const { workspaceId, broadcastId, actor, input } = job
+  const startedAt = performance.now()
+  const pace = createPace(input.per_second)
+  while (!signal.aborted && performance.now() - startedAt < TURN_MS) {
+    const chunkAt = performance.now()
+    const next = await findNext(app, job)
+    if (next === 'none') {
+      const { goesOn, isDone } = await noteProgress(app, job, 0)
+      if (goesOn && isDone) await finish(app, job)
+      return undefined
+    }
+    if ('waiting' in next) return await wait(app, job, next.waiting)
+    await setWaiting(app.db, workspaceId, broadcastId, null)
+    const recipients = await fillRecipients(app, job, next.due)
+    const chunk = await sendChunk(app, job, recipients, { pace, signal })
+    const { sent, halt } = chunk
+    if (actor.key.policy?.bounds.sends_per_hour !== undefined && sent > 0)
+      await addSends(app.db, workspaceId, actor.key.id, sent)
+    const { goesOn } = await noteProgress(app, job, performance.now() - chunkAt, chunk)
+    if (!goesOn) return undefined
+    if (halt?.kind === 'stop') throw halt.problem
+    if (halt) {
+      const until = new Date(Date.parse(businessTime(app, workspaceId)) + halt.seconds * 1000).toISOString()
+      await setWaiting(app.db, workspaceId, broadcastId, { reason: 'provider', until })
+      return halt.seconds
+    }
+  }
+  return 0
+}
+
+const takeTurn = async (app: App, claimed: Claimed, signal: AbortSignal): Promise<void> => {
+  const { workspace_id: workspaceId, id, attempts } = claimed
+  let retryIn: number | undefined
+  try {
+    const job = await loadJob(app, claimed)
+    if (!job) throw new Problem('not_found', 'The broadcast of the job is gone.')
+    retryIn = await sendForAWhile(app, job, signal)
+  } catch (error) {
+    if (error instanceof Problem) return await fail(app, claimed, error)
+    retryIn = Math.min(2 ** Math.min(attempts, 10), MAX_RETRY_SECONDS)
+    app.log.warn({ job: id, ...errorLogDetails(error) }, 'A broadcast did not go on; retrying')
+  }
+  if (retryIn !== undefined) await postponeJob(app.db, workspaceId, id, retryIn)
+}
+
+const runAll = async (app: App, signal: AbortSignal): Promise<number> => {
+  for (let count = 0; ; count++) {
+    const claimed = signal.aborted ? undefined : await claimJob(app.db, LEASE_SECONDS, 'sends')
+    if (!claimed) return count
+    await takeTurn(app, claimed, signal)
+  }
+}
+
+const MIN_DELAY_MS = 200
+
+export const bulkSendsJob = (app: App): JobDefinition => ({
+  name: 'bulk-sends',
+  intervalMs: getIdleMs(app),
+  run: async (signal) => {
+    const processed = await runAll(app, signal)
+    const seconds = await findSecondsUntilJob(app.db, 'sends')
+    const nextInMs =
+      seconds === undefined ? undefined : Math.min(getIdleMs(app), Math.max(MIN_DELAY_MS, seconds * 1000))
+    return { processed, ...(nextInMs === undefined ? {} : { nextInMs }) }
+  },
+})

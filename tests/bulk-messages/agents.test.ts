@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { createAgentScene } from '../approvals/scene.ts'
+import { everyDatabase } from '../doors.ts'
+import { insertAutumnBlend, phoneOf, runSends, TEMPLATE } from './scene.ts'
+
+everyDatabase('A template to many, asked for by an agent', (server) => {
+  const createScene = async () => {
+    const scene = await createAgentScene(server())
+    await insertAutumnBlend(server(), scene.workspace)
+    for (let n = 0; n < 3; n++) {
+      const { status } = await scene.person('crm_upsert_contact', {
+        phone: `+${phoneOf(scene.workspace.id, n, '4930')}`,
+        name: `Bulk ${n}`,
+      })
+      assert.equal(status, 200)
+    }
+    return { ...scene, input: { filter: { name: { startsWith: 'Bulk' } }, template: TEMPLATE } }
+  }
+
+  it('waits for a person, who sees the text and how many get it', async () => {
+    const scene = await createScene()
+    const rehearsed = (await scene.ask('messaging_send_bulk', { ...scene.input, dry_run: true })).body
+    const asked = await scene.ask('messaging_send_bulk', { ...scene.input, plan_id: rehearsed.plan_id })
+    assert.deepEqual([asked.status, asked.body.approval?.status], [202, 'pending'], asked.text)
+    const approvalId = asked.body.approval.id
+    const { summary, input } = (await scene.person('approvals_get', { approval_id: approvalId })).body
+    const lines = new Set<string>(summary)
+    for (const line of [
+      'Template: autumn_blend, en_US',
+      'Text: Hello [name, or "there"], the autumn blend arrives on Friday.',
+      'Footer: Reply STOP to stop',
+      'First message: Hello Bulk 0, the autumn blend arrives on Friday.',
+      'Countries: DE 3',
+      'Recipients: 3',
+    ])
+      assert.ok(lines.has(line), summary.join('\n'))
+    assert.deepEqual([input.channel_id, input.max_recipients], [scene.channelId, 3])
+    const approved = await scene.person('approvals_approve', { approval_id: approvalId })
+    assert.equal(approved.status, 200, approved.text)
+    await scene.work()
+    await runSends(server())
+    await server().settle()
+    const { data } = (await scene.person('messaging_list_broadcasts')).body
+    assert.equal(data[0].totals.sent, 3)
+    const last = (await scene.person('inbox_search_conversations', { limit: 1 })).body.data[0]
+    const message = (await scene.person('inbox_list_messages', { conversation_id: last.id, limit: 1 })).body
+      .data[0]
+    assert.deepEqual([message.actor.agent, message.actor.approved_by.name], [true, 'Owner'])
+  })
+
+  it('is for no more than the person was shown', async () => {
+    const scene = await createScene()
+    const { approval } = (await scene.ask('messaging_send_bulk', scene.input)).body
+    await scene.person('crm_upsert_contact', {
+      phone: `+${phoneOf(scene.workspace.id, 9, '4930')}`,
+      name: 'Bulk late',
+    })
+    await scene.person('approvals_approve', { approval_id: approval.id })
+    await scene.work()
+    const { body } = await scene.person('approvals_get', { approval_id: approval.id })
+    assert.deepEqual(
+      [body.status, body.error?.reason ?? body.outcome?.reason],
+      ['failed', 'too_many_recipients'],
+    )
+    assert.equal((await scene.person('messaging_list_broadcasts')).body.data.length, 0)
+  })
+
+  it('is asked for where messages in an hour are bounded, and counts', async () => {
+    const scene = await createScene()
+    const allow = { verbs: { send: 'allow' } as const }
+    await scene.setPolicy({ ...allow, bounds: { sends_per_hour: 3 } })
+    const asked = await scene.ask('messaging_send_bulk', scene.input)
+    assert.deepEqual(asked.body.approval?.asked_for, ['sends_per_hour'], asked.text)
+    await scene.person('approvals_approve', { approval_id: asked.body.approval.id })
+    await scene.work()
+    await runSends(server())
+    const reply = await scene.ask(...scene.reply('One more'))
+    assert.deepEqual(reply.body.approval?.asked_for, ['sends_per_hour'], reply.text)
+  })
+
+  it('that was paused is not resumed by the agent', async () => {
+    const scene = await createScene()
+    await scene.setPolicy({ verbs: { send: 'allow' } })
+    const { job } = (await scene.ask('messaging_send_bulk', scene.input)).body
+    await scene.person('jobs_pause', { job_id: job.id })
+    const refused = await scene.ask('jobs_resume', { job_id: job.id })
+    assert.deepEqual([refused.status, refused.body.reason], [403, 'denied_by_policy'], refused.text)
+  })
+})

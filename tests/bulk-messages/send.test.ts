@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { everyDatabase, everyDoor } from '../doors.ts'
+import { createBulkScene, insertAutumnBlend, phoneOf, runSends, TEMPLATE } from './scene.ts'
+
+everyDoor('A template to many', (test) => {
+  test('is rehearsed, sent with its plan once, and shown as a broadcast', async ({
+    call,
+    door,
+    server,
+    workspace,
+  }) => {
+    await insertAutumnBlend(server, workspace)
+    const phones = [0, 1, 2, 3].map((n) => phoneOf(workspace.id, n))
+    for (const [n, phone] of phones.entries())
+      await call('crm_upsert_contact', { phone: `+${phone}`, ...(n < 2 ? { name: `Ada ${n}` } : {}) })
+    const input = { filter: { phoneNumber: { startsWith: '1555' } }, template: TEMPLATE }
+    const rehearsed = (await call('messaging_send_bulk', { ...input, dry_run: true })).body
+    assert.deepEqual(
+      [rehearsed.matched, rehearsed.recipients, rehearsed.left_out, rehearsed.countries],
+      [4, 4, [], [{ country: 'US', count: 4 }]],
+    )
+    assert.deepEqual(rehearsed.values, [{ variable: 'body[0]', missing: 2, fallback: 'there' }])
+    assert.equal(rehearsed.text, 'Hello [name, or "there"], the autumn blend arrives on Friday.')
+    assert.deepEqual(rehearsed.parts, [{ part: 'Footer', text: 'Reply STOP to stop' }])
+    assert.deepEqual(
+      rehearsed.previews.map(({ text }: { text: string }) => text.split(',')[0]),
+      ['Hello Ada 0', 'Hello Ada 1', 'Hello there', 'Hello there'],
+    )
+    assert.equal((await call('jobs_list')).body.data.length, 0)
+    const sent = await call(
+      'messaging_send_bulk',
+      { ...input, plan_id: rehearsed.plan_id },
+      { confirm: 'send' },
+    )
+    if (!door.confirms) return assert.equal(sent.status, 428, sent.text)
+    const { job, broadcast, recipients } = sent.body
+    assert.deepEqual(
+      [recipients, job.state, job.total, broadcast.status, broadcast.totals.recipients, broadcast.job_id],
+      [4, 'running', 4, 'running', 4, job.id],
+      sent.text,
+    )
+    const again = await call(
+      'messaging_send_bulk',
+      { ...input, plan_id: rehearsed.plan_id },
+      { confirm: 'send' },
+    )
+    assert.deepEqual([again.status, again.body.reason], [409, 'plan_unknown'])
+    await runSends(server)
+    await server.settle()
+    const done = (await call('jobs_get', { job_id: job.id })).body
+    assert.deepEqual([done.state, done.done, done.changed, done.failed], ['done', 4, 4, 0])
+    const after = (await call('messaging_get_broadcast', { broadcast_id: broadcast.id })).body
+    assert.deepEqual([after.status, after.totals.sent, after.totals.failed], ['completed', 4, 0])
+    const { data } = (await call('messaging_list_broadcast_recipients', { broadcast_id: broadcast.id })).body
+    assert.deepEqual(
+      data.map((one: any) => [
+        one.contact.phone,
+        ['sent', 'delivered'].includes(one.message_status),
+        one.error,
+      ]),
+      phones.map((phone) => [phone, true, null]),
+    )
+    const undo = await call('jobs_undo', { job_id: job.id })
+    assert.deepEqual([undo.status, undo.body.reason], [409, 'messages_sent'])
+  })
+
+  test('is never for everybody by mistake, and fits the template', async ({ call, server, workspace }) => {
+    await insertAutumnBlend(server, workspace)
+    const refuse = async (input: Record<string, unknown>) => {
+      const target = 'contact_ids' in input || 'filter' in input ? {} : { contact_ids: ['1'] }
+      const { status, body } = await call('messaging_send_bulk', {
+        template: TEMPLATE,
+        ...target,
+        ...input,
+        dry_run: true,
+      })
+      return [status, body.errors?.[0].pointer ?? body.reason ?? body.code]
+    }
+    assert.deepEqual(await refuse({ filter: {} }), [400, '#/filter'])
+    assert.deepEqual(await refuse({ filter: { name: { contains: 'A' } }, all: true }), [400, '#/all'])
+    assert.deepEqual(await refuse({ plan_id: 'plan_1' }), [400, '#/plan_id'])
+    assert.deepEqual(await refuse({ template: { ...TEMPLATE, body: [{ field: 'name' }] } }), [
+      400,
+      '#/template/body/1',
+    ])
+    assert.deepEqual(await refuse({ template: { ...TEMPLATE, body: [{ attribute: 'citty' }, 'x'] } }), [
+      400,
+      '#/template/body/0/attribute',
+    ])
+    assert.deepEqual(await refuse({ template: { ...TEMPLATE, name: 'none' } }), [404, 'not_found'])
+    assert.deepEqual(await refuse({ hours: { from: '20:00', to: '09:00' } }), [400, '#/hours/to'])
+  })
+})
+
+everyDatabase('A template to many contacts', (server) => {
+  it('leaves out who declined, who cannot be reached, doubles and who lacks a value', async () => {
+    const { workspace, add, rehearse, send, call, sendAll, sandbox } = await createBulkScene(server())
+    const of = (n: number) => `+${phoneOf(workspace.id, n)}`
+    const keep = await add({ phone: of(1), name: 'Keep' })
+    await add({ phone: of(2), name: 'Dnd', dnd: true })
+    const withdrawn = await add({ phone: of(3), name: 'Withdrawn' })
+    await call('crm_record_consent', { contact_id: withdrawn, state: 'withdrawn', source: 'staff' })
+    await add({ phone: of(4) })
+    const { db } = server()
+    const insert = (fields: object) =>
+      db
+        .insertInto('contacts')
+        .values({
+          workspace_id: workspace.id,
+          created_at: '2026-10-01',
+          updated_at: '2026-10-01',
+          ...fields,
+        } as never)
+        .execute()
+    await insert({ name: 'No phone' })
+    // Three contacts of one person, through the second; and one whose double declined.
+    await insert({ name: 'One', chatapp_user_id: 'US.1' })
+    await insert({ name: 'One too', chatapp_user_id: 'US.1', phone: phoneOf(workspace.id, 5) })
+    await insert({ name: 'Other', chatapp_user_id: 'US.2' })
+    await insert({ name: 'Other too', chatapp_user_id: 'US.2', dnd: true })
+    const template = { ...TEMPLATE, body: [{ field: 'name' }, 'Friday'] }
+    const rehearsed = await rehearse({ template })
+    const counts = Object.fromEntries(rehearsed.left_out.map((one: any) => [one.reason, one.count]))
+    assert.deepEqual([rehearsed.matched, rehearsed.recipients], [9, 2])
+    assert.deepEqual(counts, {
+      do_not_disturb: 3,
+      consent_withdrawn: 1,
+      unreachable: 1,
+      missing_value: 1,
+      double: 1,
+    })
+    assert.deepEqual(rehearsed.values, [{ variable: 'body[0]', missing: 1, fallback: null }])
+    const { broadcastId } = await sendAll({ template })
+    const { data } = (await call('messaging_list_broadcast_recipients', { broadcast_id: broadcastId })).body
+    assert.deepEqual([data[0].contact.id, data.length], [keep, 2])
+    assert.equal((await sandbox.sent()).length, 2)
+    const nobody = await send({ contact_ids: [withdrawn], filter: undefined, all: undefined })
+    assert.deepEqual([nobody.status, nobody.body.reason], [409, 'no_recipients'], nobody.text)
+    const fewer = await send({ max_recipients: 1 })
+    assert.deepEqual([fewer.status, fewer.body.reason], [409, 'too_many_recipients'])
+  })
+
+  it('asks again when it sends: who declined or was deleted since gets nothing', async () => {
+    const { workspace, add, send, call, sandbox } = await createBulkScene(server())
+    const ids: string[] = []
+    for (let n = 0; n < 4; n++)
+      ids.push(await add({ phone: `+${phoneOf(workspace.id, n)}`, name: `Ada ${n}` }))
+    const { body } = await send()
+    await call('jobs_pause', { job_id: body.job.id })
+    await call('crm_update_contact', { contact_id: ids[0], dnd: true })
+    await call('crm_record_consent', { contact_id: ids[1], state: 'withdrawn', source: 'staff' })
+    await call('crm_delete_contact', { contact_id: ids[2] }, { confirm: 'delete' })
+    await runSends(server())
+    assert.equal((await sandbox.sent()).length, 0, 'a paused job sends nothing')
+    await call('jobs_resume', { job_id: body.job.id })
+    await runSends(server())
+    await server().settle()
+    const sent = await sandbox.sent()
+    assert.deepEqual(
+      sent.map(({ to }) => to),
+      [phoneOf(workspace.id, 3)],
+    )
+    const { totals } = (await call('messaging_get_broadcast', { broadcast_id: body.broadcast.id })).body
+    assert.deepEqual([totals.recipients, totals.sent, totals.failed], [4, 1, 3])
+    const job = (await call('jobs_get', { job_id: body.job.id })).body
+    assert.deepEqual([job.state, job.changed, job.failed], ['done', 1, 3])
+  })
+
+  it('can be cancelled, and is not an error of the provider when it waits for it', async () => {
+    const { workspace, add, send, call, sandbox } = await createBulkScene(server())
+    for (let n = 0; n < 3; n++) await add({ phone: `+${phoneOf(workspace.id, n)}`, name: `Ada ${n}` })
+    const first = (await send()).body
+    await call('jobs_cancel', { job_id: first.job.id })
+    await runSends(server())
+    assert.equal((await sandbox.sent()).length, 0)
+    const cancelled = (await call('messaging_get_broadcast', { broadcast_id: first.broadcast.id })).body
+    assert.deepEqual([cancelled.status, cancelled.totals.recipients], ['cancelled', 3])
+  })
+})
