@@ -236,7 +236,7 @@ export const failRecipient = async (
       and ${isWaiting} returning 1`.execute(db)
   ).rows.length > 0
 
-/** How far a broadcast is. `open`: messages whose outcome is not known. `errors`: failures that are no choice of ours. */
+/** How far a broadcast is. `open`: outcomes that are not known. `errors`: failures by others than the service. */
 export type SendProgress = { pending: number; sent: number; failed: number; open: number; errors: number }
 
 /** `own`: codes of failures that the service decided itself. */

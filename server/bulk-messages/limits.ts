@@ -18,7 +18,7 @@ const DAY_MS = 24 * 60 * 60_000
 const toIso = (ms: number): string => new Date(ms).toISOString()
 
 /** Returns how many customers a number with this limit may write to in a day. */
-export const parseMessagingLimit = (limit: string | null): number => {
+const parseMessagingLimit = (limit: string | null): number => {
   const [, count, thousands] = /^TIER_(\d+)(K?)$/.exec(limit ?? '') ?? []
   return count === undefined ? Infinity : Number(count) * (thousands === 'K' ? 1000 : 1)
 }

@@ -191,7 +191,10 @@ const noteProgress = async (
 const finish = (app: App, { workspaceId, jobId }: Job): Promise<void> =>
   withTransaction(app, async (tx) => {
     const job = await lockJob(tx, workspaceId, { staffId: null }, jobId)
-    if (job?.state !== 'running') return void (await tx.rollback().execute())
+    if (job?.state !== 'running') {
+      await tx.rollback().execute()
+      return
+    }
     await setBroadcastStatus(tx, workspaceId, jobId, 'completed')
     await end(app, tx, job, { state: 'done', problem: null })
   })

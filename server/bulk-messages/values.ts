@@ -20,14 +20,14 @@ type BulkValue = NonNullable<BulkTemplate['body']>[number]
 type Path = readonly (string | number)[]
 
 /** A value that comes from contacts. `variable`: such as `body[0]`. */
-export type Source = {
+type Source = {
   variable: string
   label: string
   fallback: string | null
   read: (contact: Candidate) => string | null
 }
 
-export type Filled = {
+type Filled = {
   values: TemplateValues
   /** The variables of which the contact has no value, and those of them without a fallback. */
   lacking: readonly string[]

@@ -115,9 +115,9 @@ const prepareKinds = async (
   const of = (kind: string): string[] =>
     Array.from({ length: count }, (_, n) => n).flatMap((n) => (kindOf(n) === kind ? [phoneOf(n)] : []))
   await withStorage(location, async ({ db }) => {
-    await sql`update contacts set dnd = true where workspace_id = ${workspaceId} and phone = any(${of('dnd')}::text[])`.execute(
-      db,
-    )
+    await sql`
+      update contacts set dnd = true
+      where workspace_id = ${workspaceId} and phone = any(${of('dnd')}::text[])`.execute(db)
     // The same user id as the contact before.
     for (const phone of of('double'))
       await sql`update contacts set chatapp_user_id = ${`DE.D${phone}`} where workspace_id = ${workspaceId}

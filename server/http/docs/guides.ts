@@ -18,6 +18,7 @@ const groups = {
     'rate-limits': 'How much is allowed, and the headers that tell.',
     filters: 'Conditions on any field of a contact.',
     jobs: 'Changes of many contacts: plans, progress, undo.',
+    'bulk-messages': 'A template to many: values, hours, limits, broadcasts.',
     phones: 'One contact for all spellings of a number.',
   },
   'What happens': {
