@@ -1992,7 +1992,6 @@ export type Reason =
   | 'media_store_unavailable'
   | 'media_too_large'
   | 'media_url_expired'
-  | 'messages_sent'
   | 'message_refused'
   | 'name_taken'
   | 'no_channel'

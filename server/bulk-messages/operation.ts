@@ -8,15 +8,17 @@ import type { SendingChannel } from '../../storage/sends.ts'
 import type { TemplateRow } from '../../storage/templates.ts'
 import { showBroadcast } from '../broadcasts/broadcasts.ts'
 import {
-  findMatches,
+  PLAN_MS,
   refusePlan,
+  requireMeant,
   requireReadable,
   requireSimilar,
   takePlan,
   toNewJob,
 } from '../bulk-jobs/change-target.ts'
+import { contactRecords } from '../bulk-jobs/contact-records.ts'
 import { digestTarget } from '../bulk-jobs/digest.ts'
-import { showJob } from '../bulk-jobs/view.ts'
+import { EVERYBODY, showJob } from '../bulk-jobs/view.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
 import { invalidField, Problem } from '../core/problem.ts'
@@ -42,15 +44,16 @@ type Named = { ids: string[]; batches?: readonly string[]; plan?: PlanRow | unde
 
 const findNamed = async (ctx: Context, input: Input): Promise<Named> => {
   if (input.contact_ids !== undefined) {
-    refusePlan(input)
+    refusePlan(contactRecords, input)
     return { ids: distinctIds(input.contact_ids) }
   }
-  requireReadable(ctx)
-  const matches = await findMatches(ctx, input)
+  requireReadable(ctx, contactRecords)
+  requireMeant(contactRecords, input)
+  const matches = await contactRecords.listMatches(ctx, input)
   if (input.plan_id === undefined) return { ids: matches.flatMap(toIds), batches: matches }
   const plan = await takePlan(ctx, OPERATION, input, input.plan_id)
   const batches = await listJobBatches(ctx.tx, ctx.actor.workspace.id, plan.id)
-  requireSimilar(batches, matches)
+  requireSimilar(contactRecords, batches, matches)
   return { ids: batches.flatMap(toIds), batches, plan }
 }
 
@@ -149,6 +152,7 @@ const start = async (
     state: 'running',
     plan_id: null,
     digest: null,
+    expires_at: null,
   } as const
   const jobId = await insertJob(ctx.tx, job, [])
   const send = {
@@ -163,7 +167,7 @@ const start = async (
   const broadcastId = await insertSend(ctx.tx, workspaceId, send, audience.recipients, ctx.now)
   return {
     broadcast: showBroadcast((await loadBroadcast(ctx.tx, workspaceId, broadcastId))!),
-    job: showJob(ctx.actor, (await findJob(ctx.tx, workspaceId, { staffId: null }, jobId))!),
+    job: showJob(ctx.actor, (await findJob(ctx.tx, workspaceId, EVERYBODY, jobId))!),
   }
 }
 
@@ -240,8 +244,10 @@ const plan = (ctx: Context, input: Input, batches: readonly string[]): string =>
     total: countIds(batches),
     state: 'planned',
   } as const
-  ctx.afterDryRun(async (db) => {
-    await insertJob(db, { ...row, plan_id: planId, digest: digestTarget(OPERATION, input) }, batches)
+  const digest = digestTarget(OPERATION, input)
+  const until = new Date(Date.parse(ctx.now) + PLAN_MS).toISOString()
+  ctx.afterDryRun(async (db, expiresAt = until) => {
+    await insertJob(db, { ...row, plan_id: planId, digest, expires_at: expiresAt }, batches)
   })
   return planId
 }

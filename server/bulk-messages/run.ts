@@ -16,6 +16,7 @@ import {
 import { claimJob, findSecondsUntilJob, lockJob, postponeJob } from '../../storage/bulk-jobs.ts'
 import { listFields } from '../../storage/custom-fields.ts'
 import { type Claimed, end, fail, findActor, MAX_RETRY_SECONDS } from '../bulk-jobs/run.ts'
+import { EVERYBODY } from '../bulk-jobs/view.ts'
 import { businessTime } from '../clock.ts'
 import type { App } from '../core/app.ts'
 import type { InputOf } from '../core/handler.ts'
@@ -34,8 +35,9 @@ import { personalize, type Personal } from './values.ts'
  * The job of a broadcast. One server at a time sends it; should two, a recipient is still taken once (send.ts).
  */
 
-/** Longer than a call of the provider may take, so that an expired lease means that its server died. */
-const LEASE_SECONDS = 30
+/** Renewed while a server sends, so that an expired lease means that it died. */
+const LEASE_SECONDS = 10
+const RENEW_MS = 3000
 /** After this others get their turn. */
 const TURN_MS = 5000
 /** Messages on their way at once; the embedded database writes one after another. */
@@ -190,7 +192,7 @@ const noteProgress = async (
 /** Ends a job that has come to everybody. */
 const finish = (app: App, { workspaceId, jobId }: Job): Promise<void> =>
   withTransaction(app, async (tx) => {
-    const job = await lockJob(tx, workspaceId, { staffId: null }, jobId)
+    const job = await lockJob(tx, workspaceId, EVERYBODY, jobId)
     if (job?.state !== 'running') {
       await tx.rollback().execute()
       return
@@ -260,6 +262,9 @@ const sendForAWhile = async (app: App, job: Job, signal: AbortSignal): Promise<n
 const takeTurn = async (app: App, claimed: Claimed, signal: AbortSignal): Promise<void> => {
   const { workspace_id: workspaceId, id, attempts } = claimed
   let retryIn: number | undefined
+  const renewal = setInterval(() => {
+    postponeJob(app.db, workspaceId, id, LEASE_SECONDS).catch(() => {})
+  }, RENEW_MS)
   try {
     const job = await loadJob(app, claimed)
     if (!job) throw new Problem('not_found', 'The broadcast of the job is gone.')
@@ -268,6 +273,8 @@ const takeTurn = async (app: App, claimed: Claimed, signal: AbortSignal): Promis
     if (error instanceof Problem) return await fail(app, claimed, error)
     retryIn = Math.min(2 ** Math.min(attempts, 10), MAX_RETRY_SECONDS)
     app.log.warn({ job: id, ...errorLogDetails(error) }, 'A broadcast did not go on; retrying')
+  } finally {
+    clearInterval(renewal)
   }
   if (retryIn !== undefined) await postponeJob(app.db, workspaceId, id, retryIn)
 }

@@ -62,7 +62,7 @@ everyDoor('A template to many', (test) => {
       phones.map((phone) => [phone, true, null]),
     )
     const undo = await call('jobs_undo', { job_id: job.id })
-    assert.deepEqual([undo.status, undo.body.reason], [409, 'messages_sent'])
+    assert.deepEqual([undo.status, undo.body.reason], [409, 'not_undoable'])
   })
 
   test('is never for everybody by mistake, and fits the template', async ({ call, server, workspace }) => {
