@@ -159,7 +159,8 @@ export const sendBulk = defineOperation({
     "within the number's customers per day, messages per second and `hours`, waits when the provider says so, and " +
     'stops when too many fail. A message whose outcome is unknown stays pending and is never sent again. ' +
     'By filter the key needs `mcp:read`; sent with the `plan_id` of a dry run within an hour, it is for exactly ' +
-    `those contacts, or 409 \`plan_changed\` where more than ${MAX_PLAN_CHANGE_PERCENT} percent do not match any more. ` +
+    'those contacts, or 409 `plan_changed` where more than ' +
+    `${MAX_PLAN_CHANGE_PERCENT} percent do not match any more. ` +
     `At most ${MAX_RECIPIENTS.toLocaleString('en-US')} recipients. By filter it is ${EXPENSIVE_READ}`,
   scope: 'messaging:write',
   dryRun: true,

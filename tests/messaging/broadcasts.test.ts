@@ -67,6 +67,8 @@ everyDoor(
         scheduled_at: hoursLater(-1),
         started_at: BROADCASTS_NOW,
         totals: { recipients: 6, sent: 4, delivered: 3, read: 2, failed: 1, responded: 1, opted_out: 1 },
+        job_id: null,
+        waiting: null,
       }
       assert.deepEqual((await call('messaging_get_broadcast', { broadcast_id: id })).body, broadcast)
       assert.deepEqual((await call('messaging_list_broadcasts')).body, {
@@ -94,6 +96,7 @@ everyDoor(
           read_at: null,
           failed_at: null,
           responded_at: null,
+          error: null,
           ...row,
         })),
         total: 6,
