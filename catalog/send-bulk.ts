@@ -13,28 +13,25 @@ export const MAX_RECIPIENTS = 100_000
 /** Messages in a second that a number may send unless the provider raised it. */
 const USUAL_PER_SECOND = 80
 
-const fallback = z
-  .string()
-  .min(1)
-  .max(1024)
-  .optional()
-  .describe('For contacts without a value; without it they are left out.')
+/** A value that each contact has its own of, or a text for all: one of `text`, `field` and `attribute`. */
+const BulkValue = z.strictObject({
+  text: z.string().min(1).max(1024).optional().describe('The same text for all; or one of the others:'),
+  field: z.enum(['name', 'phone', 'external_id']).optional().describe('A field of the contact.'),
+  attribute: z
+    .string()
+    .min(1)
+    .max(100)
+    .optional()
+    .describe('Key of a custom field of the contact, such as `email`.'),
+  fallback: z
+    .string()
+    .min(1)
+    .max(1024)
+    .optional()
+    .describe('For contacts without a value; without it they are left out.'),
+})
 
-/** A value that each contact has its own of, or a text for all. */
-const BulkValue = z.union([
-  z.string().min(1).max(1024),
-  z.strictObject({ text: z.string().min(1).max(1024).describe('The same for all.') }),
-  z.strictObject({
-    field: z.enum(['name', 'phone', 'external_id']).describe('A field of the contact.'),
-    fallback,
-  }),
-  z.strictObject({
-    attribute: z.string().min(1).max(100).describe('Key of a custom field, such as `email`.'),
-    fallback,
-  }),
-])
-
-const { header, buttons, ...others } = SendTemplate.shape
+const { header, buttons, cards: _cards, ...others } = SendTemplate.shape
 
 const BulkTemplate = z.strictObject({
   ...others,
@@ -149,8 +146,8 @@ export const sendBulk = defineOperation({
   summary: 'Send an approved template to many contacts',
   forModels:
     'Reaches customers. Dry run first: it renders ten messages and says who is left out and why; then send the same ' +
-    'with its `plan_id`. Values: a text, `{"field": "name", "fallback": "there"}` or `{"attribute": "city", ' +
-    '"fallback": "your city"}`.',
+    'with its `plan_id`. Values: `{"text": "Friday"}`, `{"field": "name", "fallback": "there"}` or ' +
+    '`{"attribute": "city", "fallback": "your city"}`.',
   description:
     'The contacts are fixed when it begins, and a job sends them one message each, shown as a broadcast ' +
     '(`messaging_get_broadcast`); the answer is 202 with both. Each message is checked as ' +

@@ -781,145 +781,51 @@ export type MessagingSendBulkInput =
          *
          * @maxItems 100
          */
-        body?: (
-          | string
-          | {
-              /**
-               * The same for all.
-               */
-              text: string
-            }
-          | {
-              /**
-               * A field of the contact.
-               */
-              field: 'name' | 'phone' | 'external_id'
-              /**
-               * For contacts without a value; without it they are left out.
-               */
-              fallback?: string
-            }
-          | {
-              /**
-               * Key of a custom field, such as `email`.
-               */
-              attribute: string
-              /**
-               * For contacts without a value; without it they are left out.
-               */
-              fallback?: string
-            }
-        )[]
+        body?: {
+          /**
+           * The same text for all; or one of the others:
+           */
+          text?: string
+          /**
+           * A field of the contact.
+           */
+          field?: 'name' | 'phone' | 'external_id'
+          /**
+           * Key of a custom field of the contact, such as `email`.
+           */
+          attribute?: string
+          /**
+           * For contacts without a value; without it they are left out.
+           */
+          fallback?: string
+        }[]
         /**
          * The same by name, in place of `body`.
          */
         variables?: {
-          [k: string]:
-            | string
-            | {
-                /**
-                 * The same for all.
-                 */
-                text: string
-              }
-            | {
-                /**
-                 * A field of the contact.
-                 */
-                field: 'name' | 'phone' | 'external_id'
-                /**
-                 * For contacts without a value; without it they are left out.
-                 */
-                fallback?: string
-              }
-            | {
-                /**
-                 * Key of a custom field, such as `email`.
-                 */
-                attribute: string
-                /**
-                 * For contacts without a value; without it they are left out.
-                 */
-                fallback?: string
-              }
+          [k: string]: {
+            /**
+             * The same text for all; or one of the others:
+             */
+            text?: string
+            /**
+             * A field of the contact.
+             */
+            field?: 'name' | 'phone' | 'external_id'
+            /**
+             * Key of a custom field of the contact, such as `email`.
+             */
+            attribute?: string
+            /**
+             * For contacts without a value; without it they are left out.
+             */
+            fallback?: string
+          }
         }
         /**
          * When a limited-time offer ends.
          */
         offer_expires_at?: string
-        /**
-         * Values of each carousel card, in order.
-         *
-         * @maxItems 10
-         */
-        cards?: {
-          /**
-           * Image or video of the card.
-           */
-          header?: {
-            /**
-             * Value of the variable of a text header.
-             */
-            text?: string
-            /**
-             * Public https URL of the image, video or document.
-             */
-            media_url?: string
-            /**
-             * Media id at the provider instead.
-             */
-            media_handle?: string
-            /**
-             * Name of a document.
-             */
-            file_name?: string
-            /**
-             * Latitude of a location header.
-             */
-            latitude?: number
-            /**
-             * Longitude of a location header.
-             */
-            longitude?: number
-            /**
-             * Name of the place.
-             */
-            name?: string
-            /**
-             * Address of the place.
-             */
-            address?: string
-          }
-          /**
-           * Values of the card's variables.
-           *
-           * @maxItems 100
-           */
-          body?: string[]
-          /**
-           * Values of the card's buttons.
-           *
-           * @maxItems 10
-           */
-          buttons?: {
-            /**
-             * Position of the button, from 0.
-             */
-            index: number
-            /**
-             * Value of the variable at the end of a URL.
-             */
-            text?: string
-            /**
-             * Payload that a quick reply returns.
-             */
-            payload?: string
-            /**
-             * Code of a copy-code button.
-             */
-            coupon_code?: string
-          }[]
-        }[]
         /**
          * Values of the header.
          */
@@ -927,34 +833,24 @@ export type MessagingSendBulkInput =
           /**
            * Value of a text header.
            */
-          text?:
-            | string
-            | {
-                /**
-                 * The same for all.
-                 */
-                text: string
-              }
-            | {
-                /**
-                 * A field of the contact.
-                 */
-                field: 'name' | 'phone' | 'external_id'
-                /**
-                 * For contacts without a value; without it they are left out.
-                 */
-                fallback?: string
-              }
-            | {
-                /**
-                 * Key of a custom field, such as `email`.
-                 */
-                attribute: string
-                /**
-                 * For contacts without a value; without it they are left out.
-                 */
-                fallback?: string
-              }
+          text?: {
+            /**
+             * The same text for all; or one of the others:
+             */
+            text?: string
+            /**
+             * A field of the contact.
+             */
+            field?: 'name' | 'phone' | 'external_id'
+            /**
+             * Key of a custom field of the contact, such as `email`.
+             */
+            attribute?: string
+            /**
+             * For contacts without a value; without it they are left out.
+             */
+            fallback?: string
+          }
           /**
            * Public https URL of the image, video or document.
            */
@@ -997,34 +893,24 @@ export type MessagingSendBulkInput =
           /**
            * Value of the variable at the end of a URL.
            */
-          text?:
-            | string
-            | {
-                /**
-                 * The same for all.
-                 */
-                text: string
-              }
-            | {
-                /**
-                 * A field of the contact.
-                 */
-                field: 'name' | 'phone' | 'external_id'
-                /**
-                 * For contacts without a value; without it they are left out.
-                 */
-                fallback?: string
-              }
-            | {
-                /**
-                 * Key of a custom field, such as `email`.
-                 */
-                attribute: string
-                /**
-                 * For contacts without a value; without it they are left out.
-                 */
-                fallback?: string
-              }
+          text?: {
+            /**
+             * The same text for all; or one of the others:
+             */
+            text?: string
+            /**
+             * A field of the contact.
+             */
+            field?: 'name' | 'phone' | 'external_id'
+            /**
+             * Key of a custom field of the contact, such as `email`.
+             */
+            attribute?: string
+            /**
+             * For contacts without a value; without it they are left out.
+             */
+            fallback?: string
+          }
           /**
            * Payload that a quick reply returns.
            */
@@ -1108,145 +994,51 @@ export type MessagingSendBulkInput =
          *
          * @maxItems 100
          */
-        body?: (
-          | string
-          | {
-              /**
-               * The same for all.
-               */
-              text: string
-            }
-          | {
-              /**
-               * A field of the contact.
-               */
-              field: 'name' | 'phone' | 'external_id'
-              /**
-               * For contacts without a value; without it they are left out.
-               */
-              fallback?: string
-            }
-          | {
-              /**
-               * Key of a custom field, such as `email`.
-               */
-              attribute: string
-              /**
-               * For contacts without a value; without it they are left out.
-               */
-              fallback?: string
-            }
-        )[]
+        body?: {
+          /**
+           * The same text for all; or one of the others:
+           */
+          text?: string
+          /**
+           * A field of the contact.
+           */
+          field?: 'name' | 'phone' | 'external_id'
+          /**
+           * Key of a custom field of the contact, such as `email`.
+           */
+          attribute?: string
+          /**
+           * For contacts without a value; without it they are left out.
+           */
+          fallback?: string
+        }[]
         /**
          * The same by name, in place of `body`.
          */
         variables?: {
-          [k: string]:
-            | string
-            | {
-                /**
-                 * The same for all.
-                 */
-                text: string
-              }
-            | {
-                /**
-                 * A field of the contact.
-                 */
-                field: 'name' | 'phone' | 'external_id'
-                /**
-                 * For contacts without a value; without it they are left out.
-                 */
-                fallback?: string
-              }
-            | {
-                /**
-                 * Key of a custom field, such as `email`.
-                 */
-                attribute: string
-                /**
-                 * For contacts without a value; without it they are left out.
-                 */
-                fallback?: string
-              }
+          [k: string]: {
+            /**
+             * The same text for all; or one of the others:
+             */
+            text?: string
+            /**
+             * A field of the contact.
+             */
+            field?: 'name' | 'phone' | 'external_id'
+            /**
+             * Key of a custom field of the contact, such as `email`.
+             */
+            attribute?: string
+            /**
+             * For contacts without a value; without it they are left out.
+             */
+            fallback?: string
+          }
         }
         /**
          * When a limited-time offer ends.
          */
         offer_expires_at?: string
-        /**
-         * Values of each carousel card, in order.
-         *
-         * @maxItems 10
-         */
-        cards?: {
-          /**
-           * Image or video of the card.
-           */
-          header?: {
-            /**
-             * Value of the variable of a text header.
-             */
-            text?: string
-            /**
-             * Public https URL of the image, video or document.
-             */
-            media_url?: string
-            /**
-             * Media id at the provider instead.
-             */
-            media_handle?: string
-            /**
-             * Name of a document.
-             */
-            file_name?: string
-            /**
-             * Latitude of a location header.
-             */
-            latitude?: number
-            /**
-             * Longitude of a location header.
-             */
-            longitude?: number
-            /**
-             * Name of the place.
-             */
-            name?: string
-            /**
-             * Address of the place.
-             */
-            address?: string
-          }
-          /**
-           * Values of the card's variables.
-           *
-           * @maxItems 100
-           */
-          body?: string[]
-          /**
-           * Values of the card's buttons.
-           *
-           * @maxItems 10
-           */
-          buttons?: {
-            /**
-             * Position of the button, from 0.
-             */
-            index: number
-            /**
-             * Value of the variable at the end of a URL.
-             */
-            text?: string
-            /**
-             * Payload that a quick reply returns.
-             */
-            payload?: string
-            /**
-             * Code of a copy-code button.
-             */
-            coupon_code?: string
-          }[]
-        }[]
         /**
          * Values of the header.
          */
@@ -1254,34 +1046,24 @@ export type MessagingSendBulkInput =
           /**
            * Value of a text header.
            */
-          text?:
-            | string
-            | {
-                /**
-                 * The same for all.
-                 */
-                text: string
-              }
-            | {
-                /**
-                 * A field of the contact.
-                 */
-                field: 'name' | 'phone' | 'external_id'
-                /**
-                 * For contacts without a value; without it they are left out.
-                 */
-                fallback?: string
-              }
-            | {
-                /**
-                 * Key of a custom field, such as `email`.
-                 */
-                attribute: string
-                /**
-                 * For contacts without a value; without it they are left out.
-                 */
-                fallback?: string
-              }
+          text?: {
+            /**
+             * The same text for all; or one of the others:
+             */
+            text?: string
+            /**
+             * A field of the contact.
+             */
+            field?: 'name' | 'phone' | 'external_id'
+            /**
+             * Key of a custom field of the contact, such as `email`.
+             */
+            attribute?: string
+            /**
+             * For contacts without a value; without it they are left out.
+             */
+            fallback?: string
+          }
           /**
            * Public https URL of the image, video or document.
            */
@@ -1324,34 +1106,24 @@ export type MessagingSendBulkInput =
           /**
            * Value of the variable at the end of a URL.
            */
-          text?:
-            | string
-            | {
-                /**
-                 * The same for all.
-                 */
-                text: string
-              }
-            | {
-                /**
-                 * A field of the contact.
-                 */
-                field: 'name' | 'phone' | 'external_id'
-                /**
-                 * For contacts without a value; without it they are left out.
-                 */
-                fallback?: string
-              }
-            | {
-                /**
-                 * Key of a custom field, such as `email`.
-                 */
-                attribute: string
-                /**
-                 * For contacts without a value; without it they are left out.
-                 */
-                fallback?: string
-              }
+          text?: {
+            /**
+             * The same text for all; or one of the others:
+             */
+            text?: string
+            /**
+             * A field of the contact.
+             */
+            field?: 'name' | 'phone' | 'external_id'
+            /**
+             * Key of a custom field of the contact, such as `email`.
+             */
+            attribute?: string
+            /**
+             * For contacts without a value; without it they are left out.
+             */
+            fallback?: string
+          }
           /**
            * Payload that a quick reply returns.
            */
@@ -1429,145 +1201,51 @@ export type MessagingSendBulkInput =
          *
          * @maxItems 100
          */
-        body?: (
-          | string
-          | {
-              /**
-               * The same for all.
-               */
-              text: string
-            }
-          | {
-              /**
-               * A field of the contact.
-               */
-              field: 'name' | 'phone' | 'external_id'
-              /**
-               * For contacts without a value; without it they are left out.
-               */
-              fallback?: string
-            }
-          | {
-              /**
-               * Key of a custom field, such as `email`.
-               */
-              attribute: string
-              /**
-               * For contacts without a value; without it they are left out.
-               */
-              fallback?: string
-            }
-        )[]
+        body?: {
+          /**
+           * The same text for all; or one of the others:
+           */
+          text?: string
+          /**
+           * A field of the contact.
+           */
+          field?: 'name' | 'phone' | 'external_id'
+          /**
+           * Key of a custom field of the contact, such as `email`.
+           */
+          attribute?: string
+          /**
+           * For contacts without a value; without it they are left out.
+           */
+          fallback?: string
+        }[]
         /**
          * The same by name, in place of `body`.
          */
         variables?: {
-          [k: string]:
-            | string
-            | {
-                /**
-                 * The same for all.
-                 */
-                text: string
-              }
-            | {
-                /**
-                 * A field of the contact.
-                 */
-                field: 'name' | 'phone' | 'external_id'
-                /**
-                 * For contacts without a value; without it they are left out.
-                 */
-                fallback?: string
-              }
-            | {
-                /**
-                 * Key of a custom field, such as `email`.
-                 */
-                attribute: string
-                /**
-                 * For contacts without a value; without it they are left out.
-                 */
-                fallback?: string
-              }
+          [k: string]: {
+            /**
+             * The same text for all; or one of the others:
+             */
+            text?: string
+            /**
+             * A field of the contact.
+             */
+            field?: 'name' | 'phone' | 'external_id'
+            /**
+             * Key of a custom field of the contact, such as `email`.
+             */
+            attribute?: string
+            /**
+             * For contacts without a value; without it they are left out.
+             */
+            fallback?: string
+          }
         }
         /**
          * When a limited-time offer ends.
          */
         offer_expires_at?: string
-        /**
-         * Values of each carousel card, in order.
-         *
-         * @maxItems 10
-         */
-        cards?: {
-          /**
-           * Image or video of the card.
-           */
-          header?: {
-            /**
-             * Value of the variable of a text header.
-             */
-            text?: string
-            /**
-             * Public https URL of the image, video or document.
-             */
-            media_url?: string
-            /**
-             * Media id at the provider instead.
-             */
-            media_handle?: string
-            /**
-             * Name of a document.
-             */
-            file_name?: string
-            /**
-             * Latitude of a location header.
-             */
-            latitude?: number
-            /**
-             * Longitude of a location header.
-             */
-            longitude?: number
-            /**
-             * Name of the place.
-             */
-            name?: string
-            /**
-             * Address of the place.
-             */
-            address?: string
-          }
-          /**
-           * Values of the card's variables.
-           *
-           * @maxItems 100
-           */
-          body?: string[]
-          /**
-           * Values of the card's buttons.
-           *
-           * @maxItems 10
-           */
-          buttons?: {
-            /**
-             * Position of the button, from 0.
-             */
-            index: number
-            /**
-             * Value of the variable at the end of a URL.
-             */
-            text?: string
-            /**
-             * Payload that a quick reply returns.
-             */
-            payload?: string
-            /**
-             * Code of a copy-code button.
-             */
-            coupon_code?: string
-          }[]
-        }[]
         /**
          * Values of the header.
          */
@@ -1575,34 +1253,24 @@ export type MessagingSendBulkInput =
           /**
            * Value of a text header.
            */
-          text?:
-            | string
-            | {
-                /**
-                 * The same for all.
-                 */
-                text: string
-              }
-            | {
-                /**
-                 * A field of the contact.
-                 */
-                field: 'name' | 'phone' | 'external_id'
-                /**
-                 * For contacts without a value; without it they are left out.
-                 */
-                fallback?: string
-              }
-            | {
-                /**
-                 * Key of a custom field, such as `email`.
-                 */
-                attribute: string
-                /**
-                 * For contacts without a value; without it they are left out.
-                 */
-                fallback?: string
-              }
+          text?: {
+            /**
+             * The same text for all; or one of the others:
+             */
+            text?: string
+            /**
+             * A field of the contact.
+             */
+            field?: 'name' | 'phone' | 'external_id'
+            /**
+             * Key of a custom field of the contact, such as `email`.
+             */
+            attribute?: string
+            /**
+             * For contacts without a value; without it they are left out.
+             */
+            fallback?: string
+          }
           /**
            * Public https URL of the image, video or document.
            */
@@ -1645,34 +1313,24 @@ export type MessagingSendBulkInput =
           /**
            * Value of the variable at the end of a URL.
            */
-          text?:
-            | string
-            | {
-                /**
-                 * The same for all.
-                 */
-                text: string
-              }
-            | {
-                /**
-                 * A field of the contact.
-                 */
-                field: 'name' | 'phone' | 'external_id'
-                /**
-                 * For contacts without a value; without it they are left out.
-                 */
-                fallback?: string
-              }
-            | {
-                /**
-                 * Key of a custom field, such as `email`.
-                 */
-                attribute: string
-                /**
-                 * For contacts without a value; without it they are left out.
-                 */
-                fallback?: string
-              }
+          text?: {
+            /**
+             * The same text for all; or one of the others:
+             */
+            text?: string
+            /**
+             * A field of the contact.
+             */
+            field?: 'name' | 'phone' | 'external_id'
+            /**
+             * Key of a custom field of the contact, such as `email`.
+             */
+            attribute?: string
+            /**
+             * For contacts without a value; without it they are left out.
+             */
+            fallback?: string
+          }
           /**
            * Payload that a quick reply returns.
            */

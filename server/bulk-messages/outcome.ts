@@ -37,6 +37,7 @@ const PAIR_RATE = 131056
 /** More messages in a second than the number may send: over as soon as fewer are sent, whatever the provider says. */
 const THROUGHPUT = 130429
 const THROUGHPUT_SECONDS = 3
+const UNREACHABLE_SECONDS = 5
 const MAX_WAIT_SECONDS = 3600
 
 /**
@@ -70,7 +71,7 @@ export const toOutcome = (problem: Problem, attempts: number): Outcome => {
         seconds: Math.min(Math.max(readSeconds(problem) ?? 0, 4 ** Math.min(attempts, 6)), MAX_WAIT_SECONDS),
       }
     if (providerCodeOf(problem) === THROUGHPUT) return { kind: 'wait', seconds: THROUGHPUT_SECONDS }
-    return { kind: 'wait', seconds: readSeconds(problem) ?? 30 }
+    return { kind: 'wait', seconds: readSeconds(problem) ?? UNREACHABLE_SECONDS }
   }
   if (isOutcomeUnknown(problem)) return { kind: 'open' }
   const { reason } = problem.extras

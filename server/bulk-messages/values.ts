@@ -109,6 +109,23 @@ const unknownAttribute = (path: Path, key: string, known: readonly string[]): Pr
   })
 }
 
+/** Throws 400 unless a value says where it comes from, once. */
+const requireOneOf = ({ text, field, attribute, fallback }: BulkValue, path: Path): void => {
+  const count = [text, field, attribute].filter((one) => one !== undefined).length
+  if (count === 1 && (text === undefined || fallback === undefined)) return
+  const isFallback = count === 1
+  throw new Problem('invalid_input', `template.${formatPath(path)} is not one value.`, {
+    errors: [
+      {
+        pointer: toPointer(['template', ...path, ...(isFallback ? ['fallback'] : [])]),
+        code: count === 0 ? 'required' : 'ambiguous',
+        detail: isFallback ? 'is not used: a text needs none' : 'must have one of text, field and attribute',
+        fix: isFallback ? 'Leave it out.' : 'Send {"text": …}, {"field": …} or {"attribute": …}.',
+      },
+    ],
+  })
+}
+
 /** Checks the values of a template as this actor sees contacts. Throws 400 and 403 `phone_hidden`. */
 export const personalize = (
   actor: Actor,
@@ -119,14 +136,14 @@ export const personalize = (
   const hidden = hasHiddenPhones(actor)
   const sources = new Map<string, Source>()
   const fieldIds = new Set<string>()
-  const findReader = (value: Exclude<BulkValue, string>, path: Path): Source['read'] => {
-    if ('field' in value) {
+  const findReader = (value: BulkValue, path: Path): Source['read'] => {
+    if (value.field !== undefined) {
       if (value.field === 'name') return ({ name }) => (isNameHidden(actor, name) ? null : toValue(name))
       if (value.field === 'external_id') return (contact) => toValue(contact.external_id)
       if (hidden) throw phoneHidden(path)
       return ({ phone }) => phone && `+${phone}`
     }
-    const key = 'attribute' in value ? value.attribute : ''
+    const key = value.attribute!
     const field = fields.get(key)
     if (!field) throw unknownAttribute(path, key, [...fields.keys()])
     if (hidden && field.type === 'phone') throw phoneHidden(path)
@@ -137,18 +154,17 @@ export const personalize = (
     }
   }
   mapValues(template, (value, path) => {
-    if (typeof value === 'string' || 'text' in value) return ''
+    requireOneOf(value, path)
+    if (value.text !== undefined) return ''
     const fallback = value.fallback ?? null
-    const what = 'field' in value ? value.field.replace('_', ' ') : value.attribute
+    const what = value.field?.replace('_', ' ') ?? value.attribute
     const label = fallback === null ? `[${what}]` : `[${what}, or "${fallback}"]`
     const variable = formatPath(path)
     sources.set(variable, { variable, label, fallback, read: findReader(value, path) })
     return ''
   })
   const write = (of: (source: Source) => string): TemplateValues =>
-    mapValues(template, (value, path) =>
-      typeof value === 'string' ? value : 'text' in value ? value.text : of(sources.get(formatPath(path))!),
-    )
+    mapValues(template, (value, path) => value.text ?? of(sources.get(formatPath(path))!))
   return {
     sources: [...sources.values()],
     fieldIds: [...fieldIds],

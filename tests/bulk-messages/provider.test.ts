@@ -48,6 +48,18 @@ everyDatabase('A broadcast and the provider', (server) => {
     assert.equal((await scene.sandbox.sent()).length, 3)
   })
 
+  it('lets a recipient wait to whom it sent too many messages', async () => {
+    const scene = await createBulkScene(server())
+    const [phone] = await addMany(scene, 1)
+    await scene.sandbox.fault({ code: 131056, to: `+${phone}` })
+    const { body } = await scene.send()
+    await runSends(server())
+    const waiting = await getState(scene, body)
+    assert.deepEqual([waiting.state, waiting.done, waiting.waiting], ['running', 0, 'provider'])
+    await goOn(server(), scene)
+    assert.deepEqual((await getState(scene, body)).totals.sent, 1)
+  })
+
   it('stops when too many fail, says why, and goes on when it is resumed', async () => {
     const scene = await createBulkScene(server())
     await addMany(scene, 40)

@@ -84,10 +84,12 @@ everyDoor('A template to many', (test) => {
       400,
       '#/template/body/1',
     ])
-    assert.deepEqual(await refuse({ template: { ...TEMPLATE, body: [{ attribute: 'citty' }, 'x'] } }), [
-      400,
-      '#/template/body/0/attribute',
-    ])
+    assert.deepEqual(
+      await refuse({ template: { ...TEMPLATE, body: [{ attribute: 'citty' }, { text: 'x' }] } }),
+      [400, '#/template/body/0/attribute'],
+    )
+    const both = { ...TEMPLATE, body: [{ field: 'name', text: 'x' }, { text: 'x' }] }
+    assert.deepEqual(await refuse({ template: both }), [400, '#/template/body/0'])
     assert.deepEqual(await refuse({ template: { ...TEMPLATE, name: 'none' } }), [404, 'not_found'])
     assert.deepEqual(await refuse({ hours: { from: '20:00', to: '09:00' } }), [400, '#/hours/to'])
   })
@@ -119,7 +121,7 @@ everyDatabase('A template to many contacts', (server) => {
     await insert({ name: 'One too', chatapp_user_id: 'US.1', phone: phoneOf(workspace.id, 5) })
     await insert({ name: 'Other', chatapp_user_id: 'US.2' })
     await insert({ name: 'Other too', chatapp_user_id: 'US.2', dnd: true })
-    const template = { ...TEMPLATE, body: [{ field: 'name' }, 'Friday'] }
+    const template = { ...TEMPLATE, body: [{ field: 'name' }, { text: 'Friday' }] }
     const rehearsed = await rehearse({ template })
     const counts = Object.fromEntries(rehearsed.left_out.map((one: any) => [one.reason, one.count]))
     assert.deepEqual([rehearsed.matched, rehearsed.recipients], [9, 2])
@@ -139,6 +141,54 @@ everyDatabase('A template to many contacts', (server) => {
     assert.deepEqual([nobody.status, nobody.body.reason], [409, 'no_recipients'], nobody.text)
     const fewer = await send({ max_recipients: 1 })
     assert.deepEqual([fewer.status, fewer.body.reason], [409, 'too_many_recipients'])
+  })
+
+  it('has values of custom fields as they are shown, on one line, by name too', async () => {
+    const { workspace, add, rehearse, run, sendAll, sandbox } = await createBulkScene(server(), [
+      {
+        name: 'city_news',
+        components: [
+          { type: 'HEADER', format: 'TEXT', text: 'For {{1}}' },
+          { type: 'BODY', text: 'News from {{1}} on {{2}}.' },
+          { type: 'BUTTONS', buttons: [{ type: 'URL', text: 'Read', url: 'https://example.com/{{1}}' }] },
+        ],
+      },
+    ])
+    await run('crm_create_custom_field', { key: 'city', label: 'City', type: 'text' })
+    const options = [{ value: 'a', label: 'Monday' }]
+    await run('crm_create_custom_field', { key: 'day', label: 'Day', type: 'select', options })
+    await add({ phone: `+${phoneOf(workspace.id, 1)}`, attributes: { city: 'New\n York', day: 'a' } })
+    await add({ phone: `+${phoneOf(workspace.id, 2)}`, name: 'Ada', attributes: { day: 'a' } })
+    const template = {
+      name: 'city_news',
+      language: 'en_US',
+      header: { text: { field: 'name', fallback: 'you' } },
+      variables: { 1: { attribute: 'city', fallback: 'your city' }, 2: { attribute: 'day' } },
+      buttons: [{ index: 0, text: { text: 'news' } }],
+    }
+    const rehearsed = await rehearse({ template })
+    assert.deepEqual(
+      rehearsed.previews.map(({ text }: { text: string }) => text),
+      ['News from New York on Monday.', 'News from your city on Monday.'],
+    )
+    assert.deepEqual(
+      rehearsed.values.map((one: any) => [one.variable, one.missing, one.fallback]),
+      [
+        ['header.text', 1, 'you'],
+        ['variables.1', 1, 'your city'],
+        ['variables.2', 0, null],
+      ],
+    )
+    assert.ok(rehearsed.parts.some(({ text }: { text: string }) => text === 'For [name, or "you"]'))
+    const { jobId } = await sendAll({ template })
+    assert.equal((await run('jobs_get', { job_id: jobId })).problem, null)
+    const sent = (await sandbox.sent()) as any[]
+    assert.deepEqual(
+      sent
+        .map((one) => one.template.components.find((c: any) => c.type === 'header').parameters[0].text)
+        .toSorted(),
+      ['Ada', 'you'],
+    )
   })
 
   it('asks again when it sends: who declined or was deleted since gets nothing', async () => {

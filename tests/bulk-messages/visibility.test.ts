@@ -16,16 +16,19 @@ everyDatabase('A template to many, by those from whom something is hidden', (ser
     const call = callAs(server(), key)
     const rehearse = (body: unknown) =>
       call('messaging_send_bulk', { contact_ids: ids, template: { ...TEMPLATE, body }, dry_run: true })
-    const { body, text } = await rehearse([{ field: 'name', fallback: 'you' }, 'x'])
+    const { body, text } = await rehearse([{ field: 'name', fallback: 'you' }, { text: 'x' }])
     assert.deepEqual([body.countries, body.values[0].missing], [undefined, 1], text)
     assert.ok(!text.includes(phone), text)
     for (const value of [{ field: 'phone' }, { attribute: 'mobile', fallback: 'none' }]) {
-      const refused = await rehearse([value, 'x'])
+      const refused = await rehearse([value, { text: 'x' }])
       assert.deepEqual([refused.status, refused.body.reason], [403, 'phone_hidden'], refused.text)
     }
     const sent = await call(
       'messaging_send_bulk',
-      { contact_ids: ids, template: { ...TEMPLATE, body: [{ field: 'name', fallback: 'you' }, 'x'] } },
+      {
+        contact_ids: ids,
+        template: { ...TEMPLATE, body: [{ field: 'name', fallback: 'you' }, { text: 'x' }] },
+      },
       { confirm: 'send' },
     )
     assert.equal(sent.status, 202, sent.text)
@@ -50,9 +53,12 @@ everyDatabase('A template to many, by those from whom something is hidden', (ser
     })
     const id = await add({ phone: `+${phoneOf(workspace.id, 1)}`, attributes: { level: 'gold' } })
     const { key } = await workspace.staff({ name: 'Agent', role: 'agent' })
-    const input = { contact_ids: [id], template: { ...TEMPLATE, body: [{ attribute: 'level' }, 'x'] } }
+    const input = {
+      contact_ids: [id],
+      template: { ...TEMPLATE, body: [{ attribute: 'level' }, { text: 'x' }] },
+    }
     const refused = await callAs(server(), key)('messaging_send_bulk', { ...input, dry_run: true })
-    const unknown = { ...input, template: { ...TEMPLATE, body: [{ attribute: 'levee' }, 'x'] } }
+    const unknown = { ...input, template: { ...TEMPLATE, body: [{ attribute: 'levee' }, { text: 'x' }] } }
     const missing = await callAs(server(), key)('messaging_send_bulk', { ...unknown, dry_run: true })
     assert.equal(refused.status, 400)
     assert.ok(!missing.text.includes('level'), missing.text)

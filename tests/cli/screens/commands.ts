@@ -18,6 +18,7 @@ const badTemplate = {
   body: { text: '{{1}} สวัสดี {{3}}', examples: [] },
 }
 const sent = { name: 'order_update', language: 'en_US', body: ['佐藤 美咲', '11386'] }
+const sentToMany = { ...sent, body: [{ field: 'name', fallback: 'you' }, { text: '11386' }] }
 const sample = ['--file-name', '写真.png', '--content-type', 'image/png', '--data', 'iVBORw0KGgo=']
 const filter = { and: [{ createdAt: { gte: '-7d' } }, { name: { contains: '佐藤' } }] }
 const longText = 'ありがとうございます 👨‍👩‍👧‍👦 '.repeat(200).slice(0, 4096)
@@ -153,7 +154,7 @@ export const listScreens = ({ endpoint, delivery, event }: ScreenIds): Record<st
     ['messages', 'search', '--query', 'lodz', '--utc'],
     ['messages', 'search', '--query', '"zebra order"'],
     ['messages', 'send-template', '--contact-id', '1', '--template', json(sent)],
-    ['messages', 'send-bulk', '--contact-ids', '1', '--template', json(sent), '--dry-run'],
+    ['messages', 'send-bulk', '--contact-ids', '1', '--template', json(sentToMany), '--dry-run'],
   ],
   reports: [
     ['reports', 'summary', '--preset', 'last_7_days'],
