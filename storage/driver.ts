@@ -11,6 +11,7 @@ import {
   sql,
   type TransactionSettings,
 } from 'kysely'
+import { connectionClosedError } from './client.ts'
 import type { Db } from './database.ts'
 import type { Connection, Pool, Statement, StatementResult } from './pool.ts'
 import { toRows } from './rows.ts'
@@ -33,8 +34,8 @@ export type ConnectionPools = {
 
 /**
  * Statements outside a transaction go to any connection of their pool, which pipelines them. A transaction
- * takes a connection of its own; `begin` is sent without waiting for its response, so it shares the round
- * trip of the first statement.
+ * takes a connection of its own with its first statement; `begin` is sent without waiting for its response, so
+ * it shares the round trip of that statement. One that is nothing but a statement is sent like one outside.
  */
 export const createPipelinedDialect = (pools: ConnectionPools): Dialect => ({
   createAdapter: () => new PostgresAdapter(),
@@ -83,6 +84,8 @@ type LazyConnection = DatabaseConnection & {
   /** Resolves when nothing is left to commit or roll back. */
   ended?: Promise<unknown>
   isClean: boolean
+  /** Nobody uses it any more. */
+  isReleased?: true
 }
 
 const COMMIT: Statement = { text: 'commit' }
@@ -109,7 +112,8 @@ const createDriver = (pools: ConnectionPools): Driver => ({
       executeQuery: async <R>(query: CompiledQuery) =>
         toQueryResult<R>(
           await statementChannel.tracePromise(
-            () => (lazy.held ? runInTransaction(pools.main, lazy, query) : runAlone(pools, query)),
+            () =>
+              lazy.begin || lazy.held ? runInTransaction(pools.main, lazy, query) : runAlone(pools, query),
             { text: query.sql },
           ),
         ),
@@ -121,7 +125,6 @@ const createDriver = (pools: ConnectionPools): Driver => ({
   },
   beginTransaction: async (connection, settings) => {
     const lazy = connection as LazyConnection
-    lazy.held = await pools.main.acquire()
     lazy.begin = toBegin(settings, pools.main.setup)
   },
   commitTransaction: async (connection) => {
@@ -135,7 +138,9 @@ const createDriver = (pools: ConnectionPools): Driver => ({
     if (lazy.began && !lazy.ended && !lazy.held!.lost) await endTransaction(pools.main, lazy, ROLLBACK)
   },
   releaseConnection: async (connection) => {
-    const { held, isClean } = connection as LazyConnection
+    const lazy = connection as LazyConnection
+    const { held, isClean } = lazy
+    lazy.isReleased = true
     if (held) pools.main[isClean ? 'release' : 'discard'](held)
   },
 })
@@ -147,6 +152,14 @@ const toBegin = (
   const modes = [isolationLevel ? `isolation level ${isolationLevel}` : '', accessMode ?? '']
   const begin = `begin ${modes.filter(Boolean).join(', ')}`.trim()
   return setup === undefined ? { text: begin } : { text: `${begin}; ${setup}`, simple: true }
+}
+
+const acquireFor = async (pool: Pool, lazy: LazyConnection): Promise<Connection> => {
+  const held = await pool.acquire()
+  if (!lazy.isReleased) return held
+  // The transaction was given up while this statement waited.
+  pool.release(held)
+  throw connectionClosedError()
 }
 
 /** Sends `begin` without waiting for its response. */
@@ -170,11 +183,15 @@ const runInTransaction = async (
   query: CompiledQuery,
 ): Promise<StatementResult> => {
   const isLast = query.sql.startsWith(AND_COMMIT)
-  const isOnly = isLast && lazy.begin !== undefined && pool.setup === undefined
-  if (!isOnly) begin(pool, lazy)
-  const result = pool.send(lazy.held!, toStatement(query))
+  if (isLast && lazy.begin !== undefined && pool.setup === undefined) {
+    lazy.begin = undefined
+    return await pool.run(toStatement(query), 'lively')
+  }
+  lazy.held ??= await acquireFor(pool, lazy)
+  begin(pool, lazy)
+  const result = pool.send(lazy.held, toStatement(query))
   if (isLast) {
-    lazy.ended = isOnly ? Promise.resolve() : endTransaction(pool, lazy, COMMIT)
+    lazy.ended = endTransaction(pool, lazy, COMMIT)
     lazy.ended.catch(() => {})
   }
   const [response] = await Promise.all([result, lazy.began])
