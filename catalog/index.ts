@@ -32,6 +32,7 @@ import {
   removeContactsFromGroup,
   updateGroup,
 } from './groups.ts'
+import { exportPerson, getExport, listExports } from './exports.ts'
 import { getMedia } from './media.ts'
 import { searchMessages } from './message-search.ts'
 import { sendBulk } from './send-bulk.ts'
@@ -89,6 +90,9 @@ export const catalog = [
   eraseContact,
   listErasures,
   getErasure,
+  exportPerson,
+  listExports,
+  getExport,
   recordConsent,
   listConsents,
   updateContacts,

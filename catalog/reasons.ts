@@ -63,6 +63,8 @@ export const reasons = {
   events_deleted: of('conflict', 'Events were deleted before the consumer acknowledged them.'),
   expired: ofSome(['declined', 'conflict'], 'Nobody decided on the call in time.'),
   external_id_taken: of('conflict', 'Another record has the external id.'),
+  export_gone: of('not_found', 'The file of the export is deleted; make a new one.'),
+  export_url_expired: of('not_found', 'The URL of the export has expired; get a new one.'),
   field_hidden: of('forbidden', 'The field is for managers.'),
   filter_list_too_long: of('invalid_input', 'A list in the filter has too many values.'),
   filter_regex_invalid: of('invalid_input', 'The regular expression is malformed.'),

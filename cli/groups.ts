@@ -9,6 +9,7 @@ export const commandGroups: readonly { heading: string; commands: Readonly<Recor
       'custom-fields': 'Custom fields of contacts',
       'saved-filters': 'Contact filters saved for the team',
       jobs: 'Changes of many contacts: progress, pause, undo',
+      exports: 'Files made for download: progress, and the file',
     },
   },
   {

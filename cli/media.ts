@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { pipeline } from 'node:stream/promises'
 import { cliError, usageError } from './error.ts'
 import { openSpool, outputFolder } from './export.ts'
@@ -12,6 +13,7 @@ import {
 import { type HttpResponse, sendRequest } from './transport.ts'
 import { nameFile } from './unnamed-file.ts'
 
+type Answered = Awaited<ReturnType<typeof callOperation>>
 type Bytes = { readonly stream: AsyncIterable<Uint8Array>; readonly from: string }
 
 const request = async (
@@ -55,18 +57,44 @@ const copyBytes = async ({ stream, from }: Bytes, target: NodeJS.WritableStream)
   }
 }
 
+/** Requests the file of an export from the URL in its answer: at the server in use, whatever its public name. */
+const requestExport = async (io: Io, to: ServerConnection, shown: Answered): Promise<Bytes> => {
+  const url = shown.value['url']
+  if (typeof url !== 'string')
+    throw cliError(5, {
+      type: 'about:blank',
+      title: 'No file',
+      code: 'conflict',
+      detail: `The export is ${String(shown.value['state'])}: there is no file to save.`,
+    })
+  const from = `${to.url}/exports/${url.slice(url.lastIndexOf('/') + 1)}`
+  const response = await request(io, from, { 'User-Agent': `wcrm-cli/${to.version}` }, 'manual')
+  if (!response.ok) await parseResponse(response, to.url)
+  return { stream: checkDigest(response.body!, String(shown.value['sha256'])), from: to.url }
+}
+
+/** Passes bytes on; throws when they are not those of the digest. */
+async function* checkDigest(stream: AsyncIterable<Uint8Array>, sha256: string): AsyncGenerator<Uint8Array> {
+  const hash = createHash('sha256')
+  for await (const chunk of stream) {
+    hash.update(chunk)
+    yield chunk
+  }
+  if (hash.digest('hex') !== sha256) throw new Error('the file is not the one that was made')
+}
+
 /**
- * Saves the file of a message. Its bytes go to a file without a name, which is given the name once it is complete and
- * replaces what has it; nothing is left behind, however the command ends. `-` writes to standard output. Returns the
- * answer of the operation, which describes the file.
+ * Saves the file of a message or of an export. Its bytes go to a file without a name, which is given the name once it
+ * is complete and replaces what has it; nothing is left behind, however the command ends. `-` writes to standard
+ * output. Returns the answer of the operation, which describes the file.
  */
-export const saveMedia = async (
+export const saveFile = async (
   io: Io,
   to: ServerConnection,
   operation: string,
   input: Readonly<Record<string, unknown>>,
   output: string,
-): Promise<Awaited<ReturnType<typeof callOperation>>> => {
+): Promise<Answered> => {
   if (output === '-' && io.stdout.isTTY)
     throw usageError(
       '--output - would write the bytes to the terminal.',
@@ -76,7 +104,10 @@ export const saveMedia = async (
   const spool = output === '-' ? undefined : await openSpool(outputFolder(output))
   try {
     const answer = await callOperation(io, to, operation, input)
-    const bytes = await requestBytes(io, to, String(input['message_id']))
+    const bytes =
+      operation === 'crm_get_export'
+        ? await requestExport(io, to, answer)
+        : await requestBytes(io, to, String(input['message_id']))
     if (spool) await copyBytes(bytes, spool.createWriteStream({ autoClose: false }))
     else await copyBytes(bytes, io.stdout)
     if (spool) await nameFile(spool, output)

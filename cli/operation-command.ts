@@ -241,10 +241,11 @@ const fetchAnswer = async (
 ): Promise<Answer> => {
   if (isFromFile(spec, parsed))
     return { value: await (await import('./import.ts')).importFile(io, to, spec, parsed) }
-  const output = spec.operation === 'messaging_get_media' ? parsed.cliFlags.get('output')?.at(-1) : undefined
+  const hasFile = spec.operation === 'messaging_get_media' || spec.operation === 'crm_get_export'
+  const output = hasFile ? parsed.cliFlags.get('output')?.at(-1) : undefined
   return output === undefined
     ? await callCommand(io, spec, parsed, json, to, input)
-    : await (await import('./media.ts')).saveMedia(io, to, spec.operation, input, output)
+    : await (await import('./media.ts')).saveFile(io, to, spec.operation, input, output)
 }
 
 const isForPeople = ({ json, rows, jq, template, quiet }: AnswerFormat): boolean =>

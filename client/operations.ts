@@ -88,6 +88,11 @@ export type Operations = {
       input: types.CrmGetErasureInput,
       options?: CallOptions,
     ) => Promise<types.CrmGetErasureOutput>
+    /** Export everything held on a person as a zip archive of JSON and files. By owners, admins and managers from whom nothing is hidden, with a key that may read. A job makes the file: the contact, its values and consents, conversations with messages and notes, their files, and copies in events, deliveries, the audit trail, approvals, jobs, stored answers and saved filters, with a manifest. Of records about several people it has what is about this one. `crm_get_export` shows the progress, then a URL. The file is kept for 7 days, and erased with the person. While one is being made for the contact, it answers that one. A dry run counts what is quick to count. Operation `crm_export_person`. */
+    readonly exportPerson: (
+      input: types.CrmExportPersonInput,
+      options?: ChangeOptions,
+    ) => Promise<types.CrmExportPersonOutput>
     /** Record that a contact granted or withdrew consent. Records are only added. After a withdrawal of `marketing`, marketing templates are refused with 409 `consent_withdrawn` on that type of channel, until a later grant. A record whose `at` is before what is known is kept and changes nothing else. Granting is for people: an AI agent's key asks one. Operation `crm_record_consent`. */
     readonly recordConsent: (
       input: types.CrmRecordConsentInput,
@@ -133,6 +138,15 @@ export type Operations = {
       input: types.CrmCheckFilterInput,
       options?: CallOptions,
     ) => Promise<types.CrmCheckFilterOutput>
+  }
+  readonly exports: {
+    /** List exports with their state, newest first. Exports of persons are shown to owners, admins and managers from whom nothing is hidden. They are listed for 30 days. Operation `crm_list_exports`. */
+    readonly list: (
+      input?: types.CrmListExportsInput,
+      options?: CallOptions,
+    ) => Listing<types.CrmListExportsOutput>
+    /** Show an export: how far it is, and where its file can be downloaded. When it is done, `url` is where the file is read without a key for 5 minutes; ranges are answered, so that a download can go on where it stopped. Each download is in the audit trail. On the command line `--output FILE` saves the file and checks its SHA-256. Operation `crm_get_export`. */
+    readonly get: (input: types.CrmGetExportInput, options?: CallOptions) => Promise<types.CrmGetExportOutput>
   }
   readonly tags: {
     /** List contact tags by name. Operation `crm_list_tags`. */
@@ -612,6 +626,7 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
     erase: ['crm_erase_contact', 'change'],
     erasures: ['crm_list_erasures', 'list'],
     erasure: ['crm_get_erasure', 'read'],
+    exportPerson: ['crm_export_person', 'change'],
     recordConsent: ['crm_record_consent', 'change'],
     consents: ['crm_list_consents', 'list'],
     set: ['crm_update_contacts', 'change'],
@@ -621,6 +636,10 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
     import: ['crm_import_contacts', 'change'],
     count: ['crm_count_contacts', 'read'],
     checkFilter: ['crm_check_filter', 'read'],
+  },
+  exports: {
+    list: ['crm_list_exports', 'list'],
+    get: ['crm_get_export', 'read'],
   },
   tags: {
     list: ['crm_list_tags', 'list'],

@@ -1619,6 +1619,8 @@ export type Reason =
   | 'events_deleted'
   | 'expired'
   | 'external_id_taken'
+  | 'export_gone'
+  | 'export_url_expired'
   | 'field_hidden'
   | 'filter_list_too_long'
   | 'filter_regex_invalid'
@@ -4985,6 +4987,308 @@ export interface CrmGetErasureOutput {
    * When the last copy was erased.
    */
   finished_at: string | null
+}
+export interface CrmExportPersonInput {
+  /**
+   * Contact id.
+   */
+  contact_id: string
+}
+export interface CrmExportPersonOutput {
+  /**
+   * The export as it begins. In a dry run: what it would have, as far as it is counted quickly.
+   */
+  export: {
+    /**
+     * Export id; null in a dry run.
+     */
+    id: string | null
+    /**
+     * `person`: everything held on one contact.
+     */
+    kind: 'person'
+    /**
+     * The contact.
+     */
+    contact_id: string | null
+    /**
+     * `running`: it is being made; `done`: the file can be downloaded; `failed`: see `problem`; `erased`: the person was erased, and the file with them; `expired`: the file was deleted.
+     */
+    state: 'running' | 'done' | 'failed' | 'erased' | 'expired'
+    /**
+     * How far it is, from 0 to 1.
+     */
+    progress: number
+    /**
+     * What is in the file so far.
+     */
+    tables: {
+      /**
+       * Name of the table, as docs/privacy.md lists it.
+       */
+      table: string
+      /**
+       * Its rows that are in the file.
+       */
+      rows: number
+    }[]
+    /**
+     * Name of the file: a zip archive.
+     */
+    file_name: string
+    /**
+     * Bytes so far; null where there is no file.
+     */
+    size: number | null
+    /**
+     * SHA-256 of the file in hex; null unless it is done.
+     */
+    sha256: string | null
+    /**
+     * Why it failed.
+     */
+    problem: string | null
+    /**
+     * Who asked for it.
+     */
+    created_by: {
+      /**
+       * Staff id.
+       */
+      id: string
+      /**
+       * Name; null when the staff member is gone.
+       */
+      name: string | null
+    }
+    /**
+     * When it began.
+     */
+    created_at: string
+    /**
+     * When the file was complete.
+     */
+    finished_at: string | null
+    /**
+     * When the file is deleted; null unless it is done.
+     */
+    file_until: string | null
+  }
+  /**
+   * Only in a dry run: bytes of the files of messages that would be in it.
+   */
+  file_bytes?: number
+  /**
+   * Only in a dry run: the contact.
+   */
+  sample?: {
+    /**
+     * Contact id.
+     */
+    contact_id: string
+    /**
+     * Name.
+     */
+    name: string | null
+  }
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface Export {
+  /**
+   * Export id.
+   */
+  id: string
+  /**
+   * `person`: everything held on one contact.
+   */
+  kind: 'person'
+  /**
+   * The contact.
+   */
+  contact_id: string | null
+  /**
+   * `running`: it is being made; `done`: the file can be downloaded; `failed`: see `problem`; `erased`: the person was erased, and the file with them; `expired`: the file was deleted.
+   */
+  state: 'running' | 'done' | 'failed' | 'erased' | 'expired'
+  /**
+   * How far it is, from 0 to 1.
+   */
+  progress: number
+  /**
+   * What is in the file so far.
+   */
+  tables: {
+    /**
+     * Name of the table, as docs/privacy.md lists it.
+     */
+    table: string
+    /**
+     * Its rows that are in the file.
+     */
+    rows: number
+  }[]
+  /**
+   * Name of the file: a zip archive.
+   */
+  file_name: string
+  /**
+   * Bytes so far; null where there is no file.
+   */
+  size: number | null
+  /**
+   * SHA-256 of the file in hex; null unless it is done.
+   */
+  sha256: string | null
+  /**
+   * Why it failed.
+   */
+  problem: string | null
+  /**
+   * Who asked for it.
+   */
+  created_by: {
+    /**
+     * Staff id.
+     */
+    id: string
+    /**
+     * Name; null when the staff member is gone.
+     */
+    name: string | null
+  }
+  /**
+   * When it began.
+   */
+  created_at: string
+  /**
+   * When the file was complete.
+   */
+  finished_at: string | null
+  /**
+   * When the file is deleted; null unless it is done.
+   */
+  file_until: string | null
+}
+export interface CrmListExportsInput {
+  /**
+   * Only of this contact.
+   */
+  contact_id?: string
+  /**
+   * Only in this state.
+   */
+  state?: 'running' | 'done' | 'failed' | 'erased' | 'expired'
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface CrmListExportsOutput {
+  /**
+   * The rows of this page.
+   */
+  data: Export[]
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
+}
+export interface CrmGetExportInput {
+  /**
+   * Export id.
+   */
+  export_id: string
+}
+export interface CrmGetExportOutput {
+  /**
+   * Export id.
+   */
+  id: string
+  /**
+   * `person`: everything held on one contact.
+   */
+  kind: 'person'
+  /**
+   * The contact.
+   */
+  contact_id: string | null
+  /**
+   * `running`: it is being made; `done`: the file can be downloaded; `failed`: see `problem`; `erased`: the person was erased, and the file with them; `expired`: the file was deleted.
+   */
+  state: 'running' | 'done' | 'failed' | 'erased' | 'expired'
+  /**
+   * How far it is, from 0 to 1.
+   */
+  progress: number
+  /**
+   * What is in the file so far.
+   */
+  tables: {
+    /**
+     * Name of the table, as docs/privacy.md lists it.
+     */
+    table: string
+    /**
+     * Its rows that are in the file.
+     */
+    rows: number
+  }[]
+  /**
+   * Name of the file: a zip archive.
+   */
+  file_name: string
+  /**
+   * Bytes so far; null where there is no file.
+   */
+  size: number | null
+  /**
+   * SHA-256 of the file in hex; null unless it is done.
+   */
+  sha256: string | null
+  /**
+   * Why it failed.
+   */
+  problem: string | null
+  /**
+   * Who asked for it.
+   */
+  created_by: {
+    /**
+     * Staff id.
+     */
+    id: string
+    /**
+     * Name; null when the staff member is gone.
+     */
+    name: string | null
+  }
+  /**
+   * When it began.
+   */
+  created_at: string
+  /**
+   * When the file was complete.
+   */
+  finished_at: string | null
+  /**
+   * When the file is deleted; null unless it is done.
+   */
+  file_until: string | null
+  /**
+   * URL of the file, readable without a key until `url_expires_at`.
+   */
+  url: string | null
+  /**
+   * When the URL expires.
+   */
+  url_expires_at: string | null
 }
 export interface Consent {
   /**

@@ -100,8 +100,8 @@ const createFollowCommand = (spec: CommandSpec): CommandSpec => ({
   ],
 })
 
-/** Extends `messages media` by `--output`. */
-const createMediaCommand = (spec: CommandSpec): CommandSpec => ({
+/** Extends a command that shows a file by `--output`. */
+const createFileCommand = (spec: CommandSpec, example: CommandSpec['examples'][number]): CommandSpec => ({
   ...spec,
   own: [
     {
@@ -111,11 +111,14 @@ const createMediaCommand = (spec: CommandSpec): CommandSpec => ({
         'Save the bytes in this file, which appears once it is complete; - writes them to standard output.',
     },
   ],
-  examples: [
-    ...spec.examples,
-    { title: 'Save a photo', command: 'wcrm messages media 901 --output photo.jpg' },
-  ],
+  examples: [...spec.examples, example],
 })
+
+/** Operations that show a file, each with an example of how it is saved. */
+const fileExamples: Readonly<Record<string, CommandSpec['examples'][number]>> = {
+  messaging_get_media: { title: 'Save a photo', command: 'wcrm messages media 901 --output photo.jpg' },
+  crm_get_export: { title: 'Save the file', command: 'wcrm exports get 1 --output person.zip' },
+}
 
 /** Returns the commands of an operation: the command itself, with what the command line adds to it, and an export. */
 export const extendCommand = (spec: CommandSpec): CommandSpec[] =>
@@ -123,6 +126,6 @@ export const extendCommand = (spec: CommandSpec): CommandSpec[] =>
     ? [createFollowCommand(spec)]
     : spec.operation === 'crm_search_contacts'
       ? [spec, createExportCommand(spec)]
-      : spec.operation === 'messaging_get_media'
-        ? [createMediaCommand(spec)]
+      : fileExamples[spec.operation]
+        ? [createFileCommand(spec, fileExamples[spec.operation]!)]
         : [spec.operation === 'crm_import_contacts' ? createImportCommand(spec) : spec]

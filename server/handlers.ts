@@ -23,6 +23,7 @@ import { changePhone } from './contacts/change-phone.ts'
 import { deleteContacts } from './contacts/delete-many.ts'
 import { updateContacts } from './contacts/update-many.ts'
 import { eraseContact, getErasure, listErasures } from './erasures/operations.ts'
+import { exportPerson, getExport, listExports } from './exports/operations.ts'
 import { mergeContacts, undoContactMerge } from './contacts/merge-operations.ts'
 import { importContacts } from './contacts/import.ts'
 import { searchContacts } from './contacts/search.ts'
@@ -119,6 +120,9 @@ export const handlers = {
   crm_erase_contact: eraseContact,
   crm_list_erasures: listErasures,
   crm_get_erasure: getErasure,
+  crm_export_person: exportPerson,
+  crm_list_exports: listExports,
+  crm_get_export: getExport,
   crm_record_consent: recordConsent,
   crm_list_consents: listConsents,
   crm_update_contacts: updateContacts,

@@ -6,6 +6,7 @@ import { contactsTables } from './tables/contacts.ts'
 import { conversationsTables } from './tables/conversations.ts'
 import { erasureTables } from './tables/erasures.ts'
 import { eventsTables } from './tables/events.ts'
+import { exportTables } from './tables/exports.ts'
 import { messagingTables } from './tables/messaging.ts'
 import { oauthTables } from './tables/oauth.ts'
 import { sandboxTables } from './tables/sandbox.ts'
@@ -23,6 +24,7 @@ export const tables = {
   ...agentTables,
   ...bulkJobTables,
   ...erasureTables,
+  ...exportTables,
   ...oauthTables,
   ...sandboxTables,
 }

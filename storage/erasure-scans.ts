@@ -18,7 +18,10 @@ export const matchesSubject = (
     or translate((${value})::text, ' +-()./', '') like any(${phones}::text[]))`
 
 /** A column of a primary key, with the type that its text is cast to. */
-type KeyColumn = readonly [name: string, type: 'bigint' | 'text' | 'integer' | 'smallint']
+export type KeyColumn = readonly [
+  name: string,
+  type: 'bigint' | 'text' | 'integer' | 'smallint' | 'timestamptz',
+]
 
 export type ScannedTable = {
   readonly table: string
@@ -38,6 +41,16 @@ export type ScannedTable = {
 
 export type ScannedRow = { key: string[]; searched: string; is_busy: boolean } & Record<string, unknown>
 
+type ScanOptions = {
+  after: readonly string[] | null
+  limit: number
+  patterns: SubjectPatterns
+  /** In place of those of the table. */
+  columns?: readonly string[]
+  /** Leaves the rows unlocked. */
+  reads?: true
+}
+
 /**
  * Returns the rows of the next page that may be about the person, locked, and the position after the page: null when it
  * was the last.
@@ -45,8 +58,8 @@ export type ScannedRow = { key: string[]; searched: string; is_busy: boolean } &
 export const scanPage = async (
   tx: Db,
   workspaceId: string,
-  { table, key, columns, searched, joins = sql``, or = sql`false`, isBusy = sql`false` }: ScannedTable,
-  { after, limit, patterns }: { after: readonly string[] | null; limit: number; patterns: SubjectPatterns },
+  { table, key, columns: own, searched, joins = sql``, or = sql`false`, isBusy = sql`false` }: ScannedTable,
+  { after, limit, patterns, columns = own, reads }: ScanOptions,
 ): Promise<{ rows: ScannedRow[]; position: string[] | null }> => {
   const refs = sql.join(key.map(([name]) => sql.ref(`t.${name}`)))
   const position = after
@@ -67,7 +80,7 @@ export const scanPage = async (
     from ${sql.table(table)} t ${joins}
     where t.workspace_id = ${workspaceId} ${position} ${upTo}
       and (${matchesSubject(searched, patterns)} or ${or})
-    order by ${refs} for update of t`.execute(tx)
+    order by ${refs} ${reads ? sql`` : sql`for update of t`}`.execute(tx)
   return { rows, position: Number(n) < limit ? null : last }
 }
 

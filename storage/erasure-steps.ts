@@ -137,6 +137,16 @@ export const eraseBudgets = async (
   },
 })
 
+/** Whether an update `p` of the provider is about the person: of the workspace's numbers and accounts. */
+export const isUpdateOf = (
+  workspaceId: string,
+  { phones, texts, lastUpdateId }: Pick<ErasureSubject, 'phones' | 'texts' | 'lastUpdateId'>,
+) => sql<boolean>`p.id <= ${lastUpdateId}::bigint
+  and p.subject in (select provider_phone_number_id from channels where workspace_id = ${workspaceId}
+    union all select account_id from channels where workspace_id = ${workspaceId})
+  and (p.payload::text like any(${toQuoted([...phones, ...texts])}::text[])
+    or (p.kind = 'preference' and p.dedupe like any(${phones.map((phone) => `%:${phone}:%`)}::text[])))`
+
 /**
  * Erases what the provider sent of the person, until the erasure. Updates that were applied have no payload any more;
  * they stay for some days, so that a repeat brings nobody back, but for those whose key is the phone.
@@ -144,18 +154,10 @@ export const eraseBudgets = async (
 export const eraseProviderUpdates = async (
   tx: Db,
   workspaceId: string,
-  { phones, texts, lastUpdateId }: Pick<ErasureSubject, 'phones' | 'texts' | 'lastUpdateId'>,
+  subject: Pick<ErasureSubject, 'phones' | 'texts' | 'lastUpdateId'>,
 ): Promise<ErasureCounts> => ({
   provider_updates: {
-    deleted: await count(
-      tx,
-      sql`delete from provider_updates p
-      where p.id <= ${lastUpdateId}::bigint
-        and p.subject in (select provider_phone_number_id from channels where workspace_id = ${workspaceId}
-          union all select account_id from channels where workspace_id = ${workspaceId})
-        and (p.payload::text like any(${toQuoted([...phones, ...texts])}::text[])
-          or (p.kind = 'preference' and p.dedupe like any(${phones.map((phone) => `%:${phone}:%`)}::text[])))`,
-    ),
+    deleted: await count(tx, sql`delete from provider_updates p where ${isUpdateOf(workspaceId, subject)}`),
   },
 })
 

@@ -1,28 +1,17 @@
 import type { Database } from './database.ts'
-
-/**
- * What an erasure does to a column of rows that stay. `cleared`: empties it, or takes out what is about the person.
- * `pseudonym`: leaves the id of the contact, which leads nowhere. `expires`: leaves it until the row goes, soon.
- */
-type Treatment = 'cleared' | 'pseudonym' | 'expires'
-
-/** What a table holds of customers. */
-export type PersonalData<Column extends string = string> = {
-  /** The columns that can say something about one customer, or hold the id of the contact. No other can. */
-  columns: readonly Column[]
-  /** What the deletion of a contact does to its rows: removes them, takes the contact's id out, or nothing. */
-  onDelete: 'removed' | 'unlinked' | 'kept'
-  /** What an erasure of the person does: it removes rows, or treats each of `columns` of rows that figures need. */
-  erase: 'remove' | Readonly<Partial<Record<Column, Treatment>>>
-  /** How long rows stay that no deletion removes. */
-  until: string
-}
+import type { PersonalData } from './personal-data-types.ts'
 
 type Declaration<Name extends keyof Database> = PersonalData<keyof Database[Name] & string> | 'none'
 
 const WITH_CONTACT = 'the contact is deleted'
 const FOR_EVER = 'no limit'
 const SANDBOX = 'no limit; sandbox only'
+
+const FOR_SEARCH = 'another form of a value that is exported, for search'
+const ARCHIVE = { not: 'the archive itself, and earlier ones' }
+const DIGEST = 'a digest, or an id of the provider for an update'
+const SECRET = 'a secret, or what repeats a call'
+const NOT_REAL = { not: 'of the emulated provider, which has no real customers' }
 
 /**
  * What every table holds of customers: a table that is not here fails tests/storage/personal-data.test.ts, and so
@@ -38,72 +27,84 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
     ],
     onDelete: 'removed',
     erase: 'remove',
+    exported: { without: { name_key: FOR_SEARCH, search: FOR_SEARCH, phone_key: FOR_SEARCH } },
     until: WITH_CONTACT,
   },
   contact_facts: {
     columns: ['contact_id', 'attrs', 'metadata'],
     onDelete: 'removed',
     erase: 'remove',
+    exported: {},
     until: WITH_CONTACT,
   },
   contact_attributes: {
     columns: ['contact_id', 'text_key', 'number_value', 'bool_value', 'time_value'],
     onDelete: 'removed',
     erase: 'remove',
+    exported: { not: 'values of contact_facts again, for filters' },
     until: WITH_CONTACT,
   },
   contact_tags: {
     columns: ['contact_id', 'tag_id'],
     onDelete: 'removed',
     erase: 'remove',
+    exported: {},
     until: WITH_CONTACT,
   },
   contact_groups: {
     columns: ['contact_id', 'group_id'],
     onDelete: 'removed',
     erase: 'remove',
+    exported: {},
     until: WITH_CONTACT,
   },
   consent_changes: {
     columns: ['contact_id', 'purpose', 'channel', 'state', 'source', 'proof', 'at'],
     onDelete: 'removed',
     erase: 'remove',
+    exported: {},
     until: WITH_CONTACT,
   },
   consents: {
     columns: ['contact_id', 'purpose', 'channel', 'state', 'at'],
     onDelete: 'removed',
     erase: 'remove',
+    exported: {},
     until: WITH_CONTACT,
   },
   contact_merges: {
     columns: ['contact_id', 'into_id', 'before', 'after'],
     onDelete: 'removed',
     erase: 'remove',
+    exported: {},
     until: '7 days; where a merged id leads to, until the contact is deleted',
   },
   contact_former_phones: {
     columns: ['line_key', 'contact_id'],
     onDelete: 'removed',
     erase: 'remove',
+    exported: {},
     until: '7 days',
   },
   channel_customers: {
     columns: ['contact_id', 'customer_id'],
     onDelete: 'removed',
     erase: 'remove',
+    exported: {},
     until: WITH_CONTACT,
   },
   conversations: {
     columns: ['contact_id', 'title'],
     onDelete: 'unlinked',
     erase: { contact_id: 'cleared', title: 'cleared' },
+    exported: {},
     until: FOR_EVER,
   },
   contact_exchanges: {
     columns: ['contact_id'],
     onDelete: 'unlinked',
     erase: { contact_id: 'cleared' },
+    exported: { not: 'times of messages again, for filters' },
     until: FOR_EVER,
   },
   contact_exchange_progress: 'none',
@@ -111,9 +112,16 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
     columns: ['title', 'close_reason'],
     onDelete: 'kept',
     erase: { title: 'cleared', close_reason: 'cleared' },
+    exported: {},
     until: FOR_EVER,
   },
-  conversation_tags: { columns: ['tag_id'], onDelete: 'kept', erase: 'remove', until: FOR_EVER },
+  conversation_tags: {
+    columns: ['tag_id'],
+    onDelete: 'kept',
+    erase: 'remove',
+    exported: {},
+    until: FOR_EVER,
+  },
   messages: {
     columns: ['text', 'content', 'provider_id', 'reference', 'external_id', 'error'],
     onDelete: 'kept',
@@ -125,16 +133,24 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
       external_id: 'cleared',
       error: 'cleared',
     },
+    exported: {},
     until: FOR_EVER,
   },
   message_search: {
     columns: ['keys'],
     onDelete: 'kept',
     erase: { keys: 'cleared' },
+    exported: { not: 'digests of the words of messages, for search' },
     until: FOR_EVER,
   },
   message_search_progress: 'none',
-  message_reactions: { columns: ['emoji'], onDelete: 'kept', erase: 'remove', until: FOR_EVER },
+  message_reactions: {
+    columns: ['emoji'],
+    onDelete: 'kept',
+    erase: 'remove',
+    exported: { in: 'messages' },
+    until: FOR_EVER,
+  },
   media: {
     columns: ['file_name', 'sha256', 'url', 'key', 'provider_media_id', 'error'],
     onDelete: 'kept',
@@ -146,60 +162,73 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
       provider_media_id: 'cleared',
       error: 'cleared',
     },
+    exported: {
+      in: 'messages',
+      without: { key: 'where the file is stored; the file itself is in the folder media' },
+    },
     until: FOR_EVER,
   },
   channel_deliveries: {
     columns: ['body', 'error'],
     onDelete: 'kept',
     erase: 'remove',
+    exported: {},
     until: 'the delivery succeeds or expires',
   },
   broadcast_recipients: {
     columns: ['contact_id', 'country', 'error'],
     onDelete: 'kept',
     erase: { contact_id: 'pseudonym', country: 'cleared', error: 'cleared' },
+    exported: {},
     until: FOR_EVER,
   },
   saved_filters: {
     columns: ['filter', 'name', 'name_key', 'description'],
     onDelete: 'kept',
     erase: { filter: 'cleared', name: 'cleared', name_key: 'cleared', description: 'cleared' },
+    exported: { without: { name_key: FOR_SEARCH } },
     until: 'the filter is deleted',
   },
   events: {
     columns: ['data'],
     onDelete: 'kept',
     erase: { data: 'cleared' },
+    exported: {},
     until: 'WCRM_EVENT_RETENTION_DAYS; no limit unless set',
   },
   webhook_deliveries: {
     columns: ['payload'],
     onDelete: 'kept',
     erase: { payload: 'cleared' },
+    exported: {},
     until: 'WCRM_WEBHOOK_RETENTION_DAYS, once it ended',
   },
   webhook_attempts: {
     columns: ['response_excerpt', 'error'],
     onDelete: 'kept',
     erase: { response_excerpt: 'cleared', error: 'cleared' },
+    exported: { in: 'webhook_deliveries' },
     until: 'WCRM_WEBHOOK_RETENTION_DAYS, and up to a week',
   },
   provider_updates: {
     columns: ['dedupe', 'subject', 'payload'],
     onDelete: 'kept',
     erase: { dedupe: 'expires', subject: 'expires', payload: 'cleared' },
+    exported: { without: { dedupe: DIGEST, subject: 'a number of the workspace' } },
     until: '8 days',
   },
   idempotency: {
     columns: ['key', 'fingerprint', 'intent', 'body'],
     onDelete: 'kept',
     erase: { key: 'cleared', fingerprint: 'cleared', intent: 'cleared', body: 'cleared' },
+    exported: { without: { key: SECRET, fingerprint: DIGEST } },
     until: '24 hours; a call whose outcome is open, until it is known',
   },
   audit_log: {
     columns: ['target_id', 'changes'],
     onDelete: 'kept',
     erase: { target_id: 'pseudonym', changes: 'cleared' },
+    exported: {},
     until: 'WCRM_AUDIT_RETENTION_DAYS',
   },
   approvals: {
@@ -221,62 +250,78 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
       edited: 'cleared',
       outcome: 'cleared',
     },
+    exported: { without: { secrets: SECRET, digest: DIGEST, idempotency_key: SECRET, plan: SECRET } },
     until: '30 days after its end',
   },
   bulk_jobs: {
     columns: ['digest'],
     onDelete: 'kept',
     erase: { digest: 'expires' },
+    exported: { not: 'a digest of a plan, which names nobody' },
     until: '2 hours, of plans alone',
   },
   bulk_job_batches: {
     columns: ['record_ids', 'calls', 'failures', 'undo'],
     onDelete: 'kept',
     erase: { record_ids: 'pseudonym', calls: 'cleared', failures: 'cleared', undo: 'cleared' },
+    exported: {},
     until: '30 days after its job ended',
   },
   erasures: {
     columns: ['contact_id', 'subject'],
     onDelete: 'kept',
     erase: { contact_id: 'pseudonym', subject: 'cleared' },
+    exported: { not: 'of persons who are erased' },
     until: 'what the person is found by: the erasure is done',
   },
-  contact_views: { columns: ['subject'], onDelete: 'kept', erase: 'remove', until: '60 hours' },
+  contact_views: { columns: ['subject'], onDelete: 'kept', erase: 'remove', exported: {}, until: '60 hours' },
   contact_reads: {
     columns: ['contacts'],
     onDelete: 'kept',
     erase: { contacts: 'cleared' },
+    exported: {},
     until: '2 days',
   },
-  phone_budgets: { columns: ['phones'], onDelete: 'kept', erase: { phones: 'cleared' }, until: '2 days' },
+  phone_budgets: {
+    columns: ['phones'],
+    onDelete: 'kept',
+    erase: { phones: 'cleared' },
+    exported: {},
+    until: '2 days',
+  },
   sandbox_customers: {
     columns: ['user_id', 'wa_id', 'name'],
     onDelete: 'kept',
     erase: 'remove',
+    exported: NOT_REAL,
     until: SANDBOX,
   },
   sandbox_messages: {
     columns: ['user_id', 'wa_id', 'reference', 'body'],
     onDelete: 'kept',
     erase: 'remove',
+    exported: NOT_REAL,
     until: SANDBOX,
   },
   sandbox_media: {
     columns: ['bytes', 'sha256'],
     onDelete: 'kept',
     erase: 'remove',
+    exported: NOT_REAL,
     until: 'the file expires; sandbox only',
   },
   sandbox_faults: {
     columns: ['recipient'],
     onDelete: 'kept',
     erase: 'remove',
+    exported: NOT_REAL,
     until: 'the fault is used up; sandbox only',
   },
   sandbox_updates: {
     columns: ['value'],
     onDelete: 'kept',
     erase: 'remove',
+    exported: NOT_REAL,
     until: 'delivered, at most 7 days; sandbox only',
   },
 
@@ -294,6 +339,14 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
   counters: 'none',
   custom_fields: 'none',
   event_consumers: 'none',
+  export_parts: { columns: ['entry'], onDelete: 'kept', erase: 'remove', exported: ARCHIVE, until: '7 days' },
+  exports: {
+    columns: ['contact_id', 'subject', 'sha256'],
+    onDelete: 'kept',
+    erase: { contact_id: 'pseudonym', subject: 'cleared', sha256: 'cleared' },
+    exported: ARCHIVE,
+    until: '30 days; the file and what the person is found by, 7 days at most',
+  },
   groups: 'none',
   login_codes: 'none',
   oauth_grants: 'none',

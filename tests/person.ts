@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { sql } from 'kysely'
 import { catalog, type Operation } from '../catalog/index.ts'
 import type { Db } from '../storage/database.ts'
-import { type PersonalData, personalData } from '../storage/personal-data.ts'
+import { personalData } from '../storage/personal-data.ts'
+import type { PersonalData } from '../storage/personal-data-types.ts'
 import { callAs, doAs } from './calls.ts'
 import type { Door } from './doors.ts'
 import { createSandboxDriver } from './messaging/fixtures.ts'
@@ -118,6 +119,7 @@ export const finishErasures = async (server: TestServer, workspaceId: string): P
     )
     await server.app.jobs.job('erasures').runOnce()
     if (server.app.media) await server.app.jobs.job('media-downloads').runOnce()
+    if (server.app.media) await server.app.jobs.job('exports').runOnce()
     const { rows } = await sql`
       select from erasures where workspace_id = ${workspaceId} and state = 'running'`.execute(server.db)
     if (rows.length === 0) return

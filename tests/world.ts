@@ -7,6 +7,7 @@ import { createChannel, createTeam } from '../storage/admin.ts'
 import { addChannelToken, upsertChannelSecrets } from '../storage/channel-secrets.ts'
 import type { Db } from '../storage/database.ts'
 import { insertDoneErasure } from '../storage/demo-erasure.ts'
+import { insertExpiredExport } from '../storage/demo-exports.ts'
 import { type CallOptions, doorsOf } from './doors.ts'
 import type { TestServer, TestWorkspace } from './servers.ts'
 import { seedMessaging } from './world-messaging.ts'
@@ -145,6 +146,12 @@ export const seedWorld = async (
   await seedJobs(db, workspace, marker, now)
   for (let n = 0; n < 2; n++)
     await insertDoneErasure(db, { workspaceId: workspace.id, staffId: colleague.staffId }, now)
+  for (let n = 0; n < 2; n++)
+    await insertExpiredExport(
+      db,
+      { workspaceId: workspace.id, staffId: colleague.staffId, contactId: keptId },
+      now,
+    )
   await seedOauth(db, workspace, marker, now)
   return { workspace, marker, ids: await loadIds(db, workspace.id) }
 }

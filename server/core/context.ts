@@ -132,6 +132,8 @@ export type Context<Emits extends EventTypeId = never> = {
    * ISO 8601 UTC).
    */
   readonly mediaUrl: (messageId: string) => { url: string; expires_at: string }
+  /** The same of a finished file that was made for download. */
+  readonly exportUrl: (exportId: string) => { url: string; expires_at: string }
   /** Returns a webhook address in its stored form. Throws 400 on the field `url` when it is not public. */
   readonly checkWebhookUrl: (text: string) => Promise<string>
   /** Seals the secrets of webhook endpoints. */

@@ -7,6 +7,7 @@ import type { EventRow } from '../../storage/events.ts'
 import type { RecordChange } from '../audit/entry.ts'
 import { businessTime } from '../clock.ts'
 import { watchEvents } from '../events/watch.ts'
+import { createExportUrls } from '../exports/urls.ts'
 import { createMediaUrls } from '../media/urls.ts'
 import { checkWebhookUrl } from '../webhooks/guard.ts'
 import { requireProviderConfigured } from '../provider/port.ts'
@@ -126,6 +127,7 @@ export const createContext = (
     },
     newContactId: () => takeContactId(app, tx, attempt),
     mediaUrl: createMediaUrls(app.mediaSealer, app.config.publicUrl, actor.workspace.id),
+    exportUrl: createExportUrls(app.mediaSealer, app.config.publicUrl, actor),
     checkWebhookUrl: async (text) => (await checkWebhookUrl(text, app.webhookGuard)).url.href,
     webhookSealer: app.webhookSealer,
     auditChange: (before, after) => {

@@ -13,6 +13,7 @@ import {
 import type { Db } from '../../storage/database.ts'
 import { listRecentWriters, setDemoExternalId } from '../../storage/demo-conversations.ts'
 import { insertDoneErasure } from '../../storage/demo-erasure.ts'
+import { insertExpiredExport } from '../../storage/demo-exports.ts'
 import { insertDemoJobs } from '../../storage/demo-jobs.ts'
 import { insertDemoMerge } from '../../storage/demo-merge.ts'
 import {
@@ -198,6 +199,7 @@ export const createDemo = (
     const keys = await createOwnerKeys(tx, workspaceId, owner, now)
     await insertDemoJobs(tx, { workspace_id: workspaceId, staff_id: owner, key_id: keys.id }, now)
     await insertDoneErasure(tx, { workspaceId, staffId: owner }, now)
+    await insertExpiredExport(tx, { workspaceId, staffId: owner, contactId: '42' }, now)
     await createDemoConsumer(tx, workspaceId, now)
     if (webhookSealer) await createDemoWebhook(tx, workspaceId, webhookSealer, now)
     await createDemoApprovals(tx, workspaceId, { declinedBy: { staffId: owner, keyId: keys.id }, now })

@@ -4,7 +4,6 @@ import {
   countContactRows,
   countConversationRows,
   eraseContactLinks,
-  readContactIdentity,
 } from '../../storage/erasure-start.ts'
 import type { SubjectPatterns } from '../../storage/erasure-scans.ts'
 import {
@@ -18,16 +17,13 @@ import {
 import type { ErasureSubject } from '../../storage/tables/erasures.ts'
 import { containsPattern } from '../../storage/text.ts'
 import { toEventApproval } from '../approvals/view.ts'
-import { listSpellings } from '../contacts/phone-lines.ts'
 import type { Actor, Context } from '../core/context.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
 import { showContactName } from '../visibility/phones.ts'
 import { hasHiddenPhones, listVisibleChannels } from '../visibility/policy.ts'
 import { addCounts } from './steps.ts'
-
-/** Shorter digits are part of too much else to be looked for. */
-const MIN_PHONE_DIGITS = 7
+import { findSubject } from './subject.ts'
 
 /** Throws 403. */
 const requireManager = ({ staff }: Actor): void => {
@@ -67,16 +63,6 @@ const toInputPatterns = ({ contactIds, conversationIds, phones }: ErasureSubject
   ],
   phones: phones.map(containsPattern),
 })
-
-const readSubject = async (ctx: Context, id: string): Promise<ErasureSubject> => {
-  const { phones, ...identity } = await readContactIdentity(ctx.tx, ctx.actor.workspace.id, id)
-  return {
-    ...identity,
-    phones: [...new Set(phones.flatMap((phone) => [phone, ...listSpellings(phone)]))].filter((phone) =>
-      new RegExp(`^\\d{${MIN_PHONE_DIGITS},}$`).test(phone),
-    ),
-  }
-}
 
 /** Ends calls of agents about the person that wait. */
 const cancelApprovals = async (
@@ -119,7 +105,7 @@ export const eraseContact: Handler<'crm_erase_contact'> = async (ctx, { contact_
   const workspaceId = ctx.actor.workspace.id
   if (!(await lockContact(ctx.tx, workspaceId, id))) return await findEarlier(ctx, id)
   const { contact } = (await readContact(ctx.tx, workspaceId, id, 'none'))!
-  const subject = await readSubject(ctx, id)
+  const subject = await findSubject(ctx.tx, workspaceId, id)
   const ahead = ctx.dryRun ? await countConversationRows(ctx.tx, workspaceId, subject.conversationIds) : {}
   const counts = await eraseNow(ctx, id, subject)
   const { staff } = ctx.actor

@@ -9,6 +9,7 @@ import {
   saveErasureProgress,
 } from '../../storage/erasures.ts'
 import { hasFilesOf } from '../../storage/erasure-steps.ts'
+import { hasPartsOf } from '../../storage/exports.ts'
 import { hasOpenCalls } from '../../storage/erasure-scans.ts'
 import { businessTime } from '../clock.ts'
 import type { App } from '../core/app.ts'
@@ -70,6 +71,11 @@ const end = async (app: App, tx: Transaction, erasure: RunningErasure): Promise<
   if (app.media && (await hasFilesOf(tx, workspaceId, subject.conversationIds))) {
     await tx.rollback().execute()
     app.jobs.job('media-downloads').wake()
+    return WAIT_SECONDS.files
+  }
+  if (app.media && (await hasPartsOf(tx, workspaceId, subject.contactIds))) {
+    await tx.rollback().execute()
+    app.jobs.job('exports').wake()
     return WAIT_SECONDS.files
   }
   await finishErasure(tx, workspaceId, id, businessTime(app, workspaceId))

@@ -14,6 +14,8 @@ const CONTACT_FIELDS = /^(?:contact|other_contact|merged_contact|kept_contact|me
 const CONVERSATION_FIELDS = /^conversation(?:_id)?$/
 /** Fields of identifiers: those that could be a word or a number of something else count in these alone. */
 const IDENTIFIER_FIELDS = /external|customer|user|visitor|wa_id/i
+/** Fields of values that only one person has. */
+const OWN_VALUES = /^(?:phone|email|external_id|chatapp_user_id|web_visitor_id|customer_id|wa_id)$/
 /** Identifiers that are looked for within texts: emails, and long ones that are no word and no number. */
 const DISTINCTIVE = /@|^(?=.*\d)(?=.*\D).{12,}$/
 
@@ -41,7 +43,9 @@ const toWords = (text: string): string =>
 
 export type Scrubber = {
   /** Whether the value tells of the person anywhere in it. */
-  readonly concerns: (value: unknown) => boolean
+  readonly concerns: (value: unknown, name?: string) => boolean
+  /** Whose the ids and identifiers of an object are, in it and in its objects: lists are not looked into. */
+  readonly whose: (object: Json, name?: string) => 'theirs' | 'anothers' | 'nobodys'
   /** Returns the value with what is about the person emptied, and the rest as it was. */
   readonly scrub: (value: unknown) => unknown
   /** Whether a text names the person. `names`: by their whole name too. */
@@ -80,6 +84,23 @@ export const createScrubber = (subject: ErasureSubject): Scrubber => {
       return isOwnId(field === 'id' ? name : field, value) || isNamed(String(value), field)
     })
 
+  /** Whose a value is by its field; undefined where the field does not say. */
+  const whoseValue = (field: string, text: string): boolean | undefined => {
+    if (CONTACT_FIELDS.test(field)) return contacts.has(text)
+    if (CONVERSATION_FIELDS.test(field)) return conversations.has(text)
+    return OWN_VALUES.test(field) ? isNamed(text, field) : undefined
+  }
+
+  const whose = (object: Json, name = ''): ReturnType<Scrubber['whose']> => {
+    const found = Object.entries(object).map(([field, value]) => {
+      if (isObject(value)) return whose(value, field)
+      if (typeof value !== 'string' && typeof value !== 'number') return 'nobodys'
+      const isTheirs = whoseValue(field === 'id' ? name : field, String(value))
+      return isTheirs === undefined ? 'nobodys' : isTheirs ? 'theirs' : 'anothers'
+    })
+    return found.includes('theirs') ? 'theirs' : found.includes('anothers') ? 'anothers' : 'nobodys'
+  }
+
   const concerns = (value: unknown, name = ''): boolean => {
     if (Array.isArray(value)) return value.some((one) => concerns(one, name))
     if (isObject(value))
@@ -95,7 +116,7 @@ export const createScrubber = (subject: ErasureSubject): Scrubber => {
     }
     return typeof value === 'string' && isNamed(value, name) ? null : value
   }
-  return { concerns, scrub, isNamed }
+  return { concerns, whose, scrub, isNamed }
 }
 
 /** Returns a value without what people wrote: ids of our own, states, times and whether something is so stay. */

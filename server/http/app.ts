@@ -7,6 +7,7 @@ import { perform } from '../core/perform.ts'
 import { Problem } from '../core/problem.ts'
 import { findPastOperation } from '../core/steps/api-version.ts'
 import { describeDatabaseError, toDatabaseProblem } from '../core/steps/deadline.ts'
+import { serveExport } from '../exports/download.ts'
 import { createMediaResponse, serveMedia } from '../media/media.ts'
 import { lazy } from '../lazy.ts'
 import { serveLinkPage } from '../short-links/serve-page.ts'
@@ -89,14 +90,7 @@ export const createHttpApp = (
   http.get('/metrics', (event) => withProblems(app, () => serveMetrics(app, event.req as Request)))
   for (const { path, document } of apiDocuments)
     http.get(path, (event) => document().serve(event.req as Request))
-  http.get('/media/:token', (event) =>
-    withProblems(app, () =>
-      serveMedia(app, event.context.params?.token ?? '', {
-        address: getClientAddress(app, event.req as Request),
-        range: getRange(event),
-      }),
-    ),
-  )
+  serveFiles(app, http)
   http.get('/qr/:file', (event) => withProblems(app, () => serveQr(app, event.context.params?.file ?? '')))
   http.get('/message/:code', (event) => serveLinkPage(app, event.context.params?.code ?? ''))
   http.all('/**', async (event) => {
@@ -120,6 +114,22 @@ export const createHttpApp = (
       return serve ? serveDirect(app, serve, request as DoorEvent['req']) : http.fetch(request)
     },
   }
+}
+
+/** Adds the files that are read without a key, at URLs that expire. */
+const serveFiles = (app: App, http: H3): void => {
+  for (const [path, serve] of [
+    ['/media/:token', serveMedia],
+    ['/exports/:token', serveExport],
+  ] as const)
+    http.get(path, (event) =>
+      withProblems(app, () =>
+        serve(app, event.context.params?.token ?? '', {
+          address: getClientAddress(app, event.req as Request),
+          range: getRange(event),
+        }),
+      ),
+    )
 }
 
 /** Adds the routes of operations to h3, with the answers to methods they do not take. Returns the direct ones. */

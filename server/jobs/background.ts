@@ -7,6 +7,7 @@ import { refreshClocks } from '../clock.ts'
 import type { App } from '../core/app.ts'
 import { erasuresJob } from '../erasures/run.ts'
 import { contactExchangesJob } from '../inbox/exchanges-job.ts'
+import { exportsJob } from '../exports/run.ts'
 import { messageSearchJob } from '../inbox/search-index-job.ts'
 import { providerUpdatesJob } from '../inbound/updates-job.ts'
 import { mediaDownloadsJob } from '../media/downloads-job.ts'
@@ -70,6 +71,7 @@ export const declareBackgroundJobs = (app: App, sandboxControl: SandboxControl |
     bulkJobsJob(app),
     bulkSendsJob(app),
     erasuresJob(app),
+    ...(app.media ? [exportsJob(app, app.media)] : []),
     reconciliationJob(app),
     providerHealthJob(app),
     staffReportsJob(app),

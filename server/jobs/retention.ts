@@ -11,6 +11,7 @@ import { deleteOldJobs } from '../bulk-jobs/run.ts'
 import { expireMerges } from '../contacts/merge-operations.ts'
 import type { App } from '../core/app.ts'
 import { deleteOldEvents } from '../events/retention.ts'
+import { deleteOldExports } from '../exports/run.ts'
 import { deleteInBatches } from './delete-in-batches.ts'
 import { daysAgo, maintainPartitions } from './partitions.ts'
 import type { JobDefinition, JobName } from './runner.ts'
@@ -68,6 +69,7 @@ export const retentionJobs = (app: App): JobDefinition[] => [
   ...(app.config.oauth ? [retentionJob('oauth-retention', (signal) => deleteOldOauth(app, signal))] : []),
   retentionJob('approval-retention', (signal) => deleteOldApprovals(app, signal)),
   retentionJob('bulk-job-retention', (signal) => deleteOldJobs(app, signal)),
+  retentionJob('export-retention', (signal) => deleteOldExports(app, signal)),
   retentionJob('merge-retention', (signal) => expireMerges(app, signal)),
   retentionJob('former-phone-retention', (signal) => deleteFormerPhones(app, signal)),
 ]

@@ -12,6 +12,8 @@ export type JobName =
   | 'bulk-jobs'
   | 'bulk-sends'
   | 'erasures'
+  | 'exports'
+  | 'export-retention'
   | 'bulk-job-retention'
   | 'webhook-deliveries'
   | 'webhook-delivery-retention'

@@ -85,7 +85,7 @@ export const serveMedia = async (
       ...found.headers,
       'Accept-Ranges': 'bytes',
       'Content-Type': contentType,
-      'Content-Disposition': toContentDisposition(media.file_name, messageId, contentType),
+      'Content-Disposition': toContentDisposition(toFileName(media.file_name, messageId, contentType)),
       // Customers can send anything: a browser must never show it as a page of this server.
       'X-Content-Type-Options': 'nosniff',
       'Content-Security-Policy': "sandbox; default-src 'none'",
@@ -140,16 +140,20 @@ const fileExtensions: Readonly<Record<string, string>> = {
   'text/plain': 'txt',
 }
 
-/** An attachment with its file name (RFC 6266): in ASCII for old clients, in UTF-8 for all others. */
-const toContentDisposition = (name: string | null, messageId: string, contentType: string): string => {
-  const ending = fileExtensions[contentType.split(';')[0]!]
+/** Returns a name of a customer's file that is safe in any folder. */
+export const toFileName = (name: string | null, messageId: string, contentType: string | null): string => {
+  const ending = fileExtensions[toContentType(contentType).split(';')[0]!]
   const safe = (name ?? '')
     .toWellFormed()
     // oxlint-disable-next-line no-control-regex -- control characters are what must be replaced
     .replaceAll(/[\u0000-\u001f\u007f-\u009f\\/:*?"<>|\u202a-\u202e\u2066-\u2069]/g, '_')
     .replace(/^[.\s]+/, '')
     .trim()
-  const full = safe === '' ? `message-${messageId}${ending === undefined ? '' : `.${ending}`}` : safe
+  return safe === '' ? `message-${messageId}${ending === undefined ? '' : `.${ending}`}` : safe
+}
+
+/** An attachment with its file name (RFC 6266): in ASCII for old clients, in UTF-8 for all others. */
+export const toContentDisposition = (full: string): string => {
   const ascii = full.replaceAll(/[^\x20-\x7e]/g, '_').replaceAll('%', '_')
   const encoded = encodeURIComponent(full).replaceAll(
     /['()*!]/g,

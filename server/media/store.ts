@@ -46,10 +46,14 @@ export type MediaStoreCheck = { ok: true } | { ok: false; isDefinite: boolean; d
 /** Of any type that the provider takes. */
 export const DEFAULT_MAX_BYTES = 100 * 1024 * 1024
 
-/** Digits and one slash: no key leads out of the folder or the prefix. */
-const KEY = /^\d+\/\d+$/
+/** Digits and one slash, within a folder of ours: no key leads out of the folder or the prefix. */
+const KEY = /^(?:exports\/)?\d+\/\d+$/
 
 export const mediaKey = (workspaceId: string, messageId: string): string => `${workspaceId}/${messageId}`
+
+/** Of a part of a file that is made for download. */
+export const exportPartKey = (workspaceId: string, partId: string): string =>
+  `exports/${workspaceId}/${partId}`
 
 export const requireMediaKey = (key: string): string => {
   if (!KEY.test(key)) throw new Error('invalid media key')

@@ -46,6 +46,7 @@ import * as broadcastSends from './0063-broadcast-sends.ts'
 import * as broadcastSendIndexes from './0064-broadcast-send-indexes.ts'
 import * as recordsOfJobs from './0065-records-of-jobs.ts'
 import * as contactExchanges from './0067-contact-exchanges.ts'
+import * as exportFiles from './0069-exports.ts'
 
 /**
  * The migrations, oldest first, each with what it locks (CONTRIBUTING.md, "Writing a migration"). Migrations that a
@@ -196,4 +197,5 @@ export const migrations = {
     cost: { freezes: ['conversations', 'messages'] },
     oldest: '0030-approval-plans',
   },
+  '0069-exports': { ...exportFiles, cost: {}, oldest: '0030-approval-plans' },
 } satisfies MigrationList

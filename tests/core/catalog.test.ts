@@ -94,7 +94,12 @@ describe('Catalog', () => {
 
   it('what changes or deletes one record that has a version takes that as a condition', () => {
     // They change nothing of the endpoint or the contact itself.
-    const others = ['crm_record_consent', 'webhooks_recover_endpoint', 'webhooks_send_test']
+    const others = [
+      'crm_export_person',
+      'crm_record_consent',
+      'webhooks_recover_endpoint',
+      'webhooks_send_test',
+    ]
     const ids = ['contact_id', 'template_id', 'quick_message_id', 'saved_filter_id', 'endpoint_id']
     for (const op of operations.filter(({ dryRun }) => dryRun)) {
       const [id] = listRoutes(op)[0]!.pathFields.filter((field) => ids.includes(field))

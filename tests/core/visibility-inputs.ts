@@ -144,6 +144,13 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
     ...ids['erasures']!.map((id) => ({ erasure_id: id })),
     { erasure_id: NO_ID },
   ],
+  crm_export_person: ({ lonerId }) => [
+    { contact_id: lonerId, dry_run: true },
+    { contact_id: NO_ID },
+    { contact_id: lonerId },
+  ],
+  crm_list_exports: () => [{}, { state: 'done' }],
+  crm_get_export: ({ ids }) => [...ids['exports']!.map((id) => ({ export_id: id })), { export_id: NO_ID }],
   crm_record_consent: ({ lonerId }) => [
     { contact_id: lonerId, state: 'withdrawn', proof: 'Said so' },
     { contact_id: NO_ID, state: 'granted' },

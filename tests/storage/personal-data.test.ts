@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { it } from 'node:test'
 import { sql } from 'kysely'
 import { tables } from '../../storage/database.ts'
-import type { PersonalData } from '../../storage/personal-data.ts'
+import type { PersonalData } from '../../storage/personal-data-types.ts'
 import { doAs } from '../calls.ts'
 import { doorsOf, everyDatabase } from '../doors.ts'
 import {
@@ -85,6 +85,18 @@ const describeErasure = ({ erase }: PersonalData): string => {
   return kinds.map(([column, kind]) => `\`${column}\`: ${treatments[kind]}`).join(', ')
 }
 
+/** What an export has: all columns but some, with the rows of another table, or nothing. */
+const describeExported = ({ exported }: PersonalData): string => {
+  if (exported.not !== undefined) return `no: ${exported.not}`
+  const { in: holder, without = {} } = exported
+  const left = Object.entries(without as Record<string, string>)
+  const kinds = [...new Set(left.map(([, reason]) => reason))].map((reason) => {
+    const columns = left.filter(([, one]) => one === reason).map(([column]) => `\`${column}\``)
+    return `without ${columns.join(', ')}: ${reason}`
+  })
+  return [holder === undefined ? 'yes' : `in \`${holder}\``, ...kinds].join('; ')
+}
+
 it('Every column has its treatment on an erasure', () => {
   for (const [table, entry] of Object.entries(declared)) {
     if (entry === 'none' || entry.erase === 'remove') continue
@@ -99,7 +111,10 @@ it('The guide of privacy shows what is declared', () => {
     if (entry === 'none') return []
     const columns = entry.columns.map((column) => `\`${column}\``).join(', ')
     const erased = describeErasure(entry)
-    return [`| \`${table}\` | ${columns} | ${words[entry.onDelete]} | ${erased} | ${entry.until} |`]
+    const exported = describeExported(entry)
+    return [
+      `| \`${table}\` | ${columns} | ${words[entry.onDelete]} | ${erased} | ${exported} | ${entry.until} |`,
+    ]
   })
   assert.deepEqual(
     guide.split('\n').filter((line) => line.startsWith('| `')),

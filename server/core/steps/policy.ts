@@ -26,6 +26,9 @@ const CHANGES_DESTINATIONS = new Set([
   'webhooks_disable_endpoint',
 ])
 
+/** All that is held on a person, in one file. */
+const HANDS_OUT_PERSONS = new Set(['crm_export_person'])
+
 /**
  * Changes of one field that are no business of an agent alone: a customer's opt-out undone, data of the agent's own
  * sent outside as an event of the product, and a field shown to all that was the managers'. By the input alone, so
@@ -72,7 +75,10 @@ export const getDecision = (
   const own = Object.hasOwn(operations, op.name) ? operations[op.name] : undefined
   if (own !== undefined) return { decision: own, by: 'operation' }
   if (op.confirm !== undefined) return { decision: verbs[op.confirm] ?? 'ask', by: 'verb' }
-  const isAsked = CHANGES_DESTINATIONS.has(op.name) || ASKED_INPUTS[op.name]?.(input) === true
+  const isAsked =
+    CHANGES_DESTINATIONS.has(op.name) ||
+    HANDS_OUT_PERSONS.has(op.name) ||
+    ASKED_INPUTS[op.name]?.(input) === true
   return { decision: isAsked ? 'ask' : 'allow', by: 'operation' }
 }
 

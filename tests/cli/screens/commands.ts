@@ -81,6 +81,7 @@ export const listScreens = ({ endpoint, delivery, event }: ScreenIds): Record<st
     ['contacts', 'erase', '1', '--dry-run'],
     ['contacts', 'erasures'],
     ['contacts', 'erasure', '1'],
+    ['contacts', 'export-person', '1', '--dry-run'],
     ['contacts', 'tag', '--contact-ids', '1,2', '--tags', 'お得意様', '--dry-run'],
     ['contacts', 'untag', '--contact-ids', '1,2,999', '--tags', 'coffee ☕', '--dry-run'],
     [
@@ -93,6 +94,10 @@ export const listScreens = ({ endpoint, delivery, event }: ScreenIds): Record<st
     ['contacts', 'count', '--filter', json(filter)],
     ['contacts', 'check-filter', '--filter', json(filter)],
     ['contacts', 'check-filter', '--filter', json({ nam: { contains: 'สวัสดี' } })],
+  ],
+  exports: [
+    ['exports', 'list'],
+    ['exports', 'get', '1'],
   ],
   conversations: [
     ['conversations', 'queue'],

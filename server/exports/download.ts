@@ -1,0 +1,83 @@
+import { insertAuditRow } from '../../storage/audit.ts'
+import { findExport, listParts } from '../../storage/exports.ts'
+import type { App } from '../core/app.ts'
+import { Problem } from '../core/problem.ts'
+import { countFailure } from '../core/steps/throttle.ts'
+import { createRequestId } from '../ids.ts'
+import { toContentDisposition } from '../media/media.ts'
+import { parseRange } from '../media/range.ts'
+import { exportPartKey } from '../media/store.ts'
+import { readParts } from './parts.ts'
+import { type OpenedExportUrl, openExportUrl } from './urls.ts'
+import { toExportFileName } from './view.ts'
+
+/** A download is a read that is recorded, each time, as that of who was given the URL. */
+const recordDownload = async (
+  app: App,
+  opened: OpenedExportUrl,
+  range: string | undefined,
+): Promise<void> => {
+  if (!app.config.audit) return
+  await insertAuditRow(app.db, opened.workspaceId, {
+    at: app.now(),
+    staff_id: opened.staffId,
+    key_id: opened.keyId,
+    door: 'rest',
+    client: null,
+    operation: 'crm_get_export',
+    target: { type: 'export', id: opened.exportId },
+    outcome: 'done',
+    code: null,
+    dry_run: false,
+    confirmed: false,
+    changes: { downloaded: range ?? 'whole' },
+    request_id: createRequestId(),
+  })
+}
+
+const gone = (detail: string, reason: 'export_url_expired' | 'export_gone'): Problem =>
+  new Problem('not_found', detail, { reason })
+
+/**
+ * Serves the file of a sealed URL, or what the header `Range` asks of it. Throws 404 when the URL is invalid or
+ * expired, or the file is deleted, and 429 when the client sent too many invalid ones.
+ */
+export const serveExport = async (
+  app: App,
+  token: string,
+  { address, range: header }: { address: string | undefined; range: string | undefined },
+): Promise<Response> => {
+  const opened = openExportUrl(app.mediaSealer, token)
+  if (!opened) countFailure(app, address, 'media_url')
+  if (!opened || opened.hasExpired)
+    throw gone('This URL of an export has expired. Call crm_get_export for a new one.', 'export_url_expired')
+  const { workspaceId, exportId } = opened
+  const found = await findExport(app.db, workspaceId, exportId)
+  if (!app.media || found?.state !== 'done')
+    throw gone('The file of this export is deleted. Make a new export.', 'export_gone')
+  const size = Number(found.size)
+  const range = header === undefined ? undefined : parseRange(header, size)
+  if (range === 'unsatisfiable')
+    return new Response(null, { status: 416, headers: { 'Content-Range': `bytes */${size}` } })
+  const parts = await listParts(app.db, workspaceId, exportId)
+  // After a restore there may be the rows alone.
+  if (!parts[0] || !(await app.media.find(exportPartKey(workspaceId, parts[0].id))))
+    throw gone('The file is not in the store of this server. Make a new export.', 'export_gone')
+  await recordDownload(app, opened, header)
+  const length = range ? range.end - range.start + 1 : size
+  return new Response(ReadableStream.from(readParts(app.media, workspaceId, parts, range)), {
+    status: range ? 206 : 200,
+    headers: {
+      'Content-Length': String(length),
+      ...(range ? { 'Content-Range': `bytes ${range.start}-${range.end}/${size}` } : {}),
+      'Accept-Ranges': 'bytes',
+      'Content-Type': 'application/zip',
+      'Content-Disposition': toContentDisposition(toExportFileName(found)),
+      'X-Content-Type-Options': 'nosniff',
+      'Content-Security-Policy': "sandbox; default-src 'none'",
+      'Cache-Control': 'no-store',
+      'Cross-Origin-Resource-Policy': 'same-origin',
+      'Referrer-Policy': 'no-referrer',
+    },
+  })
+}

@@ -1,0 +1,80 @@
+import type { Reason } from '../../catalog/reasons.ts'
+import { lockContact, readContact } from '../../storage/contacts.ts'
+import { findExport, findRunningExport, insertExport, listExportPage } from '../../storage/exports.ts'
+import { countPersonRows } from '../../storage/person-rows.ts'
+import type { Actor, Context } from '../core/context.ts'
+import type { Handler } from '../core/handler.ts'
+import { notFound, Problem } from '../core/problem.ts'
+import { findSubject } from '../erasures/subject.ts'
+import { canSeeManagerFields, hasHiddenPhones, listVisibleChannels } from '../visibility/policy.ts'
+import { canSeeWholePersons, showExport, showTables } from './view.ts'
+
+/** An export that leaves out what its maker may not see would be no answer to the person. Throws 403. */
+const requireWholeView = (actor: Actor): void => {
+  const refuse = (detail: string, reason: Reason) => new Problem('forbidden', detail, { reason })
+  if (!canSeeManagerFields(actor))
+    throw refuse('Only managers, admins and owners may export a person.', 'manager_only')
+  if (hasHiddenPhones(actor))
+    throw refuse('An export has phone numbers, which are hidden from you.', 'phone_hidden')
+  if (listVisibleChannels(actor) !== null)
+    throw refuse('An export has the messages of all channels, and you have some only.', 'channels_limited')
+  if (!actor.key.scopes.includes('mcp:read'))
+    throw new Problem('insufficient_scope', 'An export needs a key with the scope mcp:read too.', {
+      scope: 'mcp:read',
+    })
+}
+
+const begin = async (ctx: Context, contactId: string): Promise<string> => {
+  const { workspace, staff } = ctx.actor
+  const running = await findRunningExport(ctx.tx, workspace.id, contactId)
+  if (running) return running.id
+  return await insertExport(ctx.tx, {
+    workspace_id: workspace.id,
+    kind: 'person',
+    contact_id: contactId,
+    staff_id: staff.id,
+    created_at: ctx.now,
+    subject: await findSubject(ctx.tx, workspace.id, contactId),
+  })
+}
+
+export const exportPerson: Handler<'crm_export_person'> = async (ctx, { contact_id: id }) => {
+  requireWholeView(ctx.actor)
+  const workspaceId = ctx.actor.workspace.id
+  if (!(await lockContact(ctx.tx, workspaceId, id))) throw notFound('contact', id)
+  const exportId = await begin(ctx, id)
+  const shown = showExport((await findExport(ctx.tx, workspaceId, exportId))!)
+  if (!ctx.dryRun) return { export: shown }
+  const subject = await findSubject(ctx.tx, workspaceId, id)
+  const { counts, fileBytes } = await countPersonRows(ctx.tx, workspaceId, subject)
+  const { contact } = (await readContact(ctx.tx, workspaceId, id, 'none'))!
+  return {
+    export: { ...shown, id: null, file_name: `person-${id}-export.zip`, tables: showTables(counts) },
+    file_bytes: fileBytes,
+    sample: { contact_id: id, name: contact.name },
+  }
+}
+
+export const listExports: Handler<'crm_list_exports'> = async (ctx, input) => {
+  const { contact_id: contactId, state, cursor, limit } = input
+  const position = ctx.cursors.open(cursor)
+  if (!canSeeWholePersons(ctx.actor)) return { data: [], next_cursor: null }
+  const rows = await listExportPage(ctx.tx, ctx.actor.workspace.id, {
+    contactId,
+    state,
+    before: position && String(position[0]),
+    limit: limit + 1,
+  })
+  const shown = rows.slice(0, limit)
+  return {
+    data: shown.map(showExport),
+    next_cursor: rows.length > limit ? ctx.cursors.seal([shown.at(-1)!.id]) : null,
+  }
+}
+
+export const getExport: Handler<'crm_get_export'> = async (ctx, { export_id: id }) => {
+  const row = await findExport(ctx.tx, ctx.actor.workspace.id, id)
+  if (!row || !canSeeWholePersons(ctx.actor)) throw notFound('export', id)
+  const signed = row.state === 'done' ? ctx.exportUrl(row.id) : undefined
+  return { ...showExport(row), url: signed?.url ?? null, url_expires_at: signed?.expires_at ?? null }
+}

@@ -1,0 +1,148 @@
+import { createHash } from 'node:crypto'
+import {
+  deletePart,
+  type ExportPart,
+  insertPart,
+  listUselessParts,
+  releasePart,
+  renewExport,
+} from '../../storage/exports.ts'
+import type { App } from '../core/app.ts'
+import { errorLogDetails } from '../jobs/log-details.ts'
+import {
+  type ByteRange,
+  exportPartKey,
+  type FileContent,
+  isStoreUnavailable,
+  type MediaStore,
+} from '../media/store.ts'
+
+/*
+ * The parts of files that are made for download, in the media store. A row names each before its file is written, so
+ * that no file is left that nobody knows of.
+ */
+
+/** How long a part may take to be written, and until it may be taken for one that a dead server left. */
+const WRITE_MS = 240_000
+const PART_LEASE_SECONDS = 360
+
+type ExportRef = { readonly workspace_id: string; readonly id: string }
+
+/** How long an export is taken for at a time; `keepLease` takes it for longer. */
+export const LEASE_SECONDS = 60
+const RENEW_MS = 10_000
+
+/** Passes bytes on, however long that takes. Throws when the export was ended meanwhile, such as by an erasure. */
+export async function* keepLease(
+  app: App,
+  { workspace_id: workspaceId, id }: ExportRef,
+  content: FileContent,
+): AsyncGenerator<Uint8Array> {
+  let renewed = performance.now()
+  for await (const chunk of content) {
+    yield chunk
+    if (performance.now() < renewed + RENEW_MS) continue
+    renewed = performance.now()
+    if (!(await renewExport(app.db, workspaceId, id, LEASE_SECONDS)))
+      throw new Error('the export was ended meanwhile')
+  }
+}
+
+async function* withDeadline(content: FileContent): AsyncGenerator<Uint8Array> {
+  const until = performance.now() + WRITE_MS
+  for await (const chunk of content) {
+    if (performance.now() > until) throw new Error('the media store takes too long')
+    yield chunk
+  }
+}
+
+/** Writes a part, which counts from `countParts`. */
+export const writePart = async (
+  app: App,
+  store: MediaStore,
+  running: ExportRef,
+  content: FileContent,
+): Promise<{ id: string; size: number }> => {
+  const { workspace_id: workspaceId, id: exportId } = running
+  const id = await insertPart(app.db, workspaceId, exportId, PART_LEASE_SECONDS)
+  try {
+    const { size } = await store.write(
+      exportPartKey(workspaceId, id),
+      withDeadline(keepLease(app, running, content)),
+    )
+    return { id, size }
+  } catch (error) {
+    await releasePart(app.db, workspaceId, exportId, id)
+    throw error
+  }
+}
+
+/** Removes a part that was written and does not count. */
+export const removePart = async (
+  app: App,
+  store: MediaStore,
+  { workspace_id: workspaceId, id: exportId }: ExportRef,
+  partId: string,
+): Promise<void> => {
+  await store.remove(exportPartKey(workspaceId, partId))
+  await deletePart(app.db, { workspace_id: workspaceId, export_id: exportId, id: partId })
+}
+
+const BATCH_SIZE = 100
+
+/** Removes the files of parts that nobody needs any more. One that cannot be removed is tried again at the next run. */
+export const removeUselessParts = async (app: App, store: MediaStore, signal: AbortSignal): Promise<void> => {
+  while (!signal.aborted) {
+    const parts = await listUselessParts(app.db, BATCH_SIZE)
+    let failed = 0
+    for (const { workspace_id, export_id, id } of parts)
+      try {
+        await removePart(app, store, { workspace_id, id: export_id }, id)
+      } catch (error) {
+        if (isStoreUnavailable(error)) return
+        failed++
+        app.log.warn({ export: export_id, ...errorLogDetails(error) }, 'Cannot remove a part of an export')
+      }
+    if (failed > 0 || parts.length < BATCH_SIZE) return
+  }
+}
+
+/** Yields the bytes of a file, or of a range of it, part by part as they are read. Throws when one is not as it was. */
+export async function* readParts(
+  store: MediaStore,
+  workspaceId: string,
+  parts: readonly Pick<ExportPart, 'id' | 'size'>[],
+  range?: ByteRange,
+): AsyncGenerator<Uint8Array> {
+  let begin = 0
+  for (const { id, size } of parts) {
+    const from = Math.max(0, (range?.start ?? 0) - begin)
+    const to = Math.min(size, range ? range.end + 1 - begin : size)
+    begin += size
+    if (from >= to) continue
+    const isWhole = from === 0 && to === size
+    const file = await store.read(
+      exportPartKey(workspaceId, id),
+      isWhole ? undefined : { start: from, end: to - 1 },
+    )
+    if (!file) throw new Error('a part of an export is not in the store')
+    yield* checkSize(file.content, file.size === size ? { from, to } : { from: 0, to: to - from })
+  }
+}
+
+/** Yields bytes `from` to `to` of a file: storage that ignores ranges returns it whole. */
+async function* checkSize(
+  content: AsyncIterable<Uint8Array>,
+  { from, to }: { from: number; to: number },
+): AsyncGenerator<Uint8Array> {
+  let at = 0
+  for await (const chunk of content) {
+    const wanted = chunk.subarray(Math.max(0, from - at), Math.max(0, to - at))
+    at += chunk.byteLength
+    if (wanted.byteLength > 0) yield wanted
+  }
+  if (at < to) throw new Error('a part of an export is shorter than it was')
+}
+
+/** Returns the SHA-256 of bytes, in hex. */
+export const sha256Of = (data: Uint8Array): string => createHash('sha256').update(data).digest('hex')

@@ -1,0 +1,145 @@
+import {
+  advanceExport,
+  claimExport,
+  countParts,
+  deleteExportsBefore,
+  expireExports,
+  failExport,
+  findSecondsUntilExport,
+  finishExport,
+  postponeExport,
+  type RunningExport,
+  type WrittenPart,
+} from '../../storage/exports.ts'
+import { businessTime } from '../clock.ts'
+import type { App } from '../core/app.ts'
+import { withRetries } from '../core/retry.ts'
+import { type Transaction, withTransaction } from '../core/write-call.ts'
+import { deleteInBatches } from '../jobs/delete-in-batches.ts'
+import { errorLogDetails } from '../jobs/log-details.ts'
+import { daysAgo } from '../jobs/partitions.ts'
+import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
+import type { MediaStore } from '../media/store.ts'
+import { LEASE_SECONDS, removePart, removeUselessParts } from './parts.ts'
+import { writeEnd, writeNext } from './person-archive.ts'
+
+/** After this others get their turn: exports of other workspaces, on whichever server. */
+const TURN_MS = 2000
+const MAX_RETRY_SECONDS = 600
+/** With the delays between them, some hours. */
+const MAX_ATTEMPTS = 40
+/** Real time that a finished file is kept. */
+const FILE_DAYS = 7
+/** After this nothing is known of an export any more. */
+const RECORD_DAYS = 30
+
+/** Counts written parts together with what `advance` writes, which says whether the export is where it was. */
+const commit = async (
+  app: App,
+  store: MediaStore,
+  running: RunningExport,
+  parts: readonly WrittenPart[],
+  advance: (tx: Transaction) => Promise<boolean>,
+): Promise<boolean> => {
+  const { workspace_id: workspaceId, id } = running
+  const isCounted = await withRetries(() =>
+    withTransaction(app, async (tx) => {
+      const isOurs =
+        (await advance(tx)) && (parts.length === 0 || (await countParts(tx, workspaceId, id, parts)))
+      await (isOurs ? tx.commit() : tx.rollback()).execute()
+      return isOurs
+    }),
+  )
+  if (!isCounted) for (const part of parts) await removePart(app, store, running, part.id)
+  return isCounted
+}
+
+/** Does the next step. Returns the export as it is then; undefined when it ended, or is another server's. */
+const runNext = async (
+  app: App,
+  store: MediaStore,
+  running: RunningExport,
+  signal: AbortSignal,
+): Promise<RunningExport | undefined> => {
+  const { workspace_id: workspaceId, id } = running
+  const next = await writeNext(app, store, running, signal)
+  if (next) {
+    const isOurs = await commit(app, store, running, next.parts, (tx) =>
+      advanceExport(tx, workspaceId, id, running, next.to, LEASE_SECONDS),
+    )
+    return isOurs ? { ...running, ...next.to, attempts: 0 } : undefined
+  }
+  const { part, size, sha256 } = await writeEnd(app, store, running)
+  const fileUntil = new Date(Date.parse(app.now()) + FILE_DAYS * 86_400_000).toISOString()
+  await commit(app, store, running, [part], (tx) =>
+    finishExport(tx, workspaceId, id, running, {
+      size,
+      sha256,
+      fileUntil,
+      now: businessTime(app, workspaceId),
+    }),
+  )
+  return undefined
+}
+
+/** Lets a claimed export go on for a while. Returns how many steps it did. */
+const takeTurn = async (
+  app: App,
+  store: MediaStore,
+  claimed: RunningExport,
+  signal: AbortSignal,
+): Promise<number> => {
+  const { workspace_id: workspaceId, id, attempts } = claimed
+  const startedAt = performance.now()
+  let count = 0
+  let waits = 0
+  try {
+    let running: RunningExport | undefined = claimed
+    for (; !signal.aborted && performance.now() - startedAt < TURN_MS; count++) {
+      running = await runNext(app, store, running, signal)
+      if (!running) return count + 1
+    }
+  } catch (error) {
+    app.log.warn({ export: id, attempts, ...errorLogDetails(error) }, 'An export did not go on; retrying')
+    if (attempts >= MAX_ATTEMPTS) {
+      const problem = 'The file could not be made: the database or the store of files failed again and again.'
+      await failExport(app.db, workspaceId, id, { problem, now: businessTime(app, workspaceId) })
+      return count
+    }
+    waits = Math.min(2 ** Math.min(attempts, 10), MAX_RETRY_SECONDS)
+  }
+  await postponeExport(app.db, workspaceId, id, waits)
+  return count
+}
+
+const runAll = async (app: App, store: MediaStore, signal: AbortSignal): Promise<number> => {
+  for (let count = 0; ;) {
+    const claimed = signal.aborted ? undefined : await claimExport(app.db, LEASE_SECONDS)
+    if (!claimed) return count
+    count += await takeTurn(app, store, claimed, signal)
+  }
+}
+
+const MIN_DELAY_MS = 200
+
+/** Makes files for download, and removes those that are erased or too old. */
+export const exportsJob = (app: App, store: MediaStore): JobDefinition => ({
+  name: 'exports',
+  intervalMs: getIdleMs(app),
+  run: async (signal) => {
+    const processed = await runAll(app, store, signal)
+    await removeUselessParts(app, store, signal)
+    const seconds = await findSecondsUntilExport(app.db)
+    const nextInMs =
+      seconds === undefined ? undefined : Math.min(getIdleMs(app), Math.max(MIN_DELAY_MS, seconds * 1000))
+    return { processed, ...(nextInMs === undefined ? {} : { nextInMs }) }
+  },
+})
+
+/** Lets files expire, and deletes what is known of old ones. Returns the count. */
+export const deleteOldExports = async (app: App, signal: AbortSignal): Promise<number> => {
+  const expired = await expireExports(app.db, app.now())
+  if (expired > 0 && app.media) app.jobs.job('exports').wake()
+  const before = daysAgo(app.now(), RECORD_DAYS)
+  return expired + (await deleteInBatches((limit) => deleteExportsBefore(app.db, before, limit), signal))
+}

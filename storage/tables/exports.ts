@@ -1,0 +1,59 @@
+import {
+  bigint,
+  identity,
+  integer,
+  jsonb,
+  nullable,
+  oneOf,
+  smallint,
+  text,
+  timestamp,
+  withDefault,
+  type Table,
+} from './columns.ts'
+import type { ErasureSubject } from './erasures.ts'
+
+/** A file in an archive. `rows`: of a table; `sha256`: in hex, of the file before it is packed. */
+export type ArchiveEntry = {
+  name: string
+  table?: string
+  rows?: number
+  size: number
+  packed: number
+  crc: number
+  /** 0: stored as it is; 8: deflated. */
+  method: 0 | 8
+  sha256: string
+}
+
+/** Files that are made for people to download, and their parts in the media store. */
+export const exportTables = {
+  exports: {
+    workspace_id: bigint(),
+    id: identity(),
+    kind: text<'person'>(),
+    contact_id: nullable(bigint()),
+    state: withDefault(oneOf('running', 'done', 'failed', 'erased', 'expired')),
+    staff_id: bigint(),
+    created_at: timestamp(),
+    finished_at: nullable(timestamp()),
+    file_until: nullable(timestamp()),
+    run_after: withDefault(timestamp()),
+    attempts: withDefault(smallint()),
+    step: withDefault(integer()),
+    position: nullable(jsonb<string[]>()),
+    counts: withDefault(jsonb<Record<string, number>>()),
+    subject: nullable(jsonb<ErasureSubject>()),
+    size: nullable(bigint()),
+    sha256: nullable(text()),
+    problem: nullable(text()),
+  },
+  export_parts: {
+    workspace_id: bigint(),
+    export_id: bigint(),
+    id: identity(),
+    lease_until: nullable(timestamp()),
+    size: nullable(bigint()),
+    entry: nullable(jsonb<ArchiveEntry>()),
+  },
+} satisfies Record<string, Table>
