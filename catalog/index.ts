@@ -52,6 +52,7 @@ import {
   listSavedFilters,
   updateSavedFilter,
 } from './saved-filters.ts'
+import { filterMembership, trackSavedFilter } from './filter-membership.ts'
 import { createShortLink, deleteShortLink, getShortLink, listShortLinks } from './short-links.ts'
 import { deleteTag, listTags, mergeTags, renameTag } from './tags.ts'
 import { archiveTemplates, createTemplate, updateTemplate, uploadSample } from './templates/change.ts'
@@ -120,6 +121,7 @@ export const catalog = [
   getSavedFilter,
   createSavedFilter,
   updateSavedFilter,
+  trackSavedFilter,
   deleteSavedFilter,
   listJobs,
   getJob,
@@ -185,6 +187,7 @@ export const catalog = [
   deleteConsumer,
   workspaceSummary,
   staffReport,
+  filterMembership,
   listAudit,
   listApprovals,
   getApproval,

@@ -67,6 +67,7 @@ export const reasons = {
   export_url_expired: of('not_found', 'The URL of the export has expired; get a new one.'),
   field_hidden: of('forbidden', 'The field is for managers.'),
   filter_list_too_long: of('invalid_input', 'A list in the filter has too many values.'),
+  filter_not_tracked: of('conflict', 'Nobody has recorded who matches the saved filter.'),
   filter_regex_invalid: of('invalid_input', 'The regular expression is malformed.'),
   filter_regex_too_long: of('invalid_input', 'The regular expression is too long.'),
   filter_string_too_long: of('invalid_input', 'A text in the filter is too long.'),
@@ -178,6 +179,7 @@ export const reasons = {
   too_many_events: of('invalid_input', 'The span has too many events; take a shorter one.'),
   too_many_failures: of('rate_limited', 'The address failed to authenticate too often.'),
   too_many_fields: of('conflict', 'The workspace has as many custom fields as are allowed.'),
+  too_many_tracked_filters: of('conflict', 'The workspace tracks as many saved filters as are allowed.'),
   too_many_pipelined: of('rate_limited', 'Too many requests wait on one connection.'),
   too_many_recipients: of('conflict', 'There would be more recipients than `max_recipients`.'),
   too_many_secrets: of(

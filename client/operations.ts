@@ -242,6 +242,11 @@ export type Operations = {
       input: types.CrmUpdateSavedFilterInput,
       options?: ChangeOptions & Versioned,
     ) => Promise<types.CrmUpdateSavedFilterOutput>
+    /** Record each day who matches a saved filter, or stop it. Who matches is recorded within a minute, then on every day of the workspace soon after midnight, and when the filter was changed; records are kept for 35 days. `reports_filter_membership` compares them. At most 10 filters of a workspace are tracked. By the staff member who saved the filter, and by owners, admins and managers, if they may see all channels and whatever the filter tests. Operation `crm_track_saved_filter`. */
+    readonly track: (
+      input: types.CrmTrackSavedFilterInput,
+      options?: ChangeOptions,
+    ) => Promise<types.CrmTrackSavedFilterOutput>
     /** Delete a saved filter. Only the staff member who saved it may. Filters that refer to it are refused afterwards with the reason `saved_filter_not_found`. Operation `crm_delete_saved_filter`. */
     readonly delete: (
       input: types.CrmDeleteSavedFilterInput,
@@ -566,6 +571,11 @@ export type Operations = {
       input?: types.ReportsStaffInput,
       options?: CallOptions,
     ) => Listing<types.ReportsStaffOutput>
+    /** Who entered and who left a saved filter since a date. Compares two records of its members (`crm_track_saved_filter`): the last one up to `since` and the newest one. Whoever entered and left in between is not listed. Without a record up to `since`, or when the filter meant something else then, it compares with the first one after that, and `complete` is false. Contacts that were deleted or merged have left; erased ones are in no record. Refused, as a search is, to staff who may not see what the filter tests, and to those who may see some channels only where it tests what happened on channels. It is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `reports_filter_membership`. */
+    readonly membership: (
+      input: types.ReportsFilterMembershipInput,
+      options?: CallOptions,
+    ) => Listing<types.ReportsFilterMembershipOutput>
   }
   readonly audit: {
     /** List the audit trail: who did what through which door, newest first. Changes, dry runs, and calls that lacked permission or confirmation, kept for 400 days unless the server is configured otherwise. Reads of contacts by AI agents are one row for each key, operation and hour, with `reads: {calls, contacts, hour}` in `changes`. Other successful reads, invalid input and replayed responses are not recorded. For owners, admins and managers who may see all channels, with a key that sees phone numbers. With a filter other than times it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `audit_list`. */
@@ -666,6 +676,7 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
     get: ['crm_get_saved_filter', 'read'],
     create: ['crm_create_saved_filter', 'change'],
     update: ['crm_update_saved_filter', 'change'],
+    track: ['crm_track_saved_filter', 'change'],
     delete: ['crm_delete_saved_filter', 'change'],
   },
   jobs: {
@@ -751,6 +762,7 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
   reports: {
     summary: ['reports_workspace_summary', 'read'],
     staff: ['reports_staff', 'list'],
+    membership: ['reports_filter_membership', 'list'],
   },
   audit: {
     list: ['audit_list', 'list'],

@@ -1623,6 +1623,7 @@ export type Reason =
   | 'export_url_expired'
   | 'field_hidden'
   | 'filter_list_too_long'
+  | 'filter_not_tracked'
   | 'filter_regex_invalid'
   | 'filter_regex_too_long'
   | 'filter_string_too_long'
@@ -1716,6 +1717,7 @@ export type Reason =
   | 'too_many_events'
   | 'too_many_failures'
   | 'too_many_fields'
+  | 'too_many_tracked_filters'
   | 'too_many_pipelined'
   | 'too_many_recipients'
   | 'too_many_secrets'
@@ -7133,6 +7135,34 @@ export interface CrmUpdateSavedFilterOutput {
      */
     message: string
   }
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface CrmTrackSavedFilterInput {
+  /**
+   * Saved filter id.
+   */
+  saved_filter_id: string
+  /**
+   * False: nothing is recorded any more; what was recorded is kept for 35 days.
+   */
+  tracked: boolean
+}
+export interface CrmTrackSavedFilterOutput {
+  /**
+   * Saved filter id.
+   */
+  saved_filter_id: string
+  /**
+   * Whether it is tracked.
+   */
+  tracked: boolean
+  /**
+   * Since when; null when it is not tracked.
+   */
+  tracked_since: string | null
   /**
    * Present on a dry run: nothing was changed.
    */
@@ -16640,6 +16670,97 @@ export interface ReportsStaffOutput {
      */
     reason: string
   }[]
+}
+export interface ReportsFilterMembershipInput {
+  /**
+   * A saved filter that is tracked.
+   */
+  saved_filter_id: string | number
+  /**
+   * An instant, a day, or a relative date such as `-7d` or `start_of_month`, in the time zone of the workspace.
+   */
+  since: string
+  /**
+   * Rows per page: 1 to 100, 25 when absent.
+   */
+  limit?: number
+  /**
+   * `next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.
+   */
+  cursor?: string
+}
+export interface ReportsFilterMembershipOutput {
+  /**
+   * Saved filter id.
+   */
+  saved_filter_id: string
+  /**
+   * The instant that `since` means.
+   */
+  since: string
+  /**
+   * False: there is no record from before `since`; `from` is the first after it.
+   */
+  complete: boolean
+  /**
+   * The earlier record.
+   */
+  from: {
+    /**
+     * When the members were recorded.
+     */
+    recorded_at: string
+    /**
+     * How many there were.
+     */
+    members: number
+  }
+  /**
+   * The newest record.
+   */
+  to: {
+    /**
+     * When the members were recorded.
+     */
+    recorded_at: string
+    /**
+     * How many there were.
+     */
+    members: number
+  }
+  /**
+   * How many entered.
+   */
+  entered: number
+  /**
+   * How many left.
+   */
+  left: number
+  /**
+   * Those of this page, by id.
+   */
+  data: {
+    /**
+     * Contact id.
+     */
+    contact_id: string
+    /**
+     * What happened.
+     */
+    change: 'entered' | 'left'
+    /**
+     * Whether there is such a contact now, or it was merged or deleted.
+     */
+    contact: 'exists' | 'merged' | 'deleted'
+    /**
+     * The contact that it was merged into.
+     */
+    merged_into_id: string | null
+  }[]
+  /**
+   * Pass as `cursor` for the next page; null on the last.
+   */
+  next_cursor: string | null
 }
 export interface AuditRow {
   /**

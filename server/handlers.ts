@@ -64,6 +64,7 @@ import {
   listQuickMessages,
   updateQuickMessage,
 } from './quick-messages/quick-messages.ts'
+import { reportFilterMembership, trackSavedFilter } from './reports/filter-membership.ts'
 import { staffReport } from './reports/staff.ts'
 import { summarizeWorkspace } from './reports/summary.ts'
 import {
@@ -149,6 +150,7 @@ export const handlers = {
   crm_get_saved_filter: getSavedFilter,
   crm_create_saved_filter: createSavedFilter,
   crm_update_saved_filter: updateSavedFilter,
+  crm_track_saved_filter: trackSavedFilter,
   crm_delete_saved_filter: deleteSavedFilter,
   jobs_list: listJobs,
   jobs_get: getJob,
@@ -214,6 +216,7 @@ export const handlers = {
   events_delete_consumer: deleteConsumer,
   reports_workspace_summary: summarizeWorkspace,
   reports_staff: staffReport,
+  reports_filter_membership: reportFilterMembership,
   audit_list: listAudit,
   approvals_list: listApprovals,
   approvals_get: getApproval,

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
 import { matchesSubject, type SubjectPatterns } from './erasure-scans.ts'
+import { eraseMembersPart } from './filter-memberships.ts'
 import type { ErasureCounts } from './erasures.ts'
 import type { ErasureSubject } from './tables/erasures.ts'
 
@@ -87,7 +88,7 @@ export const eraseContactLinks = async (
 ): Promise<ErasureCounts> => {
   type Counted =
     | ('merges' | 'recipients' | 'conversations' | 'exchanges' | 'tags' | 'replies')
-    | ('exports' | 'parts')
+    | ('exports' | 'parts' | 'members')
   const { rows } = await sql<Record<Counted, number>>`
     with m as (delete from contact_merges
       where workspace_id = ${workspaceId} and contact_id = any(${contactIds}::bigint[]) returning 1),
@@ -97,6 +98,7 @@ export const eraseContactLinks = async (
       where workspace_id = ${workspaceId} and contact_id = any(${contactIds}::bigint[])),
     v as (update conversations set title = null, contact_id = null
       where workspace_id = ${workspaceId} and id = any(${conversationIds}::bigint[]) returning 1),
+    u as (${eraseMembersPart(workspaceId, contactIds)}),
     t as (delete from conversation_tags
       where workspace_id = ${workspaceId} and conversation_id = any(${conversationIds}::bigint[]) returning 1),
     d as (delete from channel_deliveries
@@ -104,7 +106,7 @@ export const eraseContactLinks = async (
     x as (update exports set state = 'erased', subject = null, position = null, sha256 = null
       where workspace_id = ${workspaceId} and contact_id = any(${contactIds}::bigint[])
         and state <> 'erased' returning id)
-    select (select count(*)::int from x) as exports,
+    select (select count(*)::int from x) as exports, (select count(*)::int from u) as members,
       (select count(*)::int from export_parts
         where workspace_id = ${workspaceId} and export_id in (select id from x)) as parts,
       (select count(*)::int from m) as merges, (select count(*)::int from v) as conversations,
@@ -119,6 +121,7 @@ export const eraseContactLinks = async (
   return {
     contact_merges: { deleted: row.merges },
     conversations: { cleared: row.conversations },
+    filter_members: { cleared: row.members },
     contact_exchanges: { cleared: row.exchanges },
     conversation_tags: { deleted: row.tags },
     channel_deliveries: { deleted: row.replies },

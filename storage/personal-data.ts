@@ -267,6 +267,15 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
     exported: {},
     until: '30 days after its job ended',
   },
+  tracked_filters: 'none',
+  filter_memberships: 'none',
+  filter_members: {
+    columns: ['contact_ids'],
+    onDelete: 'kept',
+    erase: { contact_ids: 'cleared' },
+    exported: { not: 'what filters found in values that are exported' },
+    until: '35 days, or the filter is deleted',
+  },
   erasures: {
     columns: ['contact_id', 'subject'],
     onDelete: 'kept',

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
+import { deleteMemberships, deleteTracking } from './filter-memberships.ts'
 import { toStorableId } from './ids.ts'
 import { containsPattern, fold } from './text.ts'
 
@@ -182,4 +183,6 @@ export const replaceFilters = async (
 
 export const deleteSavedFilterRow = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
   await tx.deleteFrom('saved_filters').where('workspace_id', '=', workspaceId).where('id', '=', id).execute()
+  await deleteTracking(tx, workspaceId, id)
+  await deleteMemberships(tx, workspaceId, { filterId: id })
 }

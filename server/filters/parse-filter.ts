@@ -1,7 +1,6 @@
 import { filterLimits } from '../../catalog/filters.ts'
 import { listFields } from '../../storage/custom-fields.ts'
 import type { ContactFilter } from '../../storage/filters/filter.ts'
-import type { Context } from '../core/context.ts'
 import { type FieldError, Problem } from '../core/problem.ts'
 import { explainFilter } from './explain.ts'
 import { warnAboutLabels } from './labels.ts'
@@ -10,6 +9,7 @@ import { expandSavedFilters, loadSavedFilters } from './saved.ts'
 import { requireValidPatterns } from './regex-check.ts'
 import {
   createParseState,
+  type FilterContext,
   type FilterPath,
   toRequestPath,
   type SavedFilterReference,
@@ -18,6 +18,8 @@ import {
   type ParseState,
   type FilterWarning,
 } from './parse-state.ts'
+
+export type { FilterContext } from './parse-state.ts'
 
 export type ParsedFilter = {
   /** The filter that storage runs, saved filters expanded. */
@@ -47,7 +49,7 @@ type ParseFilterOptions = {
  * `forbidden` (`phone_hidden`, `field_hidden`), 404 `saved_filter_not_found`, 503 `advanced_filter_disabled`.
  */
 export const parseFilter = async (
-  ctx: Context,
+  ctx: FilterContext,
   given: Record<string, unknown>,
   options: ParseFilterOptions = {},
 ): Promise<ParsedFilter> => {
@@ -90,7 +92,7 @@ const NEEDS_FIELDS = /"(?:attributes|email|savedFilter)"/
  * undefined when neither is given.
  */
 export const parseConditions = async (
-  ctx: Context,
+  ctx: FilterContext,
   input: { filter?: Record<string, unknown> | undefined; saved_filter_id?: string | number | undefined },
   now?: string,
 ): Promise<{
@@ -111,7 +113,8 @@ export const parseConditions = async (
   }
 }
 
-const parseSavedFilter = async (ctx: Context, id: string): Promise<ContactFilter> => {
+/** The conditions of a saved filter, others that it refers to expanded. Throws as `parseFilter`. */
+export const parseSavedFilter = async (ctx: FilterContext, id: string): Promise<ContactFilter> => {
   requireFiltersEnabled(ctx)
   const reference: SavedFilterReference = {
     id,
@@ -130,7 +133,7 @@ const parseSavedFilter = async (ctx: Context, id: string): Promise<ContactFilter
   return filter
 }
 
-const requireFiltersEnabled = (ctx: Context): void => {
+const requireFiltersEnabled = (ctx: FilterContext): void => {
   if (!ctx.filters.enabled)
     throw new Problem('service_unconfigured', 'Contact filters are disabled on this server.', {
       reason: 'advanced_filter_disabled',

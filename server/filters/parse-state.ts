@@ -25,9 +25,12 @@ export type NamedLabels = {
   path: FilterPath
 }
 
+/** What filters are parsed by. */
+export type FilterContext = Pick<Context, 'tx' | 'heavy' | 'regexVerdicts' | 'filters' | 'actor' | 'now'>
+
 /** What the parser collects from one filter. */
 export type ParseState = {
-  readonly ctx: Context
+  readonly ctx: FilterContext
   readonly now: string
   readonly zone: string
   readonly fields: readonly FieldRow[]
@@ -44,7 +47,7 @@ export type ParseState = {
 }
 
 export const createParseState = (
-  ctx: Context,
+  ctx: FilterContext,
   fields: readonly FieldRow[],
   now: string,
   within?: ParseState['within'],

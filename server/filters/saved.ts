@@ -2,11 +2,11 @@ import { filterLimits } from '../../catalog/filters.ts'
 import type { FieldRow } from '../../storage/custom-fields.ts'
 import type { ContactFilter } from '../../storage/filters/filter.ts'
 import { findSavedFilters, type SavedFilterRow } from '../../storage/saved-filters.ts'
-import type { Context } from '../core/context.ts'
 import { toPointer, Problem } from '../core/problem.ts'
 import { parseNode } from './parse-node.ts'
 import {
   createParseState,
+  type FilterContext,
   type FilterPath,
   type SavedFilterReference,
   createFilterProblem,
@@ -28,7 +28,7 @@ const MAX_EXPANDED_DEPTH = 8 * filterLimits.depth
  * filter that the references will be part of.
  */
 export const loadSavedFilters = async (
-  ctx: Context,
+  ctx: FilterContext,
   references: readonly SavedFilterReference[],
   fields: readonly FieldRow[],
   ownId?: string,
@@ -61,7 +61,7 @@ export const loadSavedFilters = async (
 }
 
 const parseSavedFilterRow = (
-  ctx: Context,
+  ctx: FilterContext,
   fields: readonly FieldRow[],
   row: SavedFilterRow | undefined,
   id: string,

@@ -12,6 +12,7 @@ import { messageSearchJob } from '../inbox/search-index-job.ts'
 import { providerUpdatesJob } from '../inbound/updates-job.ts'
 import { mediaDownloadsJob } from '../media/downloads-job.ts'
 import { providerHealthJob } from '../provider/health/check-job.ts'
+import { filterMembershipJob } from '../reports/membership-job.ts'
 import { createNightlyReportJob } from '../reports/generate.ts'
 import type { SandboxControl } from '../sandbox/control/server.ts'
 import { webhookDeliveriesJob, webhookDeliveryRetentionJob } from '../webhooks/delivery-job.ts'
@@ -79,6 +80,7 @@ export const declareBackgroundJobs = (app: App, sandboxControl: SandboxControl |
     contactReadsJob(app),
     messageSearchJob(app),
     contactExchangesJob(app),
+    filterMembershipJob(app),
     ...(sandboxControl?.isSandbox ? [sandboxClockJob(app), sandboxNumbersJob(sandboxControl)] : []),
     ...retentionJobs(app),
   ])

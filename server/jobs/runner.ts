@@ -32,6 +32,7 @@ export type JobName =
   | 'contact-reads'
   | 'message-search'
   | 'contact-exchanges'
+  | 'filter-membership'
   | 'oauth-retention'
   | 'approval-retention'
   | 'merge-retention'

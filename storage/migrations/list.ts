@@ -46,6 +46,7 @@ import * as broadcastSends from './0063-broadcast-sends.ts'
 import * as broadcastSendIndexes from './0064-broadcast-send-indexes.ts'
 import * as recordsOfJobs from './0065-records-of-jobs.ts'
 import * as contactExchanges from './0067-contact-exchanges.ts'
+import * as filterMemberships from './0068-filter-memberships.ts'
 import * as exportFiles from './0069-exports.ts'
 
 /**
@@ -197,5 +198,6 @@ export const migrations = {
     cost: { freezes: ['conversations', 'messages'] },
     oldest: '0030-approval-plans',
   },
+  '0068-filter-memberships': { ...filterMemberships, cost: {}, oldest: '0030-approval-plans' },
   '0069-exports': { ...exportFiles, cost: {}, oldest: '0030-approval-plans' },
 } satisfies MigrationList

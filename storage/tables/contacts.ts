@@ -1,5 +1,6 @@
 import {
   bigint,
+  bigintArray,
   boolean,
   identity,
   integer,
@@ -145,5 +146,24 @@ export const contactsTables = {
     created_at: timestamp(),
     updated_at: timestamp(),
     version: withDefault(integer()),
+  },
+  tracked_filters: {
+    workspace_id: bigint(),
+    saved_filter_id: bigint(),
+    tracked_at: timestamp(),
+  },
+  filter_memberships: {
+    workspace_id: bigint(),
+    id: identity(),
+    saved_filter_id: bigint(),
+    digest: text(),
+    recorded_at: timestamp(),
+    members: integer(),
+  },
+  filter_members: {
+    workspace_id: bigint(),
+    membership_id: bigint(),
+    id_range: bigint(),
+    contact_ids: bigintArray(),
   },
 } satisfies Record<string, Table>

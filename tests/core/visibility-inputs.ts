@@ -62,6 +62,8 @@ const listFilters = ({ mainChannel, ids }: TwinWorld): Record<string, unknown>[]
     { attributes: { some: { attributeName: { eq: 'mobile' }, stringValue: { contains: '1' } } } },
     { name: { contains: 'e' } },
     { updatedAt: { gte: times[0] } },
+    ...times.flatMap((at) => [{ lastInboundAt: { gte: at } }, { lastOutboundAt: { lt: at } }]),
+    { neverAnswered: { eq: true } },
     ...ids['saved_filters']!.map((id) => ({ savedFilter: { eq: id } })),
     { or: [{ conversations: { some: { unreadCount: { gt: 6 } } } }, { broadcasts: { none: {} } }] },
   ]
@@ -212,6 +214,8 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
       filter: { conversations: { some: { channelId: { eq: HIDDEN_ID } } } },
     },
   ],
+  crm_track_saved_filter: ({ allFilters }) =>
+    allFilters.map((id) => ({ saved_filter_id: id, tracked: true })),
   crm_delete_saved_filter: none,
   crm_rename_tag: none,
   crm_merge_tags: none,
@@ -377,6 +381,8 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
   events_list_consumers: () => [{}, { limit: 1 }],
   events_delete_consumer: none,
   reports_workspace_summary: () => [{ preset: 'today' }, ALL_TIME],
+  reports_filter_membership: ({ allFilters }) =>
+    allFilters.map((id) => ({ saved_filter_id: id, since: '-1d' })),
   reports_staff: () => [
     { preset: 'today' },
     { ...ALL_TIME, limit: 1 },

@@ -164,12 +164,14 @@ export const listScreens = ({ endpoint, delivery, event }: ScreenIds): Record<st
   reports: [
     ['reports', 'summary', '--preset', 'last_7_days'],
     ['reports', 'staff', '--preset', 'last_7_days'],
+    ['reports', 'membership', '--saved-filter-id', '1', '--since', '-7d'],
   ],
   'saved-filters': [
     ['saved-filters', 'list'],
     ['saved-filters', 'get', '1'],
     ['saved-filters', 'create', '--name', 'السبت', '--filter', json(filter), '--dry-run'],
     ['saved-filters', 'update', '2', '--name', 'Without a group', '--dry-run'],
+    ['saved-filters', 'track', '1', '--tracked', '--dry-run'],
     ['saved-filters', 'delete', '1'],
   ],
   'saved-replies': [
