@@ -56,6 +56,22 @@ export const loadWorkspaceRows = async (db: Db, workspaceId: string): Promise<Re
 /** Number of contacts in a world. */
 export const CONTACT_COUNT = 3
 
+/** Has two records of the last saved filter: without members, and with those that it has. */
+const seedMembers = async (
+  { db, app }: TestServer,
+  workspaceId: string,
+  track: (filterId: string) => Promise<void>,
+): Promise<void> => {
+  const { rows } = await sql<{ id: string }>`
+    select max(id) as id from saved_filters where workspace_id = ${workspaceId}`.execute(db)
+  await track(rows[0]!.id)
+  await app.jobs.job('filter-membership').runOnce()
+  await sql`
+    insert into filter_memberships (workspace_id, saved_filter_id, digest, recorded_at, members)
+    select workspace_id, saved_filter_id, digest, recorded_at - interval '1 second', 0
+    from filter_memberships where workspace_id = ${workspaceId}`.execute(db)
+}
+
 /**
  * Fills a workspace through the API, and by SQL where there is no operation. `digits` are four digits that
  * all its phones contain.
@@ -133,6 +149,9 @@ export const seedWorld = async (
   // Inputs use the last filter; the one with a phone is only listed.
   for (const filter of [{ phoneNumber: { eq: `1555${digits}101` } }, { name: { contains: marker } }])
     await callOperation('crm_create_saved_filter', { name: `${marker} filter`, filter })
+  await seedMembers(server, workspace.id, async (id) => {
+    await callOperation('crm_track_saved_filter', { saved_filter_id: id, tracked: true })
+  })
   await seedMessaging(server, workspace.id, workspace.owner.staffId, marker, now)
   await sql`update messages set external_id = ${`${marker} id 1`}
     where id = (select max(id) from messages where workspace_id = ${workspace.id})`.execute(db)

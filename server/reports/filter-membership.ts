@@ -123,7 +123,8 @@ export const reportFilterMembership: Handler<'reports_filter_membership'> = asyn
   if (!span)
     throw new Problem(
       'conflict',
-      'Nobody has recorded yet who matches this filter. Track it (crm_track_saved_filter): a record is made within a minute.',
+      'Nobody has recorded yet who matches this filter. Track it (crm_track_saved_filter): a record is made ' +
+        'within a minute.',
       { reason: 'filter_not_tracked' },
     )
   const { entered, left, changes } = await compareMemberships(ctx.tx, workspaceId, span, {

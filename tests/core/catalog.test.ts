@@ -93,10 +93,11 @@ describe('Catalog', () => {
   })
 
   it('what changes or deletes one record that has a version takes that as a condition', () => {
-    // They change nothing of the endpoint or the contact itself.
+    // They change nothing of the endpoint, the contact or the filter itself.
     const others = [
       'crm_export_person',
       'crm_record_consent',
+      'crm_track_saved_filter',
       'webhooks_recover_endpoint',
       'webhooks_send_test',
     ]

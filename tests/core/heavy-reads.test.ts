@@ -74,6 +74,9 @@ const createHeavyInputs = async (server: TestServer, owner: TestKey): Promise<Re
   const run = doAs(server, owner.key)
   const endpoint = await run('webhooks_create_endpoint', { url: 'https://hooks.example.com/' })
   const filter = { name: { regex: '^A' }, tags: { some: { name: { eq: 'VIP' } } } }
+  const { saved_filter: saved } = await run('crm_create_saved_filter', { name: 'Saved', filter })
+  await run('crm_track_saved_filter', { saved_filter_id: saved.id, tracked: true })
+  await server.app.jobs.job('filter-membership').runOnce()
   return {
     crm_search_contacts: { query: 'an', filter },
     crm_count_contacts: { filter },
@@ -85,6 +88,7 @@ const createHeavyInputs = async (server: TestServer, owner: TestKey): Promise<Re
     webhooks_list_deliveries: { endpoint_id: endpoint.endpoint?.id ?? endpoint.id, status: 'dead' },
     reports_workspace_summary: { preset: 'last_7_days' },
     reports_staff: { preset: 'last_7_days' },
+    reports_filter_membership: { saved_filter_id: saved.id, since: '-1d' },
     audit_list: { outcome: 'refused', door: 'mcp' },
   }
 }
