@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Attrs } from './contact-values.ts'
 import type { Db, TableRow } from './database.ts'
+import type { Sql } from './filters/comparisons.ts'
 import { fold } from './text.ts'
 
 /*
@@ -114,6 +115,25 @@ export const findSend = async (db: Db, workspaceId: string, jobId: string): Prom
     .where('s.workspace_id', '=', workspaceId)
     .where('s.job_id', '=', jobId)
     .executeTakeFirst()
+
+/**
+ * Marks the recipient of the last broadcast that a contact got in the week before `at`, as the part `answered` of a
+ * statement. `set`: what is marked. `channelId`: only of broadcasts on it.
+ */
+export const markLatestRecipient = (
+  workspaceId: string,
+  contactId: string,
+  { at, set, channelId }: { at: string; set: Sql; channelId?: string | null },
+): Sql => sql`answered as (
+  update broadcast_recipients r set ${set}
+  from (
+    select x.broadcast_id from broadcast_recipients x
+    join broadcasts b on b.workspace_id = x.workspace_id and b.id = x.broadcast_id
+    where x.workspace_id = ${workspaceId} and x.contact_id = ${contactId}::bigint and x.message_id is not null
+      and x.sent_at <= ${at}::timestamptz and x.sent_at > ${at}::timestamptz - interval '7 days'
+      ${channelId === undefined ? sql`` : sql`and b.channel_id = ${channelId}::bigint`}
+    order by x.sent_at desc limit 1) as l
+  where r.workspace_id = ${workspaceId} and r.contact_id = ${contactId}::bigint and r.broadcast_id = l.broadcast_id)`
 
 const isWaiting = sql`r.status = 'pending' and r.message_id is null`
 

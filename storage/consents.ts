@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { markLatestRecipient } from './broadcast-sends.ts'
 import type { Db, TableRow } from './database.ts'
 import { toStorableId } from './ids.ts'
 
@@ -15,6 +16,11 @@ export const insertConsentChange = async (
   change: NewConsentChange,
 ): Promise<{ id: string; holds: boolean; changed: boolean }> => {
   const { contact_id: contactId, purpose, channel, state, source, proof, at } = change
+  // The broadcast after which somebody declines marketing is told of it.
+  const optOut =
+    state === 'withdrawn' && purpose === 'marketing'
+      ? sql`, ${markLatestRecipient(workspaceId, contactId, { at, set: sql`opted_out = true` })}`
+      : sql``
   const { rows } = await sql<{ id: string; holds: boolean; changed: boolean }>`
     with b as (select state from consents where workspace_id = ${workspaceId} and contact_id = ${contactId}
       and purpose = ${purpose} and channel = ${channel}),
@@ -29,6 +35,7 @@ export const insertConsentChange = async (
         do update set state = excluded.state, at = excluded.at, change_id = excluded.change_id
         where c.at <= excluded.at
       returning change_id)
+    ${optOut}
     select h.id, exists (select 1 from s) as holds,
       exists (select 1 from s) and not exists (select 1 from b where b.state = h.state) as changed
     from h`.execute(tx)

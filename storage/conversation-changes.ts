@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
+import { markLatestRecipient } from './broadcast-sends.ts'
 import { type EpisodeAct, recordActParts } from './agent-sessions.ts'
 import type { ConversationState } from './conversations.ts'
 import type { Db } from './database.ts'
@@ -148,7 +149,7 @@ export const updateOnInbound = async (
   next: ConversationState,
   windowExpiresAt: string | null,
   wait: ReplyWait | null,
-  now: string,
+  { at, now }: { at: string; now: string },
 ): Promise<string | null> =>
   (
     await sql<NextDue>`
@@ -157,6 +158,14 @@ export const updateOnInbound = async (
         ? sql`,
       ${insertWaitParts(workspaceId, next, wait)}`
         : sql``
+    }${
+      next.contact_id === null
+        ? sql``
+        : sql`, ${markLatestRecipient(workspaceId, next.contact_id, {
+            at,
+            set: sql`responded = true, responded_at = coalesce(responded_at, ${at}::timestamptz)`,
+            channelId: next.channel_id,
+          })}`
     }
     update conversations set last_message_id = ${next.last_message_id}::bigint,
       last_activity_at = ${next.last_activity_at}::timestamptz, unread_count = ${next.unread_count}::int,

@@ -156,7 +156,7 @@ export const applyInboundMessage = async (
     conversation,
     expiry ? new Date(expiry.at).toISOString() : null,
     wait,
-    context.now,
+    { at: message.createdAt, now: context.now },
   )
 }
 

@@ -217,6 +217,27 @@ everyDatabase('A template to many contacts', (server) => {
     assert.deepEqual([job.state, job.changed, job.failed], ['done', 1, 3])
   })
 
+  it('tells who answered it, and who opted out of it', async () => {
+    const { workspace, add, call, run, sendAll, sandbox } = await createBulkScene(server())
+    for (let n = 0; n < 3; n++) await add({ phone: `+${phoneOf(workspace.id, n)}`, name: `Ada ${n}` })
+    const earlier = await sendAll()
+    const { broadcastId } = await sendAll()
+    await sandbox.say({ from: `+${phoneOf(workspace.id, 0)}`, text: 'Thank you' })
+    await sandbox.say({ from: `+${phoneOf(workspace.id, 1)}`, text: 'STOP' })
+    const { totals } = await run('messaging_get_broadcast', { broadcast_id: broadcastId })
+    assert.deepEqual([totals.responded, totals.opted_out], [2, 1])
+    const { body } = await call('messaging_list_broadcast_recipients', {
+      broadcast_id: broadcastId,
+      message_status: 'not_responded',
+    })
+    assert.deepEqual(
+      body.data.map((one: any) => one.contact.phone),
+      [phoneOf(workspace.id, 2)],
+    )
+    const before = await run('messaging_get_broadcast', { broadcast_id: earlier.broadcastId })
+    assert.deepEqual([before.totals.responded, before.totals.opted_out], [0, 0])
+  })
+
   it('can be cancelled, and is not an error of the provider when it waits for it', async () => {
     const { workspace, add, send, call, sandbox } = await createBulkScene(server())
     for (let n = 0; n < 3; n++) await add({ phone: `+${phoneOf(workspace.id, n)}`, name: `Ada ${n}` })
