@@ -99,6 +99,8 @@ export const READ_ONLY_TRANSACTION = '25006'
 const MAX_PENDING = 100
 /** A connection is lively for so long after each answer. */
 const LIVELY_MS = 20
+/** All who wait would join the only one that is lively, and the others would have nothing to do. */
+const MAX_LIVELY_PENDING = 4
 /** How long a connection is silent until it is asked whether another server has taken the place of its own. */
 const SUSPECT_AFTER_MS = 2_000
 const CLOSE_GRACE_MS = 4_000
@@ -296,12 +298,13 @@ const openConnection = (pool: PoolState): Connection => {
 const findConnection = (pool: PoolState, joins: Joins): Connection | undefined => {
   let leastBusy: Connection | undefined
   const livelySince = joins === 'lively' ? performance.now() - LIVELY_MS : 0
+  const most = joins === 'lively' ? MAX_LIVELY_PENDING : MAX_PENDING
   for (const connection of pool.connections) {
     if (connection.held) continue
     const { size } = connection.pending
     if (size === 0) return connection
     if (connection.answeredAt < livelySince) continue
-    if (size < MAX_PENDING && size < (leastBusy?.pending.size ?? MAX_PENDING)) leastBusy = connection
+    if (size < Math.min(most, leastBusy?.pending.size ?? most)) leastBusy = connection
   }
   if (pool.connections.size < pool.max) return openConnection(pool)
   return joins === 'none' ? undefined : leastBusy
