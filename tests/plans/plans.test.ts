@@ -24,6 +24,7 @@ const STILL_HOLD = new Set([
   'crm_update_contacts',
   'crm_delete_contacts',
   'crm_export_person',
+  'crm_track_saved_filter',
   'crm_create_saved_filter',
   'inbox_add_note',
   'messaging_upload_template_sample',
