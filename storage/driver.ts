@@ -11,7 +11,6 @@ import {
   sql,
   type TransactionSettings,
 } from 'kysely'
-import { connectionClosedError } from './client.ts'
 import type { Db } from './database.ts'
 import type { Connection, Pool, Statement, StatementResult } from './pool.ts'
 import { toRows } from './rows.ts'
@@ -34,8 +33,8 @@ export type ConnectionPools = {
 
 /**
  * Statements outside a transaction go to any connection of their pool, which pipelines them. A transaction
- * takes a connection of its own with its first statement; `begin` is sent without waiting for its response, so
- * it shares the round trip of that statement. One that is nothing but a statement is sent like one outside.
+ * takes a connection of its own; `begin` is sent without waiting for its response, so it shares the round
+ * trip of the first statement.
  */
 export const createPipelinedDialect = (pools: ConnectionPools): Dialect => ({
   createAdapter: () => new PostgresAdapter(),
@@ -84,8 +83,6 @@ type LazyConnection = DatabaseConnection & {
   /** Resolves when nothing is left to commit or roll back. */
   ended?: Promise<unknown>
   isClean: boolean
-  /** Nobody uses it any more. */
-  isReleased?: true
 }
 
 const COMMIT: Statement = { text: 'commit' }
@@ -112,8 +109,7 @@ const createDriver = (pools: ConnectionPools): Driver => ({
       executeQuery: async <R>(query: CompiledQuery) =>
         toQueryResult<R>(
           await statementChannel.tracePromise(
-            () =>
-              lazy.begin || lazy.held ? runInTransaction(pools.main, lazy, query) : runAlone(pools, query),
+            () => (lazy.held ? runInTransaction(pools.main, lazy, query) : runAlone(pools, query)),
             { text: query.sql },
           ),
         ),
@@ -125,6 +121,7 @@ const createDriver = (pools: ConnectionPools): Driver => ({
   },
   beginTransaction: async (connection, settings) => {
     const lazy = connection as LazyConnection
+    lazy.held = await pools.main.acquire()
     lazy.begin = toBegin(settings, pools.main.setup)
   },
   commitTransaction: async (connection) => {
@@ -138,9 +135,7 @@ const createDriver = (pools: ConnectionPools): Driver => ({
     if (lazy.began && !lazy.ended && !lazy.held!.lost) await endTransaction(pools.main, lazy, ROLLBACK)
   },
   releaseConnection: async (connection) => {
-    const lazy = connection as LazyConnection
-    const { held, isClean } = lazy
-    lazy.isReleased = true
+    const { held, isClean } = connection as LazyConnection
     if (held) pools.main[isClean ? 'release' : 'discard'](held)
   },
 })
@@ -152,14 +147,6 @@ const toBegin = (
   const modes = [isolationLevel ? `isolation level ${isolationLevel}` : '', accessMode ?? '']
   const begin = `begin ${modes.filter(Boolean).join(', ')}`.trim()
   return setup === undefined ? { text: begin } : { text: `${begin}; ${setup}`, simple: true }
-}
-
-const acquireFor = async (pool: Pool, lazy: LazyConnection): Promise<Connection> => {
-  const held = await pool.acquire()
-  if (!lazy.isReleased) return held
-  // The transaction was given up while this statement waited.
-  pool.release(held)
-  throw connectionClosedError()
 }
 
 /** Sends `begin` without waiting for its response. */
@@ -183,15 +170,11 @@ const runInTransaction = async (
   query: CompiledQuery,
 ): Promise<StatementResult> => {
   const isLast = query.sql.startsWith(AND_COMMIT)
-  if (isLast && lazy.begin !== undefined && pool.setup === undefined) {
-    lazy.begin = undefined
-    return await pool.run(toStatement(query), 'lively')
-  }
-  lazy.held ??= await acquireFor(pool, lazy)
-  begin(pool, lazy)
-  const result = pool.send(lazy.held, toStatement(query))
+  const isOnly = isLast && lazy.begin !== undefined && pool.setup === undefined
+  if (!isOnly) begin(pool, lazy)
+  const result = pool.send(lazy.held!, toStatement(query))
   if (isLast) {
-    lazy.ended = endTransaction(pool, lazy, COMMIT)
+    lazy.ended = isOnly ? Promise.resolve() : endTransaction(pool, lazy, COMMIT)
     lazy.ended.catch(() => {})
   }
   const [response] = await Promise.all([result, lazy.began])

@@ -47,18 +47,10 @@ export type Connection = {
   watch?: NodeJS.Timeout | undefined
   /** How long it was silent before `watch` was set, although a statement waited. */
   silentMs: number
-  /** When it answered last, in milliseconds of `performance.now`. */
-  answeredAt: number
 }
 
-/**
- * Which connections will do where none is idle: `busy`, any on which a statement may queue; `lively`, one that has
- * just answered, so that nothing slow is before what queues; `none`, a transaction waits for an idle one.
- */
-type Joins = 'busy' | 'lively' | 'none'
-
 /** Waits for a connection. `grant` uses it at once, so that no other takes it in between. */
-type Waiter = { joins: Joins; grant: (connection: Connection) => void; reject: (error: Error) => void }
+type Waiter = { exclusive: boolean; grant: (connection: Connection) => void; reject: (error: Error) => void }
 
 type PoolState = PoolOptions & {
   connections: Set<Connection>
@@ -71,7 +63,7 @@ type PoolState = PoolOptions & {
 export type Pool = {
   setup: string | undefined
   /** Runs a statement by itself; it may queue behind others on its connection. */
-  run: (statement: Statement, joins?: 'busy' | 'lively') => Promise<StatementResult>
+  run: (statement: Statement) => Promise<StatementResult>
   /** Takes a connection for a transaction. */
   acquire: () => Promise<Connection>
   /** Runs a statement on a connection that was acquired. */
@@ -97,10 +89,6 @@ export type PoolStats = {
 export const READ_ONLY_TRANSACTION = '25006'
 
 const MAX_PENDING = 100
-/** A connection is lively for so long after each answer. */
-const LIVELY_MS = 20
-/** All who wait would join the only one that is lively, and the others would have nothing to do. */
-const MAX_LIVELY_PENDING = 4
 /** How long a connection is silent until it is asked whether another server has taken the place of its own. */
 const SUSPECT_AFTER_MS = 2_000
 const CLOSE_GRACE_MS = 4_000
@@ -118,8 +106,7 @@ export const createPool = (options: PoolOptions): Pool => {
   }
   return {
     setup: options.setup,
-    run: (statement, joins = 'busy') =>
-      withConnection(pool, (connection) => runAlone(pool, connection, statement), joins),
+    run: (statement) => withConnection(pool, (connection) => runAlone(pool, connection, statement)),
     acquire: () => acquire(pool),
     send: (connection, statement) => send(pool, connection, statement),
     release: (connection) => {
@@ -183,7 +170,6 @@ const send = async (
   } finally {
     pending.delete(query)
     connection.silentMs = 0
-    connection.answeredAt = performance.now()
     connection.watch?.refresh()
     serveWaiters(pool)
   }
@@ -289,31 +275,28 @@ const discard = (pool: PoolState, connection: Connection, reason: Error): void =
 
 const openConnection = (pool: PoolState): Connection => {
   const client = pool.openClient((reason = connectionClosedError()) => discard(pool, connection, reason))
-  const connection: Connection = { client, pending: new Map(), held: false, silentMs: 0, answeredAt: 0 }
+  const connection: Connection = { client, pending: new Map(), held: false, silentMs: 0 }
   pool.connections.add(connection)
   return connection
 }
 
-/** Finds an idle connection, or opens one, or else the least busy that will do. */
-const findConnection = (pool: PoolState, joins: Joins): Connection | undefined => {
+/** Finds an idle connection, or opens one; a statement by itself may join the least busy. */
+const findConnection = (pool: PoolState, exclusive: boolean): Connection | undefined => {
   let leastBusy: Connection | undefined
-  const livelySince = joins === 'lively' ? performance.now() - LIVELY_MS : 0
-  const most = joins === 'lively' ? MAX_LIVELY_PENDING : MAX_PENDING
   for (const connection of pool.connections) {
     if (connection.held) continue
     const { size } = connection.pending
     if (size === 0) return connection
-    if (connection.answeredAt < livelySince) continue
-    if (size < Math.min(most, leastBusy?.pending.size ?? most)) leastBusy = connection
+    if (size < MAX_PENDING && size < (leastBusy?.pending.size ?? MAX_PENDING)) leastBusy = connection
   }
   if (pool.connections.size < pool.max) return openConnection(pool)
-  return joins === 'none' ? undefined : leastBusy
+  return exclusive ? undefined : leastBusy
 }
 
 /** Hands out connections in the order of the requests: a transaction waits until one has nothing to do. */
 const serveWaiters = (pool: PoolState): void => {
   while (pool.waiters.length > 0) {
-    const connection = findConnection(pool, pool.waiters[0]!.joins)
+    const connection = findConnection(pool, pool.waiters[0]!.exclusive)
     if (!connection) return
     pool.waiters.shift()!.grant(connection)
   }
@@ -323,10 +306,10 @@ const serveWaiters = (pool: PoolState): void => {
 const withConnection = <T>(
   pool: PoolState,
   use: (connection: Connection) => Promise<T>,
-  joins: Joins,
+  exclusive = false,
 ): Promise<T> => {
   if (pool.closed) return Promise.reject(createPoolError('CONNECTION_ENDED', 'the storage is closed'))
-  const connection = pool.waiters.length === 0 ? findConnection(pool, joins) : undefined
+  const connection = pool.waiters.length === 0 ? findConnection(pool, exclusive) : undefined
   if (connection) return use(connection)
   const since = performance.now()
   const countWait = (): void => {
@@ -335,7 +318,7 @@ const withConnection = <T>(
   }
   return new Promise<T>((resolve, reject) => {
     const waiter: Waiter = {
-      joins,
+      exclusive,
       grant: (granted) => {
         clearTimeout(timer)
         countWait()
@@ -365,7 +348,7 @@ const acquire = (pool: PoolState): Promise<Connection> =>
       connection.held = true
       return Promise.resolve(connection)
     },
-    'none',
+    true,
   )
 
 const closePool = async (pool: PoolState): Promise<void> => {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { executeAndCommit } from '../../storage/driver.ts'
 import { databases, onMigratedDatabase } from '../databases.ts'
 
 describe('Statements that share a connection', { skip: !databases.includes('postgresql') }, () => {
@@ -26,28 +25,6 @@ describe('Statements that share a connection', { skip: !databases.includes('post
         (await runAll()).map((result) => (result as PromiseFulfilledResult<number>).value),
         Array.from({ length: 60 }, (_, n) => n),
       )
-    })
-  })
-
-  it('are changes of one statement too, each of which is committed or fails by itself', async () => {
-    await onMigratedDatabase('postgresql', async (db) => {
-      await sql`create table numbered (n int primary key)`.execute(db)
-      const write = async (n: number): Promise<number | undefined> => {
-        const tx = await db.startTransaction().execute()
-        const { rows } = await executeAndCommit(
-          tx,
-          sql<{ n: number }>`insert into numbered values (${n % 50}) returning ${n}::int as n`,
-        )
-        await tx.commit().execute()
-        return rows[0]?.n
-      }
-      const results = await Promise.allSettled(Array.from({ length: 60 }, (_, n) => write(n)))
-      const written = results.flatMap((one, n) => (one.status === 'fulfilled' ? [[n, one.value]] : []))
-      for (const [n, own] of written) assert.equal(own, n)
-      assert.equal(written.length, 50)
-      for (const one of results)
-        if (one.status === 'rejected') assert.equal((one.reason as { code: string }).code, '23505')
-      assert.equal((await sql`select from numbered`.execute(db)).rows.length, 50)
     })
   })
 })
