@@ -61,10 +61,10 @@ export const Job = z
   .meta({ id: 'Job' })
 
 /** Ids of the records that a change is for. */
-const targetIds = (noun: string) =>
+export const targetIds = (noun: string) =>
   z.array(IdInput).min(1).max(MAX_AT_ONCE).describe(`1 to ${MAX_AT_ONCE} ${noun} ids; duplicates count once.`)
 
-const planId = (noun: string) =>
+export const planId = (noun: string) =>
   z
     .string()
     .max(40)
@@ -100,7 +100,7 @@ export const BY_FILTER =
   EXPENSIVE_READ
 
 /** What changes of many records answer, of whichever kind. */
-const recordsResult = {
+export const recordsResult = {
   ...bulkResult,
   job: Job.optional().describe('Present (202): the change goes on in this job.'),
   plan_id: z.string().optional().describe('Only in a dry run by filter: makes it the plan of the change.'),
@@ -291,7 +291,7 @@ export const undoJob = defineOperation({
   description:
     `${WHOSE} Within 7 days after it ended. Tags and memberships that it added are removed, and those that it ` +
     'removed are added, of the contacts that it changed alone; tags that it created stay. Contacts that it deleted ' +
-    'stay deleted (409).',
+    'stay deleted (409). Conversations go back to who had them, or are reopened, where nobody changed that since.',
   emits: [] as const,
   output: z.object({
     job: Job.extend({ id: Id.nullable().describe('Job id; null in a dry run.') }).describe('The new job.'),

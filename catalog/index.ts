@@ -12,6 +12,7 @@ import { mergeContacts, undoContactMerge } from './contacts/merge.ts'
 import { getContact, searchContacts } from './contacts/read.ts'
 import { importContacts, upsertContact } from './contacts/upsert.ts'
 import { assignConversation, unassignConversation } from './conversations/assign.ts'
+import { assignConversations, closeConversations } from './conversations/change-many.ts'
 import {
   closeConversation,
   markRead,
@@ -138,6 +139,8 @@ export const catalog = [
   assignConversation,
   unassignConversation,
   closeConversation,
+  assignConversations,
+  closeConversations,
   reopenConversation,
   tagConversation,
   addNote,

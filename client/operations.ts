@@ -275,7 +275,7 @@ export type Operations = {
       input: types.JobsCancelInput,
       options?: ChangeOptions,
     ) => Promise<types.JobsCancelOutput>
-    /** Take back what a job changed, by another job. By whoever began it, or an owner, admin or manager. Within 7 days after it ended. Tags and memberships that it added are removed, and those that it removed are added, of the contacts that it changed alone; tags that it created stay. Contacts that it deleted stay deleted (409). Operation `jobs_undo`. */
+    /** Take back what a job changed, by another job. By whoever began it, or an owner, admin or manager. Within 7 days after it ended. Tags and memberships that it added are removed, and those that it removed are added, of the contacts that it changed alone; tags that it created stay. Contacts that it deleted stay deleted (409). Conversations go back to who had them, or are reopened, where nobody changed that since. Operation `jobs_undo`. */
     readonly undo: (input: types.JobsUndoInput, options?: ChangeOptions) => Promise<types.JobsUndoOutput>
   }
   readonly conversations: {
@@ -311,6 +311,16 @@ export type Operations = {
       input: types.InboxCloseConversationInput,
       options?: ChangeOptions,
     ) => Promise<types.InboxCloseConversationOutput>
+    /** Assign many conversations to a staff member or a team. Send exactly one of `staff_id` and `team_id`; each is assigned as by `inbox_assign_conversation`. Those that cannot be, such as on a channel that the staff member has no access to, are failures. Conversations that you may not see are neither matched nor counted. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 records match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `inbox_assign_conversations`. */
+    readonly assignMany: (
+      input: types.InboxAssignConversationsInput,
+      options?: ChangeOptions,
+    ) => Promise<types.InboxAssignConversationsOutput>
+    /** Close many conversations. Each is closed as by `inbox_close_conversation`, and reopens when the customer writes. Conversations that you may not see are neither matched nor counted. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 records match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `inbox_close_conversations`. */
+    readonly closeMany: (
+      input: types.InboxCloseConversationsInput,
+      options?: ChangeOptions,
+    ) => Promise<types.InboxCloseConversationsOutput>
     /** Reopen a closed conversation as a new episode. Operation `inbox_reopen_conversation`. */
     readonly reopen: (
       input: types.InboxReopenConversationInput,
@@ -696,6 +706,8 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
     assign: ['inbox_assign_conversation', 'change'],
     unassign: ['inbox_unassign_conversation', 'change'],
     close: ['inbox_close_conversation', 'change'],
+    assignMany: ['inbox_assign_conversations', 'change'],
+    closeMany: ['inbox_close_conversations', 'change'],
     reopen: ['inbox_reopen_conversation', 'change'],
     tag: ['inbox_tag_conversation', 'change'],
     note: ['inbox_add_note', 'change'],

@@ -46,6 +46,8 @@ import {
   removeContactsFromGroup,
   updateGroup,
 } from './groups/groups.ts'
+import { assignConversations } from './inbox/assign-many.ts'
+import { closeConversations } from './inbox/close-many.ts'
 import { assignConversation, unassignConversation } from './inbox/assign.ts'
 import { addNote, closeConversation, markRead, reopenConversation, setReminder } from './inbox/changes.ts'
 import { inboxQueue } from './inbox/queue.ts'
@@ -167,6 +169,8 @@ export const handlers = {
   inbox_assign_conversation: assignConversation,
   inbox_unassign_conversation: unassignConversation,
   inbox_close_conversation: closeConversation,
+  inbox_assign_conversations: assignConversations,
+  inbox_close_conversations: closeConversations,
   inbox_reopen_conversation: reopenConversation,
   inbox_tag_conversation: tagConversation,
   inbox_add_note: addNote,

@@ -106,10 +106,17 @@ export const deleteJob = async (tx: Db, workspaceId: string, id: string): Promis
     delete from bulk_jobs where workspace_id = ${workspaceId} and id = ${id}`.execute(tx)
 }
 
-/** Whose jobs are read, and broadcasts on which channels; null or absent: those of everybody, on all. */
-export type JobReader = { staffId: string | null; channelIds?: readonly string[] | null }
+/**
+ * Whose jobs are read, and broadcasts on which channels; null or absent: those of everybody, on all. `own`: operations
+ * of which only the jobs of a staff member are read.
+ */
+export type JobReader = {
+  staffId: string | null
+  channelIds?: readonly string[] | null
+  own?: { staffId: string; operations: readonly string[] }
+}
 
-const rows = (db: Db, workspaceId: string, { staffId, channelIds = null }: JobReader) =>
+const rows = (db: Db, workspaceId: string, { staffId, channelIds = null, own }: JobReader) =>
   db
     .selectFrom('bulk_jobs as j')
     .leftJoin('staff as s', (join) =>
@@ -141,6 +148,11 @@ const rows = (db: Db, workspaceId: string, { staffId, channelIds = null }: JobRe
     .where('j.workspace_id', '=', workspaceId)
     .where('j.state', '<>', 'planned')
     .$if(staffId !== null, (query) => query.where('j.staff_id', '=', staffId!))
+    .$if(own !== undefined, (query) =>
+      query.where((is) =>
+        is.or([is('j.operation', 'not in', own!.operations), is('j.staff_id', '=', own!.staffId)]),
+      ),
+    )
     .$if(channelIds !== null, (query) =>
       query.where(
         sql<boolean>`(j.operation <> 'messaging_send_bulk' or j.input ->> 'channel_id' = any(${channelIds}::text[]))`,

@@ -67,7 +67,7 @@ const findInSteps = async (tx: Db, plan: FilterPlan, stepMs: number): Promise<st
 }
 
 /** Divides ids into texts of arrays of `size` ids. */
-const toBatches = (ids: readonly string[], size: number): string[] =>
+export const toBatches = (ids: readonly string[], size: number): string[] =>
   Array.from(
     { length: Math.ceil(ids.length / size) },
     (_, n) => `{${ids.slice(n * size, (n + 1) * size).join()}}`,

@@ -47,6 +47,25 @@ export const lockConversation = async (
     where v.workspace_id = ${workspaceId} and v.id = ${toStorableId(id)} for update of v`.execute(tx)
   ).rows[0]
 
+/**
+ * Returns those of these conversations that are on one of the channels, locked in the order of their ids. `channels`
+ * null: on all, and those whose channel was deleted.
+ */
+export const lockConversations = async (
+  tx: Db,
+  workspaceId: string,
+  ids: readonly string[],
+  channels: readonly string[] | null,
+): Promise<ConversationState[]> =>
+  (
+    await sql<ConversationState>`
+    select ${stateColumns} from conversations v left join channels h on h.workspace_id = v.workspace_id
+      and h.id = v.channel_id
+    where v.workspace_id = ${workspaceId} and v.id = any(${ids.map(toStorableId)}::bigint[])
+      ${channels === null ? sql`` : sql`and v.channel_id = any(${channels}::bigint[])`}
+    order by v.id for update of v`.execute(tx)
+  ).rows
+
 /** Returns the latest conversation of a contact on a channel, locked. Creators hold the contact's lock. */
 export const lockLatestConversation = async (
   tx: Db,

@@ -370,8 +370,9 @@ export const buildExampleInputs = (world: World, op: Operation): Record<string, 
     if (op.name === 'inbox_search_messages') filled['query'] = world.marker
     // The custom fields of the examples do not exist; the seeded ones have the same keys in every world.
     if (filled['attributes'] !== undefined) filled['attributes'] = { shelf: 'one' }
+    const ofContacts = { savedFilter: { eq: world.ids['saved_filters']![0] } }
     if (filled['filter'] !== undefined)
-      filled['filter'] = { savedFilter: { eq: world.ids['saved_filters']![0] } }
+      filled['filter'] = 'conversation_ids' in op.input.shape ? { contact: ofContacts } : ofContacts
     // Those of the example may be of this world, whose templates other examples need.
     if (filled['ids'] !== undefined) filled['ids'] = ['999999998', '999999999']
     // Nothing that the tests do ends what the examples wait for.

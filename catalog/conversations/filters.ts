@@ -20,6 +20,31 @@ export const conversationFilters = {
     .describe('Only with this state of their service level, as in `sla`.'),
 }
 
+export const replyStatuses = ['incoming_no_reply', 'outgoing_no_response'] as const
+
+/** What a search of conversations filters by, and changes of many. */
+export const searchFilters = {
+  query: z
+    .string()
+    .trim()
+    .min(1)
+    .max(255)
+    .optional()
+    .describe('Contact name or phone contains this, ignoring case.'),
+  state: z.enum(['open', 'closed']).optional().describe('Only in this state.'),
+  assigned: z.boolean().optional().describe('False: the unassigned queue.'),
+  ...conversationFilters,
+  reply_status: z.enum(replyStatuses).optional().describe('Who waits for whom.'),
+  contact_id: Id.optional().describe('Only of this contact.'),
+  delivery: z
+    .enum(['failed', 'unknown'])
+    .optional()
+    .describe(
+      '`failed`: the latest message to the customer failed. `unknown`: the provider has not answered ' +
+        'for a message, which is still `pending`.',
+    ),
+}
+
 /** Said of totals that stop counting. */
 export const MAX_CONVERSATION_TOTAL = 1000
 export const TotalIsLowerBound = z

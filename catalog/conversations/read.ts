@@ -4,10 +4,8 @@ import { LastMessage } from '../message-schemas.ts'
 import { defineOperation } from '../operation.ts'
 import { TagRef } from '../tags.ts'
 import { untrusted } from '../text.ts'
-import { conversationFilters, TotalIsLowerBound } from './filters.ts'
+import { replyStatuses, searchFilters, TotalIsLowerBound } from './filters.ts'
 import { ConversationId, since } from './schemas.ts'
-
-const replyStatuses = ['incoming_no_reply', 'outgoing_no_response'] as const
 
 export const Window = z
   .object({
@@ -214,25 +212,7 @@ export const searchConversations = defineOperation({
     { path: 'sla.status', title: 'sla' },
   ],
   input: z.object({
-    query: z
-      .string()
-      .trim()
-      .min(1)
-      .max(255)
-      .optional()
-      .describe('Contact name or phone contains this, ignoring case.'),
-    state: z.enum(['open', 'closed']).optional().describe('Only in this state.'),
-    assigned: z.boolean().optional().describe('False: the unassigned queue.'),
-    ...conversationFilters,
-    reply_status: z.enum(replyStatuses).optional().describe('Who waits for whom.'),
-    contact_id: Id.optional().describe('Only of this contact.'),
-    delivery: z
-      .enum(['failed', 'unknown'])
-      .optional()
-      .describe(
-        '`failed`: the latest message to the customer failed. `unknown`: the provider has not answered ' +
-          'for a message, which is still `pending`.',
-      ),
+    ...searchFilters,
     sort: z
       .enum(['newest_activity', 'longest_wait'])
       .optional()

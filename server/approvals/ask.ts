@@ -51,6 +51,8 @@ export type AgentCall = {
 }
 
 const DAY_MS = 86_400_000
+/** How long an approved call may wait for a server that runs it. */
+const RUN_MS = 12 * 3_600_000
 const MAX_PENDING = 200
 const MAX_INPUT_CHARACTERS = 256 * 1024
 const MAX_PREVIEW_CHARACTERS = 64 * 1024
@@ -180,6 +182,8 @@ const declinedProblem = (row: ApprovalRow, status: ApprovalRow['status']): Probl
   })
 }
 
+const addMs = (time: string, ms: number): string => new Date(Date.parse(time) + ms).toISOString()
+
 type Asking = { askedFor: AskReason[]; digest: Buffer; now: string }
 
 /** Rehearses the call, stores it and tells who may decide. */
@@ -189,8 +193,12 @@ const ask = async (app: App, call: AgentCall, asking: Asking): Promise<Execution
   requireStorable(input)
   // Before the rehearsal, which costs more; the count that holds is in the transaction.
   requireAtMost(MAX_PENDING - 1, await countPending(app.db, workspaceId, actor.key.id))
-  const { output } = await rehearse(app, { actor, op, input, trace, plan: call.plan })
-  const row = await toNewApproval(app, call, asking, output)
+  const { output, pending } = await rehearse(app, { actor, op, input, trace, plan: call.plan })
+  const content = await freezeContent(app, actor, op, { input, output })
+  // What a filter matched stays the same, for as long as the call may take to run.
+  if (content['plan_id'] !== undefined)
+    await pending.afterDryRun?.(app.db, addMs(asking.now, getApprovalMs(actor) + RUN_MS))
+  const row = await toNewApproval(app, call, asking, { output, frozen: content })
   const stored = await withTransaction(app, async (tx) => {
     await lockAsking(tx, workspaceId, actor.key.id)
     // A repeat that came while the first was under way finds here what that has done meanwhile.
@@ -264,10 +272,9 @@ const toNewApproval = async (
   app: App,
   call: AgentCall,
   { askedFor, digest, now }: Asking,
-  output: Record<string, unknown>,
+  { output, frozen }: { output: Record<string, unknown>; frozen: Record<string, unknown> },
 ): Promise<NewApproval> => {
   const { actor, op, trace } = call
-  const frozen = await freezeContent(app, actor, op, { input: call.input, output })
   const { input, secrets } = splitSecrets(app, actor.workspace.id, frozen)
   return {
     workspace_id: actor.workspace.id,
@@ -288,7 +295,7 @@ const toNewApproval = async (
     view: toStoredView(actor),
     ...(await findSubject(app, actor.workspace.id, frozen, output)),
     requested_at: now,
-    expires_at: new Date(Date.parse(now) + getApprovalMs(actor)).toISOString(),
+    expires_at: addMs(now, getApprovalMs(actor)),
   }
 }
 

@@ -101,10 +101,12 @@ export const checkApprover = async (
   const edits = toEdits(target, row, input['text'] as string | undefined)
   const asked = toRunInput(app, row)
   if (edits) validate(target, { ...asked, ...edits })
+  // A plan by filter is that of who asks: the approver's rights are those to change what matches now.
+  const { plan_id: _planId, ...rehearsed } = { ...asked, ...edits }
   const { output } = await rehearse(app, {
     actor,
     op: target,
-    input: { ...asked, ...edits },
+    input: rehearsed,
     trace: { door: row.door, client: row.client, requestId: row.request_id, confirmed: true },
   })
   requireSameTemplate(target, row.preview, output)

@@ -13,7 +13,7 @@ type Input = Record<string, unknown>
 /**
  * Returns a call with what it only refers to written out as its dry run resolved it, so that what a person saw is
  * what is sent, whatever becomes of the saved reply, of the values of the contact or of its latest conversation
- * meanwhile. `output`: what the dry run answered.
+ * meanwhile; and what a filter matched is what is changed. `output`: what the dry run answered.
  */
 export const freezeContent = async (
   app: App,
@@ -23,6 +23,7 @@ export const freezeContent = async (
 ): Promise<Input> => {
   if (op.name === 'messaging_send_template') return await freezeChannel(app, actor, input, output)
   if (op.name === 'messaging_send_bulk') return await freezeRecipients(app, actor, input, output)
+  if (op.jobs && typeof output['plan_id'] === 'string') return { ...input, plan_id: output['plan_id'] }
   const { quick_message_id: quick, ...rest } = input
   if (op.name !== 'messaging_send_reply' || quick === undefined) return input
   const { type, text, media } = output['message'] as {

@@ -4,6 +4,8 @@ import type { EventRow } from '../../storage/events.ts'
 import type { OperationName } from '../../catalog/index.ts'
 import { restoreContacts } from '../contacts/update-many.ts'
 import type { UndoneRecord } from '../core/context.ts'
+import { restoreAssignments } from '../inbox/assign-many.ts'
+import { restoreClosed } from '../inbox/close-many.ts'
 import type { LocalHandler } from '../core/handler.ts'
 import type { BulkOutput } from './output.ts'
 import { getIdField, listCallIds } from './records.ts'
@@ -35,6 +37,8 @@ type Restorer = LocalHandler<unknown, BulkOutput<unknown>>
 /** What takes back changes of operations whose inverse is no operation. */
 const restorers: { readonly [name in OperationName]?: Restorer } = {
   crm_update_contacts: restoreContacts as Restorer,
+  inbox_assign_conversations: restoreAssignments as Restorer,
+  inbox_close_conversations: restoreClosed as Restorer,
 }
 
 /** Returns what makes a call that takes back changes; undefined for a call of its operation. */

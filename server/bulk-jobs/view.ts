@@ -3,17 +3,31 @@ import type { Job } from '../../catalog/bulk-jobs.ts'
 import type { EventData } from '../../catalog/events.ts'
 import type { JobReader, JobRow } from '../../storage/bulk-jobs.ts'
 import { isObject } from '../../catalog/values.ts'
+import { catalog, type Operation } from '../../catalog/index.ts'
+import { getIdField } from './records.ts'
 import type { Actor } from '../core/context.ts'
 import { canSeeManagerFields, hasHiddenPhones, listVisibleChannels } from '../visibility/policy.ts'
 
 /** Whoever runs jobs. */
 export const EVERYBODY: JobReader = { staffId: null }
 
-/** Whose jobs a key may read and change: managers all, other staff and agents those of their own staff member. */
-export const toReader = (actor: Actor): JobReader => ({
-  staffId: actor.staff.role === 'agent' || actor.key.agent ? actor.staff.id : null,
-  channelIds: listVisibleChannels(actor),
-})
+const conversationOperations = (catalog as readonly Operation[])
+  .filter(({ name, jobs }) => jobs && getIdField(name) === 'conversation_ids')
+  .map(({ name }) => name)
+
+/**
+ * Whose jobs a key may read and change: managers all, other staff and agents those of their own staff member. Staff who
+ * see some channels only are not told how many conversations others have changed.
+ */
+export const toReader = (actor: Actor): JobReader => {
+  const { staff, key } = actor
+  const channelIds = listVisibleChannels(actor)
+  return {
+    staffId: staff.role === 'agent' || key.agent ? staff.id : null,
+    channelIds,
+    ...(channelIds === null ? {} : { own: { staffId: staff.id, operations: conversationOperations } }),
+  }
+}
 
 /**
  * Values of fields are shown to those from whom neither phones nor fields are hidden: which of them these are is not

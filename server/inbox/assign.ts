@@ -8,106 +8,124 @@ import { lockVisibleConversation } from './access.ts'
 import { toEventConversation } from './lifecycle.ts'
 import { showConversationSummary } from './summary.ts'
 
-/** Returns the name of a staff member to whom conversations of this channel can be assigned. */
-const requireStaffAssignee = async (ctx: Context, id: string, channelId: string | null): Promise<string> => {
-  const staff = await findStaffAssignee(ctx.tx, ctx.actor.workspace.id, id)
-  if (!staff) throw notFound('staff member', id)
+/** A staff member, or a team. `channels`: of which they may have conversations; null: of all. */
+type Assignee = {
+  staffId: string | undefined
+  teamId: string | undefined
+  name: string
+  channels: readonly string[] | null
+}
+
+/** Throws 404, and 403 for a staff member who is disabled. */
+export const requireAssignee = async (
+  ctx: Pick<Context, 'tx' | 'actor'>,
+  { staff_id: staffId, team_id: teamId }: { staff_id?: string | undefined; team_id?: string | undefined },
+): Promise<Assignee> => {
+  const workspaceId = ctx.actor.workspace.id
+  if (staffId === undefined) {
+    const name = await findTeamName(ctx.tx, workspaceId, teamId!)
+    if (name === undefined) throw notFound('team', teamId!)
+    return { staffId, teamId, name, channels: null }
+  }
+  const staff = await findStaffAssignee(ctx.tx, workspaceId, staffId)
+  if (!staff) throw notFound('staff member', staffId)
   if (!staff.enabled)
     throw new Problem(
       'forbidden',
-      `The staff member ${id} is disabled and cannot be assigned conversations. Choose another one.`,
+      `The staff member ${staffId} is disabled and cannot be assigned conversations. Choose another one.`,
       { reason: 'assignee_disabled' },
     )
-  if (staff.channel_ids !== null && (channelId === null || !staff.channel_ids.includes(channelId))) {
-    throw new Problem(
-      'forbidden',
-      `The staff member ${id} has no access to the channel of this conversation. Choose another one.`,
-      { reason: 'no_channel_access' },
-    )
-  }
-  return staff.name
+  return { staffId, teamId, name: staff.name, channels: staff.channel_ids }
 }
 
-const requireTeamName = async (ctx: Context, id: string): Promise<string> => {
-  const name = await findTeamName(ctx.tx, ctx.actor.workspace.id, id)
-  if (name === undefined) throw notFound('team', id)
-  return name
+/** Returns why a conversation cannot be assigned to them; undefined where it can. */
+export const findAssignmentProblem = (
+  conversation: ConversationState,
+  { staffId, channels }: Assignee,
+  onlyIfUnassigned: boolean,
+): Problem | undefined => {
+  const { channel_id: channelId } = conversation
+  if (channels !== null && (channelId === null || !channels.includes(channelId)))
+    return new Problem(
+      'forbidden',
+      `The staff member ${staffId} has no access to the channel of this conversation. Choose another one.`,
+      { reason: 'no_channel_access' },
+    )
+  if (!onlyIfUnassigned || !isAssigned(conversation)) return undefined
+  return new Problem(
+    'conflict',
+    'The conversation is assigned already. Omit only_if_unassigned to take it over.',
+    {
+      reason: 'already_assigned',
+      assignee_staff_id: conversation.assigned_staff_id,
+      team_id: conversation.assigned_team_id,
+    },
+  )
 }
 
 const isAssigned = ({ assigned_staff_id, assigned_team_id }: ConversationState): boolean =>
   assigned_staff_id !== null || assigned_team_id !== null
 
+export type Assignment = Pick<ConversationState, 'assigned_staff_id' | 'assigned_team_id'>
+
+/** A staff member who takes a team's conversation leaves it with the team; a new team starts without one. */
+export const toAssignment = (conversation: ConversationState, { staffId, teamId }: Assignee): Assignment =>
+  staffId === undefined
+    ? { assigned_staff_id: null, assigned_team_id: teamId! }
+    : { assigned_staff_id: staffId, assigned_team_id: conversation.assigned_team_id }
+
+export const isSameAssignment = (a: Assignment, b: Assignment): boolean =>
+  a.assigned_staff_id === b.assigned_staff_id && a.assigned_team_id === b.assigned_team_id
+
+/** Gives a locked conversation to somebody else. */
+export const applyAssignment = async (
+  ctx: Context<'conversation.assigned/1'>,
+  conversation: ConversationState,
+  assignment: Assignment,
+): Promise<void> => {
+  const { workspace, key } = ctx.actor
+  const { id, state, episode } = conversation
+  await updateConversation(ctx.tx, workspace.id, id, { ...assignment, assigned_at: ctx.now }, ctx.now)
+  const act = { conversationId: id, episode, keyId: key.id, at: ctx.now }
+  if (state === 'open') await recordAssignment(ctx.tx, workspace.id, act, assignment.assigned_staff_id)
+  Object.assign(conversation, assignment)
+  ctx.emit('conversation.assigned/1', { conversation: toEventConversation(conversation) })
+}
+
+/** Takes a locked conversation from whom it is assigned to. */
+export const applyUnassignment = async (
+  ctx: Context<'conversation.unassigned/1'>,
+  conversation: ConversationState,
+): Promise<void> => {
+  const none = { assigned_staff_id: null, assigned_team_id: null }
+  const { workspace } = ctx.actor
+  await updateConversation(ctx.tx, workspace.id, conversation.id, { ...none, assigned_at: null }, ctx.now)
+  Object.assign(conversation, none)
+  ctx.emit('conversation.unassigned/1', { conversation: toEventConversation(conversation) })
+}
+
 /**
  * Locks the conversation before it reads its assignee, so that the first of concurrent claims wins.
  */
 export const assignConversation: Handler<'inbox_assign_conversation'> = async (ctx, input) => {
-  const { staff_id: staffId, team_id: teamId } = input
   const conversation = await lockVisibleConversation(ctx, input.conversation_id)
-  const name =
-    staffId === undefined
-      ? await requireTeamName(ctx, teamId!)
-      : await requireStaffAssignee(ctx, staffId, conversation.channel_id)
-  if (input.only_if_unassigned && isAssigned(conversation)) {
-    throw new Problem(
-      'conflict',
-      'The conversation is assigned already. Omit only_if_unassigned to take it over.',
-      {
-        reason: 'already_assigned',
-        assignee_staff_id: conversation.assigned_staff_id,
-        team_id: conversation.assigned_team_id,
-      },
-    )
+  const assignee = await requireAssignee(ctx, input)
+  const problem = findAssignmentProblem(conversation, assignee, input.only_if_unassigned)
+  if (problem) throw problem
+  const assignment = toAssignment(conversation, assignee)
+  if (!isSameAssignment(conversation, assignment)) {
+    ctx.auditChange({ ...conversation }, assignment)
+    await applyAssignment(ctx, conversation, assignment)
   }
-  // A staff member who takes a team's conversation leaves it with the team; a new team starts without one.
-  const assignee =
-    staffId === undefined
-      ? { assigned_staff_id: null, assigned_team_id: teamId! }
-      : { assigned_staff_id: staffId, assigned_team_id: conversation.assigned_team_id }
-  if (
-    assignee.assigned_staff_id !== conversation.assigned_staff_id ||
-    assignee.assigned_team_id !== conversation.assigned_team_id
-  ) {
-    await updateConversation(
-      ctx.tx,
-      ctx.actor.workspace.id,
-      conversation.id,
-      { ...assignee, assigned_at: ctx.now },
-      ctx.now,
-    )
-    if (conversation.state === 'open')
-      await recordAssignment(
-        ctx.tx,
-        ctx.actor.workspace.id,
-        {
-          conversationId: conversation.id,
-          episode: conversation.episode,
-          keyId: ctx.actor.key.id,
-          at: ctx.now,
-        },
-        staffId ?? null,
-      )
-    ctx.auditChange({ ...conversation }, assignee)
-    Object.assign(conversation, assignee)
-    ctx.emit('conversation.assigned/1', { conversation: toEventConversation(conversation) })
-  }
-  return { conversation: await showConversationSummary(ctx, conversation), assigned_to: name }
+  return { conversation: await showConversationSummary(ctx, conversation), assigned_to: assignee.name }
 }
 
 export const unassignConversation: Handler<'inbox_unassign_conversation'> = async (ctx, input) => {
   const conversation = await lockVisibleConversation(ctx, input.conversation_id)
   const changed = isAssigned(conversation)
   if (changed) {
-    const none = { assigned_staff_id: null, assigned_team_id: null }
-    await updateConversation(
-      ctx.tx,
-      ctx.actor.workspace.id,
-      conversation.id,
-      { ...none, assigned_at: null },
-      ctx.now,
-    )
-    ctx.auditChange({ ...conversation }, none)
-    Object.assign(conversation, none)
-    ctx.emit('conversation.unassigned/1', { conversation: toEventConversation(conversation) })
+    ctx.auditChange({ ...conversation }, { assigned_staff_id: null, assigned_team_id: null })
+    await applyUnassignment(ctx, conversation)
   }
   return { conversation: await showConversationSummary(ctx, conversation), changed }
 }

@@ -69,7 +69,7 @@ const collect = (found: Found, value: unknown): void => {
 const SHAPE_FIELDS = new Set(['cursor', 'limit', 'sort', 'detail', 'fields', 'total'])
 
 /** Returns the fields by which contacts, or conversations by their contacts and texts, are looked for. */
-const listQuestionFields = ({ name }: Operation, input: Json, isAnswered: boolean): string[] => {
+const listQuestionFields = ({ name, jobs }: Operation, input: Json, isAnswered: boolean): string[] => {
   switch (name) {
     case 'crm_search_contacts':
     case 'crm_count_contacts':
@@ -92,7 +92,7 @@ const listQuestionFields = ({ name }: Operation, input: Json, isAnswered: boolea
       // The answer names the contact; a refusal tells whether there is one.
       return isAnswered ? [] : ['external_id']
     default:
-      return []
+      return jobs ? ['filter', 'saved_filter_id'] : []
   }
 }
 

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
+import { it } from 'node:test'
 import { sql } from 'kysely'
+import { createAgentScene } from '../approvals/scene.ts'
 import { callAs } from '../calls.ts'
-import { everyDoor } from '../doors.ts'
+import { everyDatabase, everyDoor } from '../doors.ts'
 import { type Call, importContacts, MANY, runJobs } from './many.ts'
 
 const confirm = { confirm: 'delete' }
@@ -72,5 +74,34 @@ everyDoor('Deletion of many contacts', (test) => {
     assert.equal((await call('crm_list_tags')).body.data[0].contacts_count, 1)
     const undone = await call('jobs_undo', { job_id: job.id })
     assert.deepEqual([undone.status, undone.body.reason], [409, 'not_undoable'])
+  })
+})
+
+everyDatabase('Deletion of many contacts by an AI agent', (server) => {
+  it('deletes those that a person saw, whatever matches when they agree', async () => {
+    const scene = await createAgentScene(server())
+    await importContacts(scene.person, 3, (n) => ({ name: `Cid ${n}` }))
+    const input = { filter: { name: { contains: 'Cid' } } }
+    const asked = await scene.ask('crm_delete_contacts', input)
+    assert.equal(asked.status, 202, asked.text)
+    const { id } = asked.body.approval
+    await scene.person('crm_upsert_contact', { phone: '+15559999999', name: 'Cid Late' })
+    assert.equal((await scene.ask('crm_delete_contacts', input)).body.approval.id, id)
+    // Longer than a plan of one's own lasts.
+    await sql`
+      update bulk_jobs set created_at = created_at - interval '10 hours'
+      where workspace_id = ${scene.workspace.id}`.execute(server().db)
+    await server().app.jobs.job('bulk-job-retention').runOnce()
+    const approved = await scene.person('approvals_approve', { approval_id: id })
+    assert.equal(approved.status, 200, approved.text)
+    await scene.work()
+    const ended = (await scene.ask('approvals_get', { approval_id: id, wait_seconds: 3 })).body
+    assert.equal(ended.status, 'done', JSON.stringify(ended))
+    assert.deepEqual([ended.status, ended.outcome.status], ['done', 200], JSON.stringify(ended))
+    const left = (await scene.person('crm_search_contacts', { query: 'Cid' })).body.data
+    assert.deepEqual(
+      left.map((one: { name: string }) => one.name),
+      ['Cid Late'],
+    )
   })
 })

@@ -18,9 +18,10 @@ const values: Readonly<Record<string, unknown>> = {
   staff_id: '1',
   team_id: '1',
   contact_ids: ['1'],
+  conversation_ids: ['1'],
   tags: ['VIP'],
   group_id: '1',
-  filter: { name: { contains: 'a' } },
+  filter: {},
   saved_filter_id: '1',
   all: true,
 }

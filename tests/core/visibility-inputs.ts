@@ -1,4 +1,5 @@
 import type { OperationName } from '../../catalog/index.ts'
+import { listConversationTargets, listFilters, NO_ID } from './visibility-filters.ts'
 import { HIDDEN_ID, HIDDEN_KEYS, type TwinWorld } from './visibility-world.ts'
 
 type Inputs = readonly Record<string, unknown>[]
@@ -8,8 +9,6 @@ type Inputs = readonly Record<string, unknown>[]
  * daily budget bounds (server/visibility/phone-budget.ts).
  */
 export const GUESSES = ['+15557391101', '+15552861101'] as const
-/** An id that no twin has. */
-const NO_ID = '999999999'
 const ALL_TIME = { from: '2026-09-01', to: '2026-10-05' }
 
 /** Inputs with an id that both twins have, one that is hidden, and one that is absent. */
@@ -18,56 +17,6 @@ const withEachId = (field: string, id: string, rest: Record<string, unknown> = {
 
 const ofConversation = (world: TwinWorld, rest: Record<string, unknown> = {}): Inputs =>
   withEachId('conversation_id', world.ids['conversations']![0]!, rest)
-
-/** Filters about what may be hidden: conversations, broadcasts, activity, custom fields and phones. */
-const listFilters = ({ mainChannel, ids }: TwinWorld): Record<string, unknown>[] => {
-  const times = ['2026-10-05T12:00:00.000Z', '2026-10-05T12:00:30.000Z']
-  const activity = [
-    ...['gt', 'gte', 'lt', 'lte', 'eq', 'ne'].map((op) => ({ [op]: times[1] })),
-    { between: times },
-    { isNull: true },
-    { isNull: false },
-  ]
-  return [
-    ...activity.map((test) => ({ lastActivityAt: test })),
-    { not: { lastActivityAt: { lt: times[1] } } },
-    ...(['some', 'none'] as const).flatMap((quantifier) => [
-      ...[
-        {},
-        { state: { eq: 'open' } },
-        { unreadCount: { gte: 5 } },
-        { channelId: { eq: HIDDEN_ID } },
-        { channelId: { notIn: [mainChannel] } },
-        { channelId: { isNull: false } },
-        { lastActivityAt: { gt: times[0] } },
-        { assignedStaffId: { isNull: false } },
-      ].map((record) => ({ conversations: { [quantifier]: record } })),
-      ...[
-        {},
-        { id: { eq: HIDDEN_ID } },
-        { id: { notIn: [NO_ID] } },
-        { message_status: { eq: 'sent' } },
-        { message_status: { eq: 'not_responded' } },
-        { sentAt: { isNull: false } },
-      ].map((record) => ({ broadcasts: { [quantifier]: record } })),
-    ]),
-    ...[...HIDDEN_KEYS, 'secret_level', 'secret'].map((key) => ({
-      attributes: { some: { attributeName: { eq: key }, stringValue: { eq: 'gold' } } },
-    })),
-    { email: { contains: 'example' } },
-    { phoneNumber: { startsWith: '1555' } },
-    { chatappUserId: { contains: '1555' } },
-    { country: { eq: 'US' } },
-    { consents: { some: { purpose: { eq: 'research' }, state: { eq: 'granted' } } } },
-    { attributes: { some: { attributeName: { eq: 'mobile' }, stringValue: { contains: '1' } } } },
-    { name: { contains: 'e' } },
-    { updatedAt: { gte: times[0] } },
-    ...times.flatMap((at) => [{ lastInboundAt: { gte: at } }, { lastOutboundAt: { lt: at } }]),
-    { neverAnswered: { eq: true } },
-    ...ids['saved_filters']!.map((id) => ({ savedFilter: { eq: id } })),
-    { or: [{ conversations: { some: { unreadCount: { gt: 6 } } } }, { broadcasts: { none: {} } }] },
-  ]
-}
 
 const none = (): Inputs => []
 const searched = (): Inputs => [{}, { search: 'e' }, { search: 'secret' }, { limit: 1 }]
@@ -345,6 +294,22 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
   ],
   inbox_unassign_conversation: (world) => ofConversation(world),
   inbox_close_conversation: (world) => ofConversation(world, { reason: 'Done' }),
+  inbox_assign_conversations: (world) => [
+    ...listConversationTargets(world).map((target) => ({
+      ...target,
+      staff_id: world.clerkId,
+      dry_run: true,
+    })),
+    { filter: {}, all: true, team_id: world.ids['teams']![0], only_if_unassigned: true, dry_run: true },
+    ...listConversationTargets(world).map((target) => ({
+      ...target,
+      staff_id: world.workspace.owner.staffId,
+    })),
+  ],
+  inbox_close_conversations: (world) => [
+    ...listConversationTargets(world).map((target) => ({ ...target, dry_run: true })),
+    ...listConversationTargets(world),
+  ],
   inbox_reopen_conversation: (world) => ofConversation(world),
   inbox_tag_conversation: (world) => ofConversation(world, { add: ['secret'] }),
   inbox_add_note: (world) => ofConversation(world, { text: 'Note' }),

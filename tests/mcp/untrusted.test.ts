@@ -53,6 +53,9 @@ const trustedOf: Readonly<Record<string, string>> = {
   'crm_(tag|untag|update|delete)_contacts|crm_(add|remove)_contacts_(to|from)_group':
     '/failures/*/message /plan_id /would_create/*/name /would_create/*/nearest ' +
     '/job/operation /job/input/* /job/problem/code /job/problem/detail /job/created_by/name',
+  'inbox_(assign|close)_conversations':
+    '/failures/*/message /plan_id /samples/*/channel ' +
+    '/job/operation /job/input/* /job/problem/code /job/problem/detail /job/created_by/name',
   'jobs_(get|list|list_failures|pause|resume|cancel|undo)':
     '/operation /input/* /problem/code /problem/detail /created_by/name /message /code ' +
     '/job/operation /job/input/* /job/problem/code /job/problem/detail /job/created_by/name',

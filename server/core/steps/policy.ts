@@ -151,7 +151,9 @@ const listUnmetBounds = async (app: App, actor: Actor, op: Operation, input: Inp
   const isSend = op.confirm === 'send'
   const now = businessTime(app, actor.workspace.id)
   const unmet: AskReason[] = []
-  const needsAssigned = bounds.assigned && (isSend || 'conversation_id' in op.input.shape)
+  // Many at once are never known to be the agent's own.
+  const isOfConversations = 'conversation_id' in op.input.shape || 'conversation_ids' in op.input.shape
+  const needsAssigned = bounds.assigned && (isSend || isOfConversations)
   const facts =
     needsAssigned || (isSend && bounds.window_open) ? await findFacts(app, actor, input) : undefined
   if (isSend && bounds.window_open && !(facts && isWindowOpen(facts, now))) unmet.push('window_open')

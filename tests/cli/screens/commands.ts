@@ -143,6 +143,8 @@ export const listScreens = ({ endpoint, delivery, event }: ScreenIds): Record<st
     ['contacts', 'set', '--contact-ids', '1,2', '--starred', '--dry-run'],
     ['contacts', 'tag', '--filter', json({ name: { contains: 'a' } }), '--tags', 'Koffee', '--dry-run'],
     ['contacts', 'delete-many', '--filter', json({ name: { contains: 'a' } }), '--dry-run'],
+    ['conversations', 'assign-many', '--filter', json({ state: 'open' }), '--team-id', '1', '--dry-run'],
+    ['conversations', 'close-many', '--conversation-ids', '1,999', '--dry-run'],
     ['jobs', 'list'],
     ['jobs', 'get', '1'],
     ['jobs', 'failures', '1'],
