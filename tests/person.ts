@@ -114,9 +114,9 @@ export const runEverything = async (world: World, doors: readonly Door[]): Promi
 /** Runs the job until the erasures of a workspace are done. */
 export const finishErasures = async (server: TestServer, workspaceId: string): Promise<void> => {
   for (let n = 0; n < 60; n++) {
-    await sql`update erasures set run_after = clock_timestamp() where workspace_id = ${workspaceId}`.execute(
-      server.db,
-    )
+    await sql`
+      update erasures set run_after = clock_timestamp()
+      where workspace_id = ${workspaceId} and state = 'running'`.execute(server.db)
     await server.app.jobs.job('erasures').runOnce()
     if (server.app.media) await server.app.jobs.job('media-downloads').runOnce()
     if (server.app.media) await server.app.jobs.job('exports').runOnce()

@@ -31,6 +31,7 @@ import { createDemoConsumer } from './events.ts'
 import { generateContacts } from './generate.ts'
 import { otherDemoFields } from './labels.ts'
 import { createDemoLinks } from './links.ts'
+import { trackDemoFilter } from './membership.ts'
 import type { RecentSlot } from './outlines.ts'
 import { DAY_MS, toIso } from './time.ts'
 import { demoQuickMessages, demoTemplates } from './templates.ts'
@@ -163,7 +164,8 @@ export const createDemo = (
     if (!(await hasNoWorkspace(tx))) return undefined
     await lockWorkspaces(tx)
     if (!(await hasNoWorkspace(tx))) return undefined
-    const { id: workspaceId } = await createWorkspace(tx, { name: 'Demo', timezone: 'Europe/Berlin' }, now)
+    const settings = { name: 'Demo', timezone: 'Europe/Berlin' }
+    const { id: workspaceId } = await createWorkspace(tx, settings, now)
     const { staffIds, teamIds, channelIds } = await createStaffTeamsChannels(tx, workspaceId, now)
     const [owner, , manager] = staffIds as [string, string, string]
     // Only who saved a filter may change it: the owner, whose the keys are, has the first.
@@ -200,6 +202,7 @@ export const createDemo = (
     await insertDemoJobs(tx, { workspace_id: workspaceId, staff_id: owner, key_id: keys.id }, now)
     await insertDoneErasure(tx, { workspaceId, staffId: owner }, now)
     await insertExpiredExport(tx, { workspaceId, staffId: owner, contactId: '42' }, now)
+    await trackDemoFilter(tx, { id: workspaceId, ...settings }, '1', now)
     await createDemoConsumer(tx, workspaceId, now)
     if (webhookSealer) await createDemoWebhook(tx, workspaceId, webhookSealer, now)
     await createDemoApprovals(tx, workspaceId, { declinedBy: { staffId: owner, keyId: keys.id }, now })

@@ -5,9 +5,9 @@ import { it } from 'node:test'
 import { catalog, type Operation } from '../../catalog/index.ts'
 import { toArgv } from '../../cli/argv.ts'
 import { readManifest } from '../../cli/manifest.ts'
+import { finishBackgroundWork } from '../background.ts'
 import { everyDatabase, runCli } from '../doors.ts'
 import { runs } from '../level.ts'
-import { finishErasures } from '../person.ts'
 import { makeWorkspace } from '../servers.ts'
 import { buildExampleInputs, loadWorkspaceRows, seedWorld, type World } from '../world.ts'
 import { readRepeat } from './read-repeat.ts'
@@ -95,9 +95,8 @@ everyDatabase('Commands whose answer is lost', (server, database) => {
     const measure = async (work: () => Promise<number>) => {
       const before = await count()
       const exit = await work()
-      // What a resumed job does belongs to the call that resumed it, and an erasure to the call that began it.
-      await server().app.jobs.job('bulk-jobs').runOnce()
-      await finishErasures(server(), workspace.id)
+      // What a job does belongs to the call that began or resumed it.
+      await finishBackgroundWork(server(), workspace.id)
       const after = await count()
       const changed = Object.entries(after).filter(([table, n]) => n !== before[table])
       return { exit, rows: Object.fromEntries(changed.map(([table, n]) => [table, n - before[table]!])) }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { catalog, type Operation } from '../../catalog/index.ts'
+import { finishBackgroundWork } from '../background.ts'
 import { type Door, doorsOf, everyDatabase, type Reply } from '../doors.ts'
 import { runs } from '../level.ts'
-import { finishErasures } from '../person.ts'
 import type { TestServer } from '../servers.ts'
 import { buildExampleInputs } from '../world.ts'
 import { GUESSES, probes } from './visibility-inputs.ts'
@@ -122,12 +122,8 @@ const startTranscript = (server: TestServer, world: TwinWorld): Transcript => {
         op.scope === 'mcp:read' ? {} : { idempotencyKey: `visibility-${String(answers.length)}` }
       const reply = await door.call(op.name, input as Record<string, unknown>, { ...confirm, ...idempotency })
       // Statuses of what was sent, and what a job does, come before the next call, not during it.
-      if (op.name.startsWith('messaging_send_') && reply.status < 300) {
-        clock += 10_000
-        await server.settle()
-      }
-      if (op.name.startsWith('jobs_')) await server.app.jobs.job('bulk-jobs').runOnce()
-      if (op.name === 'crm_erase_contact') await finishErasures(server, world.workspace.id)
+      if (op.name.startsWith('messaging_send_') && reply.status < 300) clock += 10_000
+      if (op.scope !== 'mcp:read') await finishBackgroundWork(server, world.workspace.id)
       answers.push({
         call: normalize(`${op.name} over ${door.name} ${JSON.stringify(input)}`),
         answer: normalize(describeAnswer(reply)),

@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto'
 import { it } from 'node:test'
 import { catalog, type Operation } from '../../catalog/index.ts'
 import { callAs } from '../calls.ts'
+import { finishBackgroundWork } from '../background.ts'
 import { checked, doorsOf, everyDatabase, everyDoor, type Reply } from '../doors.ts'
 import { insertSandboxTemplates, ORDER_UPDATE } from '../messaging/send-template.ts'
-import { finishErasures } from '../person.ts'
 import { makeWorkspace } from '../servers.ts'
 import { buildExampleInputs, loadWorkspaceRows, seedWorld } from '../world.ts'
 
@@ -25,6 +25,7 @@ const STILL_HOLD = new Set([
   'crm_delete_contacts',
   'crm_export_person',
   'crm_track_saved_filter',
+  'messaging_send_bulk',
   'crm_create_saved_filter',
   'inbox_add_note',
   'messaging_upload_template_sample',
@@ -57,17 +58,13 @@ everyDatabase('Plans of all operations', (server) => {
       const held = await call({ dry: true, plan: token })
       assert.ok(held.status < 300, `${op.name}: ${JSON.stringify(planned.body.plan)} ${held.text}`)
       const done = await call({ plan: token })
-      const finishExport = () =>
-        op.name === 'crm_export_person' ? server().app.jobs.job('exports').runOnce() : undefined
-      await finishExport()
+      await finishBackgroundWork(server(), workspace.id)
       // The sandbox has no message of the world's customers, so that it refuses a free-form reply.
       if (done.body.provider_code !== undefined) continue
       assert.ok(done.status < 300, `${op.name}: ${done.text}`)
-      if (op.name.startsWith('jobs_')) await server().app.jobs.job('bulk-jobs').runOnce()
-      if (op.name === 'crm_erase_contact') await finishErasures(server(), workspace.id)
       const rows = await loadWorkspaceRows(server().db, workspace.id)
       const late = await call({ plan: token })
-      await finishExport()
+      await finishBackgroundWork(server(), workspace.id)
       assert.equal(late.status < 300, STILL_HOLD.has(op.name), `${op.name}: ${late.text}`)
       if (late.body.reason !== 'plan_changed') continue
       refusals++

@@ -135,6 +135,22 @@ export const listGuesses = (phone: string, contactId: string): Record<string, In
         filters.slice(0, 1).map((filter) => ({ filter, group_id: '999999999', dry_run: true })),
       ]),
     ),
+    crm_delete_contacts: filters.slice(0, 1).map((filter) => ({ filter, dry_run: true })),
+    messaging_send_bulk: filters.slice(0, 1).map((filter) => ({
+      filter,
+      template: { name: ORDER_UPDATE.name, language: ORDER_UPDATE.language, body: [{ text: 'Ada' }] },
+      dry_run: true,
+    })),
+    ...Object.fromEntries(
+      ['inbox_assign_conversations', 'inbox_close_conversations'].map((op) => [
+        op,
+        [{ query: phone }, { contact: filters[0] }].map((filter) => ({
+          filter,
+          ...(op === 'inbox_assign_conversations' ? { staff_id: '999999999' } : {}),
+          dry_run: true,
+        })),
+      ]),
+    ),
     crm_check_filter: filters.slice(3, 4).map((filter) => ({ filter })),
     crm_create_saved_filter: filters
       .slice(-1)
