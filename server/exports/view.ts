@@ -28,7 +28,10 @@ export const showExport = (row: ExportRow): Shown => ({
   contact_id: row.contact_id,
   state: row.state,
   // The digest of the whole is still to come when all steps are done.
-  progress: row.state === 'done' ? 1 : Math.round((row.step / (STEP_COUNT + 1)) * 100) / 100,
+  progress:
+    row.state === 'done' || row.state === 'expired'
+      ? 1
+      : Math.round((row.step / (STEP_COUNT + 1)) * 100) / 100,
   tables: showTables(row.counts),
   file_name: toExportFileName(row),
   size: row.state === 'done' || row.state === 'running' ? Number(row.size ?? 0) : null,

@@ -122,8 +122,11 @@ const startTranscript = (server: TestServer, world: TwinWorld): Transcript => {
         op.scope === 'mcp:read' ? {} : { idempotencyKey: `visibility-${String(answers.length)}` }
       const reply = await door.call(op.name, input as Record<string, unknown>, { ...confirm, ...idempotency })
       // Statuses of what was sent, and what a job does, come before the next call, not during it.
-      if (op.name.startsWith('messaging_send_') && reply.status < 300) clock += 10_000
       if (op.scope !== 'mcp:read') await finishBackgroundWork(server, world.workspace.id)
+      if (op.name.startsWith('messaging_send_') && reply.status < 300) {
+        clock += 10_000
+        await server.settle()
+      }
       answers.push({
         call: normalize(`${op.name} over ${door.name} ${JSON.stringify(input)}`),
         answer: normalize(describeAnswer(reply)),
