@@ -3,6 +3,7 @@ import { ListenAddress } from './listen-address.ts'
 import { parseProxyList } from './http/address.ts'
 import { parseMediaLocation } from './media/location.ts'
 import { DEFAULT_MAX_CONNECTIONS } from './http/listener.ts'
+import { DEFAULT_DAYS } from './jobs/retention-periods.ts'
 import { isProviderHost } from './provider/settings.ts'
 import { MIN_SECRET_LENGTH } from './secret.ts'
 import { parsedBy } from './parsed-by.ts'
@@ -11,6 +12,12 @@ import { parseAllowList } from './webhooks/guard/allow.ts'
 
 /** Configuration of a server: flags, then `WCRM_*` variables, checked by one schema. */
 const PerMinute = z.coerce.number().int().min(1).max(100_000_000)
+
+const daysBetween = (min: number, max: number, others = '') => {
+  const error = `must be a number of days from ${min} to ${max}${others}`
+  return z.coerce.number({ error }).int({ error }).min(min, { error }).max(max, { error })
+}
+const EventDays = daysBetween(14, 3650, ', or none: no limit')
 
 const AllowList = parsedBy(parseAllowList)
 const ProxyList = parsedBy(parseProxyList)
@@ -233,28 +240,17 @@ export const Config = z.object({
         'by commas. For development.',
     )
     .meta({ env: 'WCRM_WEBHOOK_ALLOW' }),
-  eventRetentionDays: z.coerce
-    .number()
-    .int()
-    .min(14)
-    .max(3650)
-    .optional()
-    .describe('Days to keep the event log, at least 14; forever when absent.')
+  eventRetentionDays: z
+    .preprocess((value) => (value === 'none' ? null : value), EventDays.nullable())
+    .default(DEFAULT_DAYS.events)
+    .describe('Days to keep the event log, at least 14; none: no limit.')
     .meta({ env: 'WCRM_EVENT_RETENTION_DAYS' }),
-  webhookRetentionDays: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(3650)
-    .default(30)
+  webhookRetentionDays: daysBetween(1, 3650)
+    .default(DEFAULT_DAYS.webhooks)
     .describe('Days to keep finished webhook deliveries.')
     .meta({ env: 'WCRM_WEBHOOK_RETENTION_DAYS' }),
-  auditRetentionDays: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(36500)
-    .default(400)
+  auditRetentionDays: daysBetween(1, 36_500)
+    .default(DEFAULT_DAYS.audit)
     .describe('Days to keep the audit trail.')
     .meta({ env: 'WCRM_AUDIT_RETENTION_DAYS' }),
   trustProxy: ProxyList.default('')

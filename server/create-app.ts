@@ -11,6 +11,7 @@ import { handlers, settlers } from './handlers.ts'
 import { parseProxyList } from './http/address.ts'
 import { errorLogDetails } from './jobs/log-details.ts'
 import { createJobRunner } from './jobs/runner.ts'
+import { DEFAULT_DAYS } from './jobs/retention-periods.ts'
 import type { MediaStore } from './media/store.ts'
 import type { Metrics } from './metrics.ts'
 import { isOauthPossible } from './oauth/metadata.ts'
@@ -54,7 +55,7 @@ export type AppOptions = {
     countTimeBox?: number
     webhookAllow?: string
     webhookRetentionDays?: number
-    eventRetentionDays?: number | undefined
+    eventRetentionDays?: number | null
     audit?: boolean
     auditRetentionDays?: number
     metricsToken?: string | undefined
@@ -97,10 +98,11 @@ const toAppConfig = (config: AppOptions['config'], embedded: boolean, processes:
     countTimeBoxMs: config.countTimeBox ?? 1000,
     stepMs: embedded ? EMBEDDED_STEP_MS : undefined,
   },
-  webhookRetentionDays: config.webhookRetentionDays ?? 30,
-  eventRetentionDays: config.eventRetentionDays,
+  webhookRetentionDays: config.webhookRetentionDays ?? DEFAULT_DAYS.webhooks,
+  eventRetentionDays:
+    config.eventRetentionDays === undefined ? DEFAULT_DAYS.events : config.eventRetentionDays,
   audit: config.audit ?? true,
-  auditRetentionDays: config.auditRetentionDays ?? 400,
+  auditRetentionDays: config.auditRetentionDays ?? DEFAULT_DAYS.audit,
   // Each process counts for itself.
   authFailureLimit: Math.ceil((config.limitAuthFailures ?? 20) / processes),
   metrics: { token: config.metricsToken, isApart: config.metricsListen !== undefined },

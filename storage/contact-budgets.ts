@@ -85,14 +85,20 @@ export const takeContactViews = async (
   }
 }
 
-/** Deletes what was seen before yesterday: found by the budgets, which are few. */
-export const deletePastContactViews = async (db: Db): Promise<void> => {
+/**
+ * Deletes what was seen on days that began more than `hours` ago, found by the budgets, which are few, and what was
+ * read in hours that began more than `readHours` ago.
+ */
+export const deletePastContactViews = async (db: Db, hours: number, readHours: number): Promise<void> => {
   await sql`
     with past as (
-      delete from contact_budgets where day < clock_timestamp() - interval '60 hours'
+      delete from contact_budgets where day < clock_timestamp() - ${hours}::int * interval '1 hour'
       returning workspace_id, key_id, day
     )
     delete from contact_views v using past
     where v.workspace_id = past.workspace_id and v.key_id = past.key_id and v.day = past.day`.execute(db)
-  await sql`delete from contact_reads where hour < clock_timestamp() - interval '48 hours'`.execute(db)
+  await sql`
+    delete from contact_reads where hour < clock_timestamp() - ${readHours}::int * interval '1 hour'`.execute(
+    db,
+  )
 }

@@ -43,6 +43,9 @@ const divisions: Readonly<Record<PartitionedTable, Division>> = {
   },
 }
 
+/** How a table is divided. */
+export const divisionOf = (table: PartitionedTable): Division => divisions[table]
+
 /** What a partition holds: rows with a time in [from, to). `from` is undefined in the first one. */
 type Partition = { name: string; from: number | undefined; to: number; lower: string; upper: string }
 
@@ -69,8 +72,8 @@ export const listPartitions = async (db: Db, table: PartitionedTable): Promise<P
 type PartitionUnit = 'day' | 'week' | 'month'
 
 /** Few partitions, since whatever reads by another order than that of time looks into each. */
-const unitFor = (retentionDays: number | undefined): PartitionUnit =>
-  retentionDays === undefined || retentionDays > 100 ? 'month' : retentionDays > 10 ? 'week' : 'day'
+const unitFor = (retentionDays: number | null): PartitionUnit =>
+  retentionDays === null || retentionDays > 100 ? 'month' : retentionDays > 10 ? 'week' : 'day'
 
 const DAY_MS = 86_400_000
 
@@ -187,7 +190,7 @@ export const createPartitions = async (
   db: Db,
   table: PartitionedTable,
   now: string,
-  retentionDays: number | undefined,
+  retentionDays: number | null,
 ): Promise<number> => {
   const unit = unitFor(retentionDays)
   const nowMs = Date.parse(now)
@@ -245,7 +248,11 @@ export const divideTable = async (
 }
 
 /** Whether webhook deliveries need rows of this partition. The audit trail is needed by none. */
-const isNeeded = async (tx: Db, table: PartitionedTable, { lower, upper }: Partition): Promise<boolean> => {
+export const isNeeded = async (
+  tx: Db,
+  table: PartitionedTable,
+  { lower, upper }: Partition,
+): Promise<boolean> => {
   if (table === 'audit_log') return false
   const needed =
     table === 'events'

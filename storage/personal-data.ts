@@ -194,7 +194,7 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
     onDelete: 'kept',
     erase: { data: 'cleared' },
     exported: {},
-    until: 'WCRM_EVENT_RETENTION_DAYS; no limit unless set',
+    until: 'WCRM_EVENT_RETENTION_DAYS, 400 days unless set',
   },
   webhook_deliveries: {
     columns: ['payload'],

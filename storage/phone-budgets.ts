@@ -25,7 +25,9 @@ export const takePhone = async (
   return { granted, resetsAt, resetSeconds: Math.max(1, seconds) }
 }
 
-/** Deletes the phones that were named before yesterday. */
-export const deletePastPhones = async (db: Db): Promise<void> => {
-  await sql`delete from phone_budgets where day < clock_timestamp() - interval '48 hours'`.execute(db)
+/** Deletes the phones of days that began more than `hours` ago. */
+export const deletePastPhones = async (db: Db, hours: number): Promise<void> => {
+  await sql`delete from phone_budgets where day < clock_timestamp() - ${hours}::int * interval '1 hour'`.execute(
+    db,
+  )
 }

@@ -11,6 +11,7 @@ import { loginCodeVerb } from './login-code.ts'
 import { mediaGroup } from './media.ts'
 import { migrateVerb } from './migrate.ts'
 import { reportsGroup } from './reports.ts'
+import { retentionVerb } from './retention.ts'
 import { secretGroup } from './secret.ts'
 import { slaGroup } from './sla.ts'
 import { staffGroup, teamsGroup } from './staff.ts'
@@ -37,6 +38,7 @@ export const ungroupedAdminVerbs: readonly AdminVerb[] = [
   ...demoVerbs,
   migrateVerb,
   doctorVerb,
+  retentionVerb,
 ]
 
 export type RunAdminVerb = (verb: AdminVerb, flags: AdminFlags, argument: string) => Promise<void>

@@ -26,7 +26,7 @@ import { withTransaction } from '../core/write-call.ts'
 import { insertAllEvents, notifyEvents } from '../events/signal.ts'
 import { deleteInBatches } from '../jobs/delete-in-batches.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
-import { daysAgo } from '../jobs/partitions.ts'
+import { FIXED_HOURS, hoursAgo } from '../jobs/retention-periods.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { takePhoneBudget } from '../visibility/phone-budget.ts'
 import { digestTemplate, requireSameTemplate } from './freeze.ts'
@@ -38,7 +38,6 @@ const LEASE_SECONDS = 45
 const BATCH_SIZE = 8
 const MAX_RETRY_SECONDS = 600
 const MIN_DELAY_MS = 200
-const RETENTION_DAYS = 30
 
 /** How an approved call ended; undefined when that is still open. */
 type Ending = { status: 'done' | 'failed'; answer: number; outcome: object | null } | undefined
@@ -195,4 +194,7 @@ export const approvalsJob = (app: App): JobDefinition => ({
 
 /** Deletes requests that ended 30 days ago. */
 export const deleteOldApprovals = (app: App, signal?: AbortSignal): Promise<number> =>
-  deleteInBatches((limit) => deleteApprovalsBefore(app.db, daysAgo(app.now(), RETENTION_DAYS), limit), signal)
+  deleteInBatches(
+    (limit) => deleteApprovalsBefore(app.db, hoursAgo(app.now(), FIXED_HOURS.approvals), limit),
+    signal,
+  )

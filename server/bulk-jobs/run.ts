@@ -33,7 +33,7 @@ import { commitWith, toSuccess, type Transaction, withTransaction } from '../cor
 import { notifyEvents } from '../events/signal.ts'
 import { deleteInBatches } from '../jobs/delete-in-batches.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
-import { daysAgo } from '../jobs/partitions.ts'
+import { FIXED_HOURS, hoursAgo } from '../jobs/retention-periods.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import type { BulkOutput } from './output.ts'
 import { getIdField, listCallIds } from './records.ts'
@@ -47,9 +47,6 @@ const TURN_MS = 2000
 /** The part of the time that is left to others between batches. */
 const IDLE_SHARE = 0.2
 export const MAX_RETRY_SECONDS = 600
-const RETENTION_DAYS = 30
-/** After it expired: whoever sends it late is told so. */
-const PLAN_RETENTION_MS = 60 * 60_000
 
 /** `undo`: how it is taken back, but for what its events tell. */
 type BatchOutcome = { events: EventRow[]; failures: readonly BatchFailure[]; undo: BatchCall[] }
@@ -278,8 +275,8 @@ export const bulkJobsJob = (app: App): JobDefinition => ({
 /** Deletes plans that nobody carried out, and jobs that ended long ago. Returns their count. */
 export const deleteOldJobs = (app: App, signal?: AbortSignal): Promise<number> => {
   const before = {
-    plans: new Date(Date.parse(app.now()) - PLAN_RETENTION_MS).toISOString(),
-    jobs: daysAgo(app.now(), RETENTION_DAYS),
+    plans: hoursAgo(app.now(), FIXED_HOURS.plans),
+    jobs: hoursAgo(app.now(), FIXED_HOURS.jobs),
   }
   return deleteInBatches((limit) => deleteJobsBefore(app.db, before, limit), signal)
 }

@@ -31,8 +31,8 @@ type AppConfig = {
   filters: FilterSettings
   /** Days that finished webhook deliveries are kept. */
   webhookRetentionDays: number
-  /** Days that events are kept; undefined: forever. */
-  eventRetentionDays: number | undefined
+  /** Days that events are kept; null: no limit. */
+  eventRetentionDays: number | null
   /** Whether calls write rows to the audit trail: only a benchmark turns it off. */
   audit: boolean
   /** Days that rows of the audit trail are kept. */

@@ -16,9 +16,9 @@ const MARGIN_DAYS = 10 / (24 * 60)
  */
 export const deleteOldEvents = async (app: App, signal?: AbortSignal): Promise<number> => {
   const days = app.config.eventRetentionDays
-  if (days !== undefined) await markIncompleteConsumers(app.db, daysAgo(app.now(), days - MARGIN_DAYS))
+  if (days !== null) await markIncompleteConsumers(app.db, daysAgo(app.now(), days - MARGIN_DAYS))
   await maintainPartitions(app, 'events')
-  if (days === undefined) return 0
+  if (days === null) return 0
   const before = daysAgo(app.now(), days)
   return await deleteInBatches((limit) => deleteEventsBefore(app.db, before, limit), signal)
 }

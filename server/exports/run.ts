@@ -17,7 +17,7 @@ import { withRetries } from '../core/retry.ts'
 import { type Transaction, withTransaction } from '../core/write-call.ts'
 import { deleteInBatches } from '../jobs/delete-in-batches.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
-import { daysAgo } from '../jobs/partitions.ts'
+import { FIXED_HOURS, hoursAgo } from '../jobs/retention-periods.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import type { MediaStore } from '../media/store.ts'
 import { LEASE_SECONDS, removePart, removeUselessParts } from './parts.ts'
@@ -28,10 +28,6 @@ const TURN_MS = 2000
 const MAX_RETRY_SECONDS = 600
 /** With the delays between them, some hours. */
 const MAX_ATTEMPTS = 40
-/** Real time that a finished file is kept. */
-const FILE_DAYS = 7
-/** After this nothing is known of an export any more. */
-const RECORD_DAYS = 30
 
 /** Counts written parts together with what `advance` writes, which says whether the export is where it was. */
 const commit = async (
@@ -70,7 +66,7 @@ const runNext = async (
     return isOurs ? { ...running, ...next.to, attempts: 0 } : undefined
   }
   const { part, size, sha256 } = await writeEnd(app, store, running)
-  const fileUntil = new Date(Date.parse(app.now()) + FILE_DAYS * 86_400_000).toISOString()
+  const fileUntil = hoursAgo(app.now(), -FIXED_HOURS.export_files)
   await commit(app, store, running, [part], (tx) =>
     finishExport(tx, workspaceId, id, running, {
       size,
@@ -140,6 +136,6 @@ export const exportsJob = (app: App, store: MediaStore): JobDefinition => ({
 export const deleteOldExports = async (app: App, signal: AbortSignal): Promise<number> => {
   const expired = await expireExports(app.db, app.now())
   if (expired > 0 && app.media) app.jobs.job('exports').wake()
-  const before = daysAgo(app.now(), RECORD_DAYS)
+  const before = hoursAgo(app.now(), FIXED_HOURS.exports)
   return expired + (await deleteInBatches((limit) => deleteExportsBefore(app.db, before, limit), signal))
 }

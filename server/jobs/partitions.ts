@@ -2,12 +2,13 @@ import type { Db } from '../../storage/database.ts'
 import { createPartitions, dropPartitionsBefore, type PartitionedTable } from '../../storage/partitions.ts'
 import type { App } from '../core/app.ts'
 
-/** For how many days each partitioned table keeps its rows; undefined: for ever. */
-type RetentionSettings = Pick<App['config'], 'auditRetentionDays' | 'webhookRetentionDays'> & {
-  eventRetentionDays?: number | undefined
-}
+export type RetentionSettings = Pick<
+  App['config'],
+  'auditRetentionDays' | 'webhookRetentionDays' | 'eventRetentionDays'
+>
 
-const retentionDaysOf = (config: RetentionSettings): Record<PartitionedTable, number | undefined> => ({
+/** For how many days each partitioned table keeps its rows; null: no limit. */
+const retentionDaysOf = (config: RetentionSettings): Record<PartitionedTable, number | null> => ({
   events: config.eventRetentionDays,
   audit_log: config.auditRetentionDays,
   webhook_attempts: config.webhookRetentionDays,
@@ -30,5 +31,5 @@ export const maintainPartitions = async (
 ): Promise<void> => {
   const days = retentionDaysOf(config)[table]
   await createPartitions(db, table, now(), days)
-  if (days !== undefined) await dropPartitionsBefore(db, table, daysAgo(now(), days))
+  if (days !== null) await dropPartitionsBefore(db, table, daysAgo(now(), days))
 }

@@ -14,15 +14,14 @@ import { deleteOldEvents } from '../events/retention.ts'
 import { deleteOldExports } from '../exports/run.ts'
 import { deleteInBatches } from './delete-in-batches.ts'
 import { daysAgo, maintainPartitions } from './partitions.ts'
+import { FIXED_HOURS, hoursAgo } from './retention-periods.ts'
 import type { JobDefinition, JobName } from './runner.ts'
 
 const INTERVAL_MS = 30_000
-/** The provider repeats an update for seven days. */
-const UPDATE_RETENTION_DAYS = 8
 
 /** Deletes updates that the provider cannot repeat any more. Returns the count. */
 export const deleteOldUpdates = (app: App, signal?: AbortSignal): Promise<number> => {
-  const before = daysAgo(app.now(), UPDATE_RETENTION_DAYS)
+  const before = hoursAgo(app.now(), FIXED_HOURS.provider_updates)
   return deleteInBatches((limit) => deleteProviderUpdatesBefore(app.db, before, limit), signal)
 }
 
@@ -60,8 +59,8 @@ export const retentionJobs = (app: App): JobDefinition[] => [
   ),
   retentionJob('rate-bucket-retention', async () => {
     await deleteIdleBuckets(app.db)
-    await deletePastPhones(app.db)
-    await deletePastContactViews(app.db)
+    await deletePastPhones(app.db, FIXED_HOURS.phone_budgets)
+    await deletePastContactViews(app.db, FIXED_HOURS.contact_views, FIXED_HOURS.contact_reads)
   }),
   retentionJob('provider-update-retention', (signal) => deleteOldUpdates(app, signal)),
   retentionJob('event-retention', (signal) => deleteOldEvents(app, signal)),

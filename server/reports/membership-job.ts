@@ -8,13 +8,13 @@ import {
 import { businessTime } from '../clock.ts'
 import type { App } from '../core/app.ts'
 import { parseSavedFilter } from '../filters/parse-filter.ts'
+import { FIXED_HOURS, hoursAgo } from '../jobs/retention-periods.ts'
 import type { JobDefinition } from '../jobs/runner.ts'
 import { createUnlimitedActor, digestFilter } from './filter-membership.ts'
 
 const INTERVAL_MS = 60_000
 /** A filter that cannot be read, such as one whose field was deleted, is tried again after this time. */
 const RETRY_MS = 3_600_000
-const KEPT_DAYS = 35
 const BATCH_IDS = 5000
 
 type Workspace = Awaited<ReturnType<typeof listTrackingWorkspaces>>[number]
@@ -39,7 +39,7 @@ const recordMembers = async (app: App, workspace: Workspace, filterId: string): 
     const [due] = await listUnrecorded(tx, workspace.id, startOfDay(now, workspace.timezone), filterId)
     if (due === undefined) return
     await insertMembership(tx, workspace.id, { filterId, digest: digestFilter(filter), batches }, now)
-    const before = new Date(Date.parse(now) - KEPT_DAYS * 86_400_000).toISOString()
+    const before = hoursAgo(now, FIXED_HOURS.filter_memberships)
     await deleteMemberships(tx, workspace.id, { before })
   })
 }

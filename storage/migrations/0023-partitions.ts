@@ -33,7 +33,7 @@ export const up = async (kysely: Kysely<unknown>): Promise<void> => {
     indexes: [],
   })
   // As many as the default retention asks for; servers create the next ones.
-  await createPartitions(db, 'events', now, undefined)
+  await createPartitions(db, 'events', now, null)
   await createPartitions(db, 'audit_log', now, 400)
   await createPartitions(db, 'webhook_attempts', now, 30)
 }

@@ -221,7 +221,7 @@ everyDatabase('Event retention', (server) => {
     const names = async () => (await run('events_list')).data.map((e: ShownEvent) => e.data['group']!['name'])
     await deleteOldEvents({
       ...server().app,
-      config: { ...server().app.config, eventRetentionDays: undefined },
+      config: { ...server().app.config, eventRetentionDays: null },
     })
     assert.equal((await names()).length, 5)
     await deleteOldEvents({ ...server().app, config: { ...server().app.config, eventRetentionDays: 15 } })
