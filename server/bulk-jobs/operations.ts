@@ -1,4 +1,4 @@
-import type { OperationName } from '../../catalog/index.ts'
+import { findOperation, type OperationName } from '../../catalog/index.ts'
 import {
   type FailurePosition,
   findJob,
@@ -13,6 +13,7 @@ import { setBroadcastStatus } from '../../storage/broadcast-sends.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
+import { getDecision } from '../core/steps/policy.ts'
 import { irreversible } from './undo.ts'
 import { EVERYBODY, showJob, toEventJob, toReader } from './view.ts'
 
@@ -85,13 +86,30 @@ export const pauseJob: Handler<'jobs_pause'> = async (ctx, { job_id: id }) => ({
 
 const isSend = ({ operation }: JobRow): boolean => operation === 'messaging_send_bulk'
 
-export const resumeJob: Handler<'jobs_resume'> = async (ctx, { job_id: id }) => {
-  const before = await lockOwnJob(ctx, id)
-  // Somebody stopped messages to customers.
-  if (isSend(before) && ctx.actor.key.agent && !ctx.actor.approvedBy)
-    throw new Problem('forbidden', 'Messages that were stopped are sent on by a person, not by an agent.', {
+/**
+ * Throws 403 where the key is an agent's that makes this call by itself, and may not make the change of the job by
+ * itself: a job runs with the rights of who began it. Where a person is asked, the person decides.
+ */
+const requireOwnRight = (
+  { actor }: Context,
+  { operation, input }: JobRow,
+  call: 'jobs_resume' | 'jobs_undo',
+): void => {
+  const op = findOperation(operation)
+  if (!op || !actor.key.agent || actor.approvedBy) return
+  if (getDecision(actor, findOperation(call)!).decision !== 'allow') return
+  if (getDecision(actor, op, input).decision === 'allow') return
+  throw new Problem(
+    'forbidden',
+    `The policy of this key does not allow it ${operation}, which the job does.`,
+    {
       reason: 'denied_by_policy',
-    })
+    },
+  )
+}
+
+export const resumeJob: Handler<'jobs_resume'> = async (ctx, { job_id: id }) => {
+  requireOwnRight(ctx, await lockOwnJob(ctx, id), 'jobs_resume')
   const change = { from: ['paused', 'failed'], to: 'running', what: 'resumed' } as const
   return { job: showJob(ctx.actor, await changeState(ctx, id, change)) }
 }
@@ -108,6 +126,7 @@ export const cancelJob: Handler<'jobs_cancel'> = async (ctx, { job_id: id }) => 
 export const undoJob: Handler<'jobs_undo'> = async (ctx, { job_id: id }) => {
   const workspaceId = ctx.actor.workspace.id
   const job = await lockOwnJob(ctx, id)
+  requireOwnRight(ctx, job, 'jobs_undo')
   const why = irreversible[job.operation as OperationName]
   if (why !== undefined) throw new Problem('conflict', why, { reason: 'not_undoable' })
   if (job.finished_at === null) throw wrongState(job, 'undone: cancel it first')

@@ -79,12 +79,23 @@ everyDatabase('A template to many, asked for by an agent', (server) => {
     assert.deepEqual(reply.body.approval?.asked_for, ['sends_per_hour'], reply.text)
   })
 
-  it('that was paused is not resumed by the agent', async () => {
+  it('that was paused is not resumed by the agent alone', async () => {
     const scene = await createScene()
     await scene.setPolicy({ verbs: { send: 'allow' } })
     const { job } = (await scene.ask('messaging_send_bulk', scene.input)).body
     await scene.person('jobs_pause', { job_id: job.id })
-    const refused = await scene.ask('jobs_resume', { job_id: job.id })
-    assert.deepEqual([refused.status, refused.body.reason], [403, 'denied_by_policy'], refused.text)
+    await scene.setPolicy({
+      verbs: { send: 'deny' },
+      operations: { jobs_resume: 'allow', jobs_undo: 'allow' },
+    })
+    for (const call of ['jobs_resume', 'jobs_undo']) {
+      const refused = await scene.ask(call, { job_id: job.id })
+      assert.deepEqual([refused.status, refused.body.reason], [403, 'denied_by_policy'], refused.text)
+    }
+    await scene.setPolicy({ verbs: { send: 'allow' } })
+    assert.equal((await scene.ask('jobs_undo', { job_id: job.id })).status, 409)
+    const asked = await scene.ask('jobs_resume', { job_id: job.id })
+    assert.deepEqual([asked.status, asked.body.approval?.asked_for], [202, ['operation']], asked.text)
+    assert.equal((await scene.person('jobs_get', { job_id: job.id })).body.state, 'paused')
   })
 })

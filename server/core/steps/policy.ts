@@ -29,6 +29,9 @@ const CHANGES_DESTINATIONS = new Set([
 /** All that is held on a person, in one file. */
 const HANDS_OUT_PERSONS = new Set(['crm_export_person'])
 
+/** What somebody stopped, and what somebody did to many, which the job does with the rights of who began it. */
+const CHANGES_JOBS_OF_OTHERS = new Set(['jobs_resume', 'jobs_undo'])
+
 /**
  * Changes of one field that are no business of an agent alone: a customer's opt-out undone, data of the agent's own
  * sent outside as an event of the product, and a field shown to all that was the managers'. By the input alone, so
@@ -78,6 +81,7 @@ export const getDecision = (
   const isAsked =
     CHANGES_DESTINATIONS.has(op.name) ||
     HANDS_OUT_PERSONS.has(op.name) ||
+    CHANGES_JOBS_OF_OTHERS.has(op.name) ||
     ASKED_INPUTS[op.name]?.(input) === true
   return { decision: isAsked ? 'ask' : 'allow', by: 'operation' }
 }
