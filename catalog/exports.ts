@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import { MAX_AT_ONCE, target, targetAlternatives } from './bulk-jobs.ts'
 import { ContactId } from './contacts/schemas.ts'
-import { Id, list, page, Timestamp } from './fields.ts'
+import { EXPENSIVE_READ, Id, list, page, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
 import { untrusted } from './text.ts'
 
@@ -13,20 +14,33 @@ const ExportedTable = z.object({
   rows: z.int().describe('Its rows that are in the file.'),
 })
 
+const ContactsFile = z.object({
+  format: z.enum(['csv', 'jsonl']).describe('`csv`, or `jsonl`: one JSON object on a line.'),
+  total: z.int().describe('Contacts that it is of: they are fixed when it begins.'),
+  done: z.int().describe('Contacts that it has come to.'),
+  written: z.int().describe('Contacts in the file: without those that were deleted meanwhile.'),
+  truncated: z
+    .int()
+    .describe('Contacts of which a long text is cut, as answers cut it: an import would cut the stored one.'),
+})
+
 const Export = z
   .object({
     id: Id.describe('Export id.'),
-    kind: z.literal('person').describe('`person`: everything held on one contact.'),
-    contact_id: Id.nullable().describe('The contact.'),
+    kind: z
+      .enum(['person', 'contacts'])
+      .describe('`person`: everything held on one contact; `contacts`: many contacts, one on a line.'),
+    contact_id: Id.nullable().describe('The contact; null for `contacts`.'),
+    contacts: ContactsFile.nullable().describe('What the file of contacts is; null for `person`.'),
     state: z
       .enum(states)
       .describe(
         '`running`: it is being made; `done`: the file can be downloaded; `failed`: see `problem`; ' +
-          '`erased`: the person was erased, and the file with them; `expired`: the file was deleted.',
+          '`erased`: a person in it was erased, and the file with them; `expired`: the file was deleted.',
       ),
     progress: z.number().describe('How far it is, from 0 to 1.'),
     tables: z.array(ExportedTable).describe('What is in the file so far.'),
-    file_name: z.string().describe('Name of the file: a zip archive.'),
+    file_name: z.string().describe('Name of the file: a zip archive, or CSV or JSON Lines.'),
     size: z.int().nullable().describe('Bytes so far; null where there is no file.'),
     sha256: z.string().nullable().describe('SHA-256 of the file in hex; null unless it is done.'),
     problem: z.string().nullable().describe('Why it failed.'),
@@ -46,6 +60,7 @@ const running: z.input<typeof Export> = {
   id: '1',
   kind: 'person',
   contact_id: '42',
+  contacts: null,
   state: 'running',
   progress: 0.04,
   tables: [{ table: 'contacts', rows: 1 }],
@@ -111,6 +126,82 @@ export const exportPerson = defineOperation({
   examples: [{ title: 'Export a person', input: { contact_id: '42' }, output: { export: running } }],
 })
 
+const runningContacts: z.input<typeof Export> = {
+  ...running,
+  id: '2',
+  kind: 'contacts',
+  contact_id: null,
+  contacts: {
+    format: 'csv',
+    total: 2195,
+    done: 500,
+    written: 499,
+    truncated: 0,
+  },
+  progress: 0.23,
+  tables: [{ table: 'contacts', rows: 499 }],
+  file_name: 'contacts-export-2.csv',
+  size: 61_204,
+}
+
+const { plan_id: _planId, ...contactsTarget } = target
+
+export const exportContacts = defineOperation({
+  name: 'crm_export_contacts',
+  cli: 'exports contacts',
+  routes: [{ route: 'POST /v1/contacts/export', status: 202 }],
+  since,
+  stability: 'beta',
+  summary: 'Export the contacts of a filter as CSV or JSON Lines',
+  forModels: 'Dry run first: it counts. crm_get_export has the file.',
+  description:
+    `Takes a filter, a saved filter, or up to ${MAX_AT_ONCE} ids, with a key that has \`mcp:read\` too. A job makes ` +
+    'the file that `wcrm contacts export` makes of the same contacts with the same key, newest first, and ' +
+    '`crm_import_contacts` on the command line reads it back: masked phones and what only managers see are as this ' +
+    'key may see them. Which contacts, is fixed when it begins; values are as they are when they are written, and ' +
+    'contacts that are deleted meanwhile are left out. When the key is revoked, or may see more or less than when ' +
+    'it began, the export fails. `crm_get_export` shows the progress, then a URL: to this key, and to owners, ' +
+    'admins and managers from whom nothing is hidden. The file is kept for 7 days, and erased with any person in ' +
+    'it. The operations of jobs do not know exports: one that nobody wants any more ends by itself, changes ' +
+    'nothing, and is deleted after 7 days. A dry run counts the contacts. By filter it is ' +
+    EXPENSIVE_READ,
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: false,
+  emits: [],
+  input: z.object({
+    ...contactsTarget,
+    format: z
+      .enum(['csv', 'jsonl'])
+      .default('csv')
+      .describe('`csv`, for spreadsheets, or `jsonl`: one JSON object on a line.'),
+  }),
+  output: z.object({
+    export: Export.extend({
+      id: Id.nullable().describe('Export id; null in a dry run.'),
+    }).describe('The export as it begins. In a dry run: what it would be.'),
+  }),
+  alternatives: targetAlternatives,
+  heavy: ['filter', 'saved_filter_id'],
+  errors: ['forbidden', 'not_found', 'service_unconfigured'],
+  examples: [
+    {
+      title: 'Export the contacts that may be written to',
+      input: { filter: { dnd: { eq: false } } },
+      output: {
+        export: {
+          ...runningContacts,
+          contacts: { ...runningContacts.contacts!, done: 0, written: 0 },
+          progress: 0,
+          tables: [],
+          size: 0,
+        },
+      },
+    },
+  ],
+})
+
 export const listExports = defineOperation({
   name: 'crm_list_exports',
   cli: 'exports list',
@@ -119,8 +210,8 @@ export const listExports = defineOperation({
   stability: 'beta',
   summary: 'List exports with their state, newest first',
   description:
-    'Exports of persons are shown to owners, admins and managers from whom nothing is hidden. They are listed for ' +
-    '30 days.',
+    'All are shown to owners, admins and managers from whom nothing is hidden; others see the exports of contacts ' +
+    'that they began with the same key. They are listed for 30 days.',
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -153,7 +244,8 @@ export const getExport = defineOperation({
   description:
     'When it is done, `url` is where the file is read without a key for 5 minutes; ranges are answered, so that a ' +
     'download can go on where it stopped. Each download is in the audit trail. On the command line `--output FILE` ' +
-    'saves the file and checks its SHA-256.',
+    'saves the file and checks its SHA-256. There is no URL for a key that may see more or less than when it began ' +
+    'the export, unless nothing is hidden from it.',
   scope: 'mcp:read',
   input: z.object({ export_id: Id.describe('Export id.') }),
   output: z.object({

@@ -33,7 +33,7 @@ import {
   removeContactsFromGroup,
   updateGroup,
 } from './groups.ts'
-import { exportPerson, getExport, listExports } from './exports.ts'
+import { exportContacts, exportPerson, getExport, listExports } from './exports.ts'
 import { getMedia } from './media.ts'
 import { searchMessages } from './message-search.ts'
 import { sendBulk } from './send-bulk.ts'
@@ -93,6 +93,7 @@ export const catalog = [
   listErasures,
   getErasure,
   exportPerson,
+  exportContacts,
   listExports,
   getExport,
   recordConsent,

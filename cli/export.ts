@@ -3,77 +3,15 @@ import type { FileHandle } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { isObject } from '../catalog/values.ts'
-import { csvLine } from './csv-line.ts'
+import { createContactLines, hasTruncatedValue, type ShownContact } from '../catalog/contacts/export-lines.ts'
 import { usageError } from './error.ts'
-import { losslessValue, joinNames } from './import/rows.ts'
 import type { Io } from './io.ts'
 import type { CommandSpec } from './manifest.ts'
 import { fetchAllPages, fetchPages } from './pages.ts'
 import type { ServerConnection } from './remote.ts'
 import { nameFile, openUnnamedFile } from './unnamed-file.ts'
 
-type ExportRow = Readonly<Record<string, unknown>>
-type Attribute = {
-  readonly key: string
-  readonly type: string | null
-  readonly value: unknown
-  readonly typed_value: unknown
-  readonly truncated?: boolean
-}
-
-const CONTACT_COLUMNS = [
-  'id',
-  'name',
-  'phone',
-  'email',
-  'external_id',
-  'dnd',
-  'starred',
-  'metadata',
-  'created_at',
-  'updated_at',
-  'last_activity_at',
-  'chatapp_user_id',
-  'web_visitor_id',
-  'tags',
-  'groups',
-]
-
-const formatNames = (value: unknown): string =>
-  joinNames(((value as { name: string | null }[] | undefined) ?? []).map(({ name }) => name ?? ''))
-
-/** Metadata is one cell of JSON; empty when there is none, or none may be seen. */
-const formatMetadata = (value: unknown): string =>
-  isObject(value) && Object.keys(value).length > 0 ? JSON.stringify(value) : ''
-
-const toText = (value: unknown): string => (value === null || value === undefined ? '' : String(value))
-
-/** Formats contacts as CSV; the attribute columns must be known before the firstPage row. */
-export const createCsvWriter = (
-  attributes: readonly string[],
-): { header: string; line: (row: ExportRow) => string } => ({
-  header: csvLine([...CONTACT_COLUMNS, ...attributes.map((key) => `attributes.${key}`)]),
-  line: (row) => {
-    const values = new Map(
-      ((row['attributes'] as Attribute[] | undefined) ?? []).map((a) => [a.key, toText(losslessValue(a))]),
-    )
-    return csvLine([
-      ...CONTACT_COLUMNS.map((name) =>
-        name === 'tags' || name === 'groups'
-          ? formatNames(row[name])
-          : name === 'metadata'
-            ? formatMetadata(row[name])
-            : toText(row[name]),
-      ),
-      ...attributes.map((key) => values.get(key) ?? ''),
-    ])
-  },
-})
-
-/** The API truncates long texts; an import cannot restore what was cut. */
-const hasTruncatedValue = (row: ExportRow): boolean =>
-  ((row['attributes'] as Attribute[] | undefined) ?? []).some(({ truncated }) => truncated === true)
+type ExportRow = ShownContact
 
 /** Yields the text of an export page by page. */
 async function* renderExport(
@@ -89,8 +27,11 @@ async function* renderExport(
           key: string
         }[])
       : []
-  const csv = createCsvWriter(fields.map((f) => f.key).filter((key) => key !== 'email'))
-  if (format === 'csv') yield csv.header
+  const { header, line } = createContactLines(
+    format === 'csv' ? 'csv' : 'jsonl',
+    fields.map(({ key }) => key),
+  )
+  yield header
   let firstPage: ExportRow | undefined
   let truncated = 0
   for await (const { value: page } of fetchPages(io, to, spec.operation, {
@@ -102,7 +43,7 @@ async function* renderExport(
     const separator = firstPage === undefined ? '{"data":[' : rows.length > 0 ? ',' : ''
     truncated += rows.filter(hasTruncatedValue).length
     if (format === 'json') yield separator + rows.map((row) => JSON.stringify(row)).join(',')
-    else yield rows.map(format === 'csv' ? csv.line : (row) => `${JSON.stringify(row)}\n`).join('')
+    else yield rows.map(line).join('')
     firstPage ??= page
   }
   const { data: _data, ...envelope } = firstPage!

@@ -1,4 +1,4 @@
-import { csvLine } from './csv-line.ts'
+import { csvLine } from '../catalog/csv-line.ts'
 import type { Io } from './io.ts'
 import type { ApiResponse } from './remote.ts'
 import { formatCell, formatTsv, readPath } from './text.ts'

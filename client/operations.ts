@@ -140,12 +140,17 @@ export type Operations = {
     ) => Promise<types.CrmCheckFilterOutput>
   }
   readonly exports: {
-    /** List exports with their state, newest first. Exports of persons are shown to owners, admins and managers from whom nothing is hidden. They are listed for 30 days. Operation `crm_list_exports`. */
+    /** Export the contacts of a filter as CSV or JSON Lines. Takes a filter, a saved filter, or up to 500 ids, with a key that has `mcp:read` too. A job makes the file that `wcrm contacts export` makes of the same contacts with the same key, newest first, and `crm_import_contacts` on the command line reads it back: masked phones and what only managers see are as this key may see them. Which contacts, is fixed when it begins; values are as they are when they are written, and contacts that are deleted meanwhile are left out. When the key is revoked, or may see more or less than when it began, the export fails. `crm_get_export` shows the progress, then a URL: to this key, and to owners, admins and managers from whom nothing is hidden. The file is kept for 7 days, and erased with any person in it. The operations of jobs do not know exports: one that nobody wants any more ends by itself, changes nothing, and is deleted after 7 days. A dry run counts the contacts. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_export_contacts`. */
+    readonly contacts: (
+      input: types.CrmExportContactsInput,
+      options?: ChangeOptions,
+    ) => Promise<types.CrmExportContactsOutput>
+    /** List exports with their state, newest first. All are shown to owners, admins and managers from whom nothing is hidden; others see the exports of contacts that they began with the same key. They are listed for 30 days. Operation `crm_list_exports`. */
     readonly list: (
       input?: types.CrmListExportsInput,
       options?: CallOptions,
     ) => Listing<types.CrmListExportsOutput>
-    /** Show an export: how far it is, and where its file can be downloaded. When it is done, `url` is where the file is read without a key for 5 minutes; ranges are answered, so that a download can go on where it stopped. Each download is in the audit trail. On the command line `--output FILE` saves the file and checks its SHA-256. Operation `crm_get_export`. */
+    /** Show an export: how far it is, and where its file can be downloaded. When it is done, `url` is where the file is read without a key for 5 minutes; ranges are answered, so that a download can go on where it stopped. Each download is in the audit trail. On the command line `--output FILE` saves the file and checks its SHA-256. There is no URL for a key that may see more or less than when it began the export, unless nothing is hidden from it. Operation `crm_get_export`. */
     readonly get: (input: types.CrmGetExportInput, options?: CallOptions) => Promise<types.CrmGetExportOutput>
   }
   readonly tags: {
@@ -658,6 +663,7 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
     checkFilter: ['crm_check_filter', 'read'],
   },
   exports: {
+    contacts: ['crm_export_contacts', 'change'],
     list: ['crm_list_exports', 'list'],
     get: ['crm_get_export', 'read'],
   },

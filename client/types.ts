@@ -21,6 +21,46 @@ export type CrmGetContactInput =
        */
       detail?: 'ids' | 'compact' | 'full'
     }
+export type CrmExportContactsInput =
+  | {
+      /**
+       * 1 to 500 contact ids; duplicates count once.
+       *
+       * @minItems 1
+       * @maxItems 500
+       */
+      contact_ids: (string | number)[]
+      /**
+       * `csv`, for spreadsheets, or `jsonl`: one JSON object on a line.
+       */
+      format?: 'csv' | 'jsonl'
+    }
+  | {
+      /**
+       * All contacts that match this filter, as `crm_search_contacts` takes it. `{}` needs `all`.
+       */
+      filter: {
+        [k: string]: unknown
+      }
+      /**
+       * With an empty filter: yes, every contact of the workspace.
+       */
+      all?: true
+      /**
+       * `csv`, for spreadsheets, or `jsonl`: one JSON object on a line.
+       */
+      format?: 'csv' | 'jsonl'
+    }
+  | {
+      /**
+       * All contacts that match this saved filter.
+       */
+      saved_filter_id: string | number
+      /**
+       * `csv`, for spreadsheets, or `jsonl`: one JSON object on a line.
+       */
+      format?: 'csv' | 'jsonl'
+    }
 export type CrmUpdateContactsInput =
   | {
       /**
@@ -5088,15 +5128,40 @@ export interface CrmExportPersonOutput {
      */
     id: string | null
     /**
-     * `person`: everything held on one contact.
+     * `person`: everything held on one contact; `contacts`: many contacts, one on a line.
      */
-    kind: 'person'
+    kind: 'person' | 'contacts'
     /**
-     * The contact.
+     * The contact; null for `contacts`.
      */
     contact_id: string | null
     /**
-     * `running`: it is being made; `done`: the file can be downloaded; `failed`: see `problem`; `erased`: the person was erased, and the file with them; `expired`: the file was deleted.
+     * What the file of contacts is; null for `person`.
+     */
+    contacts: {
+      /**
+       * `csv`, or `jsonl`: one JSON object on a line.
+       */
+      format: 'csv' | 'jsonl'
+      /**
+       * Contacts that it is of: they are fixed when it begins.
+       */
+      total: number
+      /**
+       * Contacts that it has come to.
+       */
+      done: number
+      /**
+       * Contacts in the file: without those that were deleted meanwhile.
+       */
+      written: number
+      /**
+       * Contacts of which a long text is cut, as answers cut it: an import would cut the stored one.
+       */
+      truncated: number
+    } | null
+    /**
+     * `running`: it is being made; `done`: the file can be downloaded; `failed`: see `problem`; `erased`: a person in it was erased, and the file with them; `expired`: the file was deleted.
      */
     state: 'running' | 'done' | 'failed' | 'erased' | 'expired'
     /**
@@ -5117,7 +5182,7 @@ export interface CrmExportPersonOutput {
       rows: number
     }[]
     /**
-     * Name of the file: a zip archive.
+     * Name of the file: a zip archive, or CSV or JSON Lines.
      */
     file_name: string
     /**
@@ -5180,21 +5245,156 @@ export interface CrmExportPersonOutput {
    */
   dry_run?: true
 }
+export interface CrmExportContactsOutput {
+  /**
+   * The export as it begins. In a dry run: what it would be.
+   */
+  export: {
+    /**
+     * Export id; null in a dry run.
+     */
+    id: string | null
+    /**
+     * `person`: everything held on one contact; `contacts`: many contacts, one on a line.
+     */
+    kind: 'person' | 'contacts'
+    /**
+     * The contact; null for `contacts`.
+     */
+    contact_id: string | null
+    /**
+     * What the file of contacts is; null for `person`.
+     */
+    contacts: {
+      /**
+       * `csv`, or `jsonl`: one JSON object on a line.
+       */
+      format: 'csv' | 'jsonl'
+      /**
+       * Contacts that it is of: they are fixed when it begins.
+       */
+      total: number
+      /**
+       * Contacts that it has come to.
+       */
+      done: number
+      /**
+       * Contacts in the file: without those that were deleted meanwhile.
+       */
+      written: number
+      /**
+       * Contacts of which a long text is cut, as answers cut it: an import would cut the stored one.
+       */
+      truncated: number
+    } | null
+    /**
+     * `running`: it is being made; `done`: the file can be downloaded; `failed`: see `problem`; `erased`: a person in it was erased, and the file with them; `expired`: the file was deleted.
+     */
+    state: 'running' | 'done' | 'failed' | 'erased' | 'expired'
+    /**
+     * How far it is, from 0 to 1.
+     */
+    progress: number
+    /**
+     * What is in the file so far.
+     */
+    tables: {
+      /**
+       * Name of the table, as docs/privacy.md lists it.
+       */
+      table: string
+      /**
+       * Its rows that are in the file.
+       */
+      rows: number
+    }[]
+    /**
+     * Name of the file: a zip archive, or CSV or JSON Lines.
+     */
+    file_name: string
+    /**
+     * Bytes so far; null where there is no file.
+     */
+    size: number | null
+    /**
+     * SHA-256 of the file in hex; null unless it is done.
+     */
+    sha256: string | null
+    /**
+     * Why it failed.
+     */
+    problem: string | null
+    /**
+     * Who asked for it.
+     */
+    created_by: {
+      /**
+       * Staff id.
+       */
+      id: string
+      /**
+       * Name; null when the staff member is gone.
+       */
+      name: string | null
+    }
+    /**
+     * When it began.
+     */
+    created_at: string
+    /**
+     * When the file was complete.
+     */
+    finished_at: string | null
+    /**
+     * When the file is deleted; null unless it is done.
+     */
+    file_until: string | null
+  }
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
 export interface Export {
   /**
    * Export id.
    */
   id: string
   /**
-   * `person`: everything held on one contact.
+   * `person`: everything held on one contact; `contacts`: many contacts, one on a line.
    */
-  kind: 'person'
+  kind: 'person' | 'contacts'
   /**
-   * The contact.
+   * The contact; null for `contacts`.
    */
   contact_id: string | null
   /**
-   * `running`: it is being made; `done`: the file can be downloaded; `failed`: see `problem`; `erased`: the person was erased, and the file with them; `expired`: the file was deleted.
+   * What the file of contacts is; null for `person`.
+   */
+  contacts: {
+    /**
+     * `csv`, or `jsonl`: one JSON object on a line.
+     */
+    format: 'csv' | 'jsonl'
+    /**
+     * Contacts that it is of: they are fixed when it begins.
+     */
+    total: number
+    /**
+     * Contacts that it has come to.
+     */
+    done: number
+    /**
+     * Contacts in the file: without those that were deleted meanwhile.
+     */
+    written: number
+    /**
+     * Contacts of which a long text is cut, as answers cut it: an import would cut the stored one.
+     */
+    truncated: number
+  } | null
+  /**
+   * `running`: it is being made; `done`: the file can be downloaded; `failed`: see `problem`; `erased`: a person in it was erased, and the file with them; `expired`: the file was deleted.
    */
   state: 'running' | 'done' | 'failed' | 'erased' | 'expired'
   /**
@@ -5215,7 +5415,7 @@ export interface Export {
     rows: number
   }[]
   /**
-   * Name of the file: a zip archive.
+   * Name of the file: a zip archive, or CSV or JSON Lines.
    */
   file_name: string
   /**
@@ -5296,15 +5496,40 @@ export interface CrmGetExportOutput {
    */
   id: string
   /**
-   * `person`: everything held on one contact.
+   * `person`: everything held on one contact; `contacts`: many contacts, one on a line.
    */
-  kind: 'person'
+  kind: 'person' | 'contacts'
   /**
-   * The contact.
+   * The contact; null for `contacts`.
    */
   contact_id: string | null
   /**
-   * `running`: it is being made; `done`: the file can be downloaded; `failed`: see `problem`; `erased`: the person was erased, and the file with them; `expired`: the file was deleted.
+   * What the file of contacts is; null for `person`.
+   */
+  contacts: {
+    /**
+     * `csv`, or `jsonl`: one JSON object on a line.
+     */
+    format: 'csv' | 'jsonl'
+    /**
+     * Contacts that it is of: they are fixed when it begins.
+     */
+    total: number
+    /**
+     * Contacts that it has come to.
+     */
+    done: number
+    /**
+     * Contacts in the file: without those that were deleted meanwhile.
+     */
+    written: number
+    /**
+     * Contacts of which a long text is cut, as answers cut it: an import would cut the stored one.
+     */
+    truncated: number
+  } | null
+  /**
+   * `running`: it is being made; `done`: the file can be downloaded; `failed`: see `problem`; `erased`: a person in it was erased, and the file with them; `expired`: the file was deleted.
    */
   state: 'running' | 'done' | 'failed' | 'erased' | 'expired'
   /**
@@ -5325,7 +5550,7 @@ export interface CrmGetExportOutput {
     rows: number
   }[]
   /**
-   * Name of the file: a zip archive.
+   * Name of the file: a zip archive, or CSV or JSON Lines.
    */
   file_name: string
   /**

@@ -23,6 +23,7 @@ import { changePhone } from './contacts/change-phone.ts'
 import { deleteContacts } from './contacts/delete-many.ts'
 import { updateContacts } from './contacts/update-many.ts'
 import { eraseContact, getErasure, listErasures } from './erasures/operations.ts'
+import { exportContacts } from './exports/export-contacts.ts'
 import { exportPerson, getExport, listExports } from './exports/operations.ts'
 import { mergeContacts, undoContactMerge } from './contacts/merge-operations.ts'
 import { importContacts } from './contacts/import.ts'
@@ -124,6 +125,7 @@ export const handlers = {
   crm_list_erasures: listErasures,
   crm_get_erasure: getErasure,
   crm_export_person: exportPerson,
+  crm_export_contacts: exportContacts,
   crm_list_exports: listExports,
   crm_get_export: getExport,
   crm_record_consent: recordConsent,

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { eraseExports } from './contact-exports.ts'
 import type { Db } from './database.ts'
 import { matchesSubject, type SubjectPatterns } from './erasure-scans.ts'
 import { eraseMembersPart } from './filter-memberships.ts'
@@ -86,9 +87,7 @@ export const eraseContactLinks = async (
   { contactIds, conversationIds }: Pick<ErasureSubject, 'contactIds' | 'conversationIds'>,
   now: string,
 ): Promise<ErasureCounts> => {
-  type Counted =
-    | ('merges' | 'recipients' | 'conversations' | 'exchanges' | 'tags' | 'replies')
-    | ('exports' | 'parts' | 'members')
+  type Counted = ('merges' | 'recipients' | 'conversations' | 'exchanges' | 'tags' | 'replies') | 'members'
   const { rows } = await sql<Record<Counted, number>>`
     with m as (delete from contact_merges
       where workspace_id = ${workspaceId} and contact_id = any(${contactIds}::bigint[]) returning 1),
@@ -102,14 +101,9 @@ export const eraseContactLinks = async (
     t as (delete from conversation_tags
       where workspace_id = ${workspaceId} and conversation_id = any(${conversationIds}::bigint[]) returning 1),
     d as (delete from channel_deliveries
-      where workspace_id = ${workspaceId} and conversation_id = any(${conversationIds}::bigint[]) returning 1),
-    x as (update exports set state = 'erased', subject = null, position = null, sha256 = null
-      where workspace_id = ${workspaceId} and contact_id = any(${contactIds}::bigint[])
-        and state <> 'erased' returning id)
-    select (select count(*)::int from x) as exports, (select count(*)::int from u) as members,
-      (select count(*)::int from export_parts
-        where workspace_id = ${workspaceId} and export_id in (select id from x)) as parts,
-      (select count(*)::int from m) as merges, (select count(*)::int from v) as conversations,
+      where workspace_id = ${workspaceId} and conversation_id = any(${conversationIds}::bigint[]) returning 1)
+    select (select count(*)::int from u) as members, (select count(*)::int from m) as merges,
+      (select count(*)::int from v) as conversations,
       (select count(*)::int from contact_exchanges where workspace_id = ${workspaceId}
         and conversation_id = any(${conversationIds}::bigint[]) and contact_id is not null) as exchanges,
       (select count(*)::int from t) as tags, (select count(*)::int from d) as replies,
@@ -126,9 +120,7 @@ export const eraseContactLinks = async (
     conversation_tags: { deleted: row.tags },
     channel_deliveries: { deleted: row.replies },
     broadcast_recipients: { pseudonymised: row.recipients },
-    exports: { cleared: row.exports },
-    // Their files are removed when this is committed.
-    export_parts: { deleted: row.parts },
+    ...(await eraseExports(tx, workspaceId, { contactIds })),
   }
 }
 

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Db, TableRow } from './database.ts'
 import { toStorableId } from './ids.ts'
 import type { ErasureSubject } from './tables/erasures.ts'
-import type { ArchiveEntry } from './tables/exports.ts'
+import type { ArchiveEntry, ContactsFile } from './tables/exports.ts'
 
 /*
  * Files for people to download. A job makes them part by part: a part counts from the transaction that also writes how
@@ -26,6 +26,8 @@ export type ExportRow = Pick<
   | 'counts'
   | 'sha256'
   | 'problem'
+  | 'key_id'
+  | 'contacts'
 > & { staff_name: string | null; size: string | null }
 
 const rows = (db: Db, workspaceId: string) =>
@@ -42,6 +44,8 @@ const rows = (db: Db, workspaceId: string) =>
       'e.counts',
       'e.sha256',
       'e.problem',
+      'e.key_id',
+      'e.contacts',
       's.name as staff_name',
     ])
     .select(
@@ -53,16 +57,18 @@ const rows = (db: Db, workspaceId: string) =>
 export const findExport = async (db: Db, workspaceId: string, id: string): Promise<ExportRow | undefined> =>
   await rows(db, workspaceId).where('e.id', '=', toStorableId(id)).executeTakeFirst()
 
-/** Lists a page, newest first. */
+/** Lists a page, newest first. `ownKeyId`: of files of contacts that this key asked for, alone; null: of all. */
 export const listExportPage = async (
   db: Db,
   workspaceId: string,
   {
+    ownKeyId,
     contactId,
     state,
     before,
     limit,
   }: {
+    ownKeyId: string | null
     contactId?: string | undefined
     state?: Stored['state'] | undefined
     before: string | null
@@ -70,6 +76,9 @@ export const listExportPage = async (
   },
 ): Promise<ExportRow[]> =>
   await rows(db, workspaceId)
+    .$if(ownKeyId !== null, (query) =>
+      query.where('e.kind', '=', 'contacts').where('e.key_id', '=', ownKeyId),
+    )
     .$if(contactId !== undefined, (query) => query.where('e.contact_id', '=', toStorableId(contactId!)))
     .$if(state !== undefined, (query) => query.where('e.state', '=', state!))
     .$if(before !== null, (query) => query.where('e.id', '<', before!))
@@ -103,10 +112,21 @@ export const insertExport = async (
     returning id`.execute(tx)
   ).rows[0]!.id
 
-export type RunningExport = Pick<
+type Running = Pick<
   Stored,
   'workspace_id' | 'id' | 'created_at' | 'staff_id' | 'step' | 'position' | 'counts' | 'attempts'
-> & { subject: ErasureSubject; contact_id: string }
+>
+export type RunningPersonExport = Running & {
+  kind: 'person'
+  subject: ErasureSubject
+  contact_id: string
+}
+export type RunningContactsExport = Running & {
+  kind: 'contacts'
+  contacts: ContactsFile
+  key_id: string
+}
+export type RunningExport = RunningPersonExport | RunningContactsExport
 
 /** Takes an export that is due for `leaseSeconds`: another server may take it afterwards. */
 export const claimExport = async (db: Db, leaseSeconds: number): Promise<RunningExport | undefined> =>
@@ -118,8 +138,8 @@ export const claimExport = async (db: Db, leaseSeconds: number): Promise<Running
       select workspace_id, id from exports where state = 'running' and run_after <= clock_timestamp()
       order by run_after limit 1 for update skip locked) as d
     where e.workspace_id = d.workspace_id and e.id = d.id
-    returning e.workspace_id, e.id, e.contact_id, e.created_at, e.staff_id, e.step, e.position, e.counts,
-      e.attempts, e.subject`.execute(db)
+    returning e.workspace_id, e.id, e.kind, e.contact_id, e.created_at, e.staff_id, e.step, e.position, e.counts,
+      e.attempts, e.subject, e.key_id, e.contacts`.execute(db)
   ).rows[0]
 
 /** Seconds until an export is due; undefined when none runs. */
@@ -222,13 +242,13 @@ export const failExport = async (
   id: string,
   { problem, now }: { problem: string; now: string },
 ): Promise<void> => {
-  await db
-    .updateTable('exports')
-    .set({ state: 'failed', finished_at: now, problem, subject: null, position: null })
-    .where('workspace_id', '=', workspaceId)
-    .where('id', '=', id)
-    .where('state', '=', 'running')
-    .execute()
+  await sql`
+    with failed as (
+      update exports set state = 'failed', finished_at = ${now}, problem = ${problem}, subject = null, position = null
+      where workspace_id = ${workspaceId} and id = ${id} and state = 'running' returning id)
+    delete from export_batches where workspace_id = ${workspaceId} and export_id in (select id from failed)`.execute(
+    db,
+  )
 }
 
 /** Names a part that is going to be written. Returns its id. */
@@ -302,15 +322,16 @@ export const deletePart = async (db: Db, { workspace_id, export_id, id }: PartRe
 }
 
 /** Lets files expire whose time is over at `now` (real time). Returns their count. */
-export const expireExports = async (db: Db, now: string): Promise<number> => {
-  const { numUpdatedRows } = await db
-    .updateTable('exports')
-    .set({ state: 'expired', sha256: null })
-    .where('state', '=', 'done')
-    .where('file_until', '<=', now)
-    .executeTakeFirstOrThrow()
-  return Number(numUpdatedRows)
-}
+export const expireExports = async (db: Db, now: string): Promise<number> =>
+  (
+    await sql<{ n: number }>`
+    with expired as (
+      update exports set state = 'expired', sha256 = null where state = 'done' and file_until <= ${now}
+      returning workspace_id, id),
+    gone as (delete from export_batches b using expired e
+      where b.workspace_id = e.workspace_id and b.export_id = e.id)
+    select count(*)::int as n from expired`.execute(db)
+  ).rows[0]!.n
 
 /** Deletes exports from before a time whose files are gone. Returns their count. */
 export const deleteExportsBefore = async (db: Db, before: string, limit: number): Promise<number> => {
@@ -323,7 +344,10 @@ export const deleteExportsBefore = async (db: Db, before: string, limit: number)
   return Number(numAffectedRows ?? 0)
 }
 
-/** Whether parts of files about these contacts are stored still, whatever became of the files. */
+/**
+ * Whether parts of files about these contacts are stored still, whatever became of the files. Nobody knows any more
+ * which contacts were in files of many that are gone, so that those count too.
+ */
 export const hasPartsOf = async (
   tx: Db,
   workspaceId: string,
@@ -332,5 +356,6 @@ export const hasPartsOf = async (
   (
     await sql`
     select from exports e join export_parts p on p.workspace_id = e.workspace_id and p.export_id = e.id
-    where e.workspace_id = ${workspaceId} and e.contact_id = any(${contactIds}::bigint[]) limit 1`.execute(tx)
+    where e.workspace_id = ${workspaceId} and (e.contact_id = any(${contactIds}::bigint[])
+      or (e.kind = 'contacts' and e.state not in ('running', 'done'))) limit 1`.execute(tx)
   ).rows.length > 0

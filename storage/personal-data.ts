@@ -348,6 +348,15 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
   counters: 'none',
   custom_fields: 'none',
   event_consumers: 'none',
+  export_batches: {
+    columns: ['contact_ids'],
+    onDelete: 'kept',
+    erase: 'remove',
+    exported: {
+      not: 'ids of contacts in files of many, which end with the person',
+    },
+    until: 'the file is deleted, 7 days',
+  },
   export_parts: { columns: ['entry'], onDelete: 'kept', erase: 'remove', exported: ARCHIVE, until: '7 days' },
   exports: {
     columns: ['contact_id', 'subject', 'sha256'],

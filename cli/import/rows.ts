@@ -1,3 +1,4 @@
+import { type ExportedAttribute, losslessValue } from '../../catalog/contacts/export-lines.ts'
 import { isObject } from '../../catalog/values.ts'
 import { type ColumnMapping, type ImportField, READ_ONLY_FIELDS } from './columns.ts'
 
@@ -77,14 +78,7 @@ export const splitNames = (text: string): string[] =>
     .map(([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain!.trim())
     .filter((name) => name !== '')
 
-export const joinNames = (names: readonly string[]): string =>
-  names.map((name) => (/[;,"]|^\s|\s$/.test(name) ? `"${name.replaceAll('"', '""')}"` : name)).join(', ')
-
-/**
- * Prefixes text that a spreadsheet would run as a formula with an apostrophe. Text that already has one
- * before a formula gets another, so that `unescapeFormula` is an exact inverse.
- */
-export const escapeFormula = (text: string): string => (/^'*[=+\-@\t\r]/.test(text) ? `'${text}` : text)
+/** Takes away what `escapeFormula` added. */
 const unescapeFormula = (text: string): string => (/^'+[=+\-@\t\r]/.test(text) ? text.slice(1) : text)
 
 /**
@@ -137,18 +131,7 @@ export const parseCsvRow = (
 }
 
 type Named = { name?: unknown }
-type ExportedAttribute = { key?: unknown; type?: unknown; value?: unknown; typed_value?: unknown }
-
 const toName = (item: unknown): unknown => (isObject(item) && 'name' in item ? (item as Named).name : item)
-
-/**
- * Returns the form of an exported value that an import restores exactly: numbers with all digits, times to
- * the millisecond, options by value.
- */
-export const losslessValue = ({ type, value, typed_value: typedValue }: ExportedAttribute): unknown =>
-  (type === 'datetime' || type === 'multiselect') && typedValue !== null && typedValue !== undefined
-    ? typedValue
-    : value
 
 /** Converts the attributes of an export to those of an upsert, without read-only ones. */
 const toAttributes = (

@@ -199,9 +199,10 @@ export const fail = (
     else await tx.rollback().execute()
   })
 
+/** Returns the key that began a job or an export. Throws 403 when it may do nothing any more. */
 export const findActor = async (
   app: App,
-  { workspace_id: workspaceId, key_id: keyId }: Claimed,
+  { workspace_id: workspaceId, key_id: keyId }: Pick<Claimed, 'workspace_id' | 'key_id'>,
 ): Promise<Actor> => {
   const key = await findLiveKeyById(app.db, workspaceId, keyId, app.now())
   if (!key) throw new Problem('forbidden', 'The key that began the job is revoked, expired or disabled.')

@@ -54,7 +54,7 @@ export const execute = async (app: App, call: WriteCall): Promise<ExecutionResul
 const listWokenJobs = ({ op }: WriteCall, { status }: ExecutionResult): readonly JobName[] => {
   if (op.name === 'approvals_approve') return ['approvals']
   if (op.name === 'crm_erase_contact') return ['erasures']
-  if (op.name === 'crm_export_person') return ['exports']
+  if (op.name === 'crm_export_person' || op.name === 'crm_export_contacts') return ['exports']
   if (op.name === 'jobs_resume') return ['bulk-jobs', 'bulk-sends']
   if (op.name === 'messaging_send_bulk') return status === 202 ? ['bulk-sends'] : []
   return (op.jobs && status === 202) || op.name === 'jobs_undo' ? ['bulk-jobs'] : []

@@ -1,3 +1,4 @@
+import { eraseExports } from '../../storage/contact-exports.ts'
 import type { Db } from '../../storage/database.ts'
 import type { ErasureCounts, RunningErasure } from '../../storage/erasures.ts'
 import {
@@ -75,6 +76,8 @@ export const steps: readonly Step[] = [
   scan('idempotency'),
   scan('saved_filters'),
   once(eraseBudgets),
+  // Files that were begun while the person was erased may have them still.
+  once(eraseExports),
 ]
 
 /** Adds counts of tables to others. */

@@ -9,7 +9,7 @@ import { parseRange } from '../media/range.ts'
 import { exportPartKey } from '../media/store.ts'
 import { readParts } from './parts.ts'
 import { type OpenedExportUrl, openExportUrl } from './urls.ts'
-import { toExportFileName } from './view.ts'
+import { toExportContentType, toExportFileName } from './view.ts'
 
 /** A download is a read that is recorded, each time, as that of who was given the URL. */
 const recordDownload = async (
@@ -71,7 +71,7 @@ export const serveExport = async (
       'Content-Length': String(length),
       ...(range ? { 'Content-Range': `bytes ${range.start}-${range.end}/${size}` } : {}),
       'Accept-Ranges': 'bytes',
-      'Content-Type': 'application/zip',
+      'Content-Type': toExportContentType(found),
       'Content-Disposition': toContentDisposition(toExportFileName(found)),
       'X-Content-Type-Options': 'nosniff',
       'Content-Security-Policy': "sandbox; default-src 'none'",

@@ -7,7 +7,14 @@ import type { Handler } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
 import { findSubject } from '../erasures/subject.ts'
 import { canSeeManagerFields, hasHiddenPhones, listVisibleChannels } from '../visibility/policy.ts'
-import { canSeeWholePersons, showExport, showTables } from './view.ts'
+import {
+  canSeeExport,
+  canSeeWholePersons,
+  mayDownload,
+  showExport,
+  showTables,
+  toExportFileName,
+} from './view.ts'
 
 /** An export that leaves out what its maker may not see would be no answer to the person. Throws 403. */
 const requireWholeView = (actor: Actor): void => {
@@ -43,13 +50,19 @@ export const exportPerson: Handler<'crm_export_person'> = async (ctx, { contact_
   const workspaceId = ctx.actor.workspace.id
   if (!(await lockContact(ctx.tx, workspaceId, id))) throw notFound('contact', id)
   const exportId = await begin(ctx, id)
-  const shown = showExport((await findExport(ctx.tx, workspaceId, exportId))!)
+  const row = (await findExport(ctx.tx, workspaceId, exportId))!
+  const shown = showExport(row)
   if (!ctx.dryRun) return { export: shown }
   const subject = await findSubject(ctx.tx, workspaceId, id)
   const { counts, fileBytes } = await countPersonRows(ctx.tx, workspaceId, subject)
   const { contact } = (await readContact(ctx.tx, workspaceId, id, 'none'))!
   return {
-    export: { ...shown, id: null, file_name: `person-${id}-export.zip`, tables: showTables(counts) },
+    export: {
+      ...shown,
+      id: null,
+      file_name: toExportFileName({ ...row, id: null }),
+      tables: showTables(counts),
+    },
     file_bytes: fileBytes,
     sample: { contact_id: id, name: contact.name },
   }
@@ -58,8 +71,8 @@ export const exportPerson: Handler<'crm_export_person'> = async (ctx, { contact_
 export const listExports: Handler<'crm_list_exports'> = async (ctx, input) => {
   const { contact_id: contactId, state, cursor, limit } = input
   const position = ctx.cursors.open(cursor)
-  if (!canSeeWholePersons(ctx.actor)) return { data: [], next_cursor: null }
   const rows = await listExportPage(ctx.tx, ctx.actor.workspace.id, {
+    ownKeyId: canSeeWholePersons(ctx.actor) ? null : ctx.actor.key.id,
     contactId,
     state,
     before: position && String(position[0]),
@@ -74,7 +87,7 @@ export const listExports: Handler<'crm_list_exports'> = async (ctx, input) => {
 
 export const getExport: Handler<'crm_get_export'> = async (ctx, { export_id: id }) => {
   const row = await findExport(ctx.tx, ctx.actor.workspace.id, id)
-  if (!row || !canSeeWholePersons(ctx.actor)) throw notFound('export', id)
-  const signed = row.state === 'done' ? ctx.exportUrl(row.id) : undefined
+  if (!row || !canSeeExport(ctx.actor, row)) throw notFound('export', id)
+  const signed = row.state === 'done' && mayDownload(ctx.actor, row) ? ctx.exportUrl(row.id) : undefined
   return { ...showExport(row), url: signed?.url ?? null, url_expires_at: signed?.expires_at ?? null }
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, type Hash } from 'node:crypto'
 import {
   deletePart,
   type ExportPart,
@@ -6,6 +6,7 @@ import {
   listUselessParts,
   releasePart,
   renewExport,
+  type WrittenPart,
 } from '../../storage/exports.ts'
 import type { App } from '../core/app.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
@@ -143,6 +144,32 @@ async function* checkSize(
   }
   if (at < to) throw new Error('a part of an export is shorter than it was')
 }
+
+/** Reads parts for the digest of the whole, and so finds out whether they are all there. */
+export const digestParts = async (
+  app: App,
+  store: MediaStore,
+  running: ExportRef,
+  parts: readonly Pick<ExportPart, 'id' | 'size'>[],
+): Promise<Hash> => {
+  const hash = createHash('sha256')
+  const content = readParts(store, running.workspace_id, parts)
+  for await (const chunk of keepLease(app, running, content)) hash.update(chunk)
+  return hash
+}
+
+/** What a step did: parts that are written and do not count yet, and where the next one begins. */
+export type StepResult = {
+  parts: WrittenPart[]
+  to: {
+    step: number
+    position: string[] | null
+    counts: Record<string, number>
+  }
+}
+
+/** The end of a file: its last part, where there is one, and what the whole is. */
+export type FileEnd = { parts: WrittenPart[]; size: number; sha256: string }
 
 /** Returns the SHA-256 of bytes, in hex. */
 export const sha256Of = (data: Uint8Array): string => createHash('sha256').update(data).digest('hex')

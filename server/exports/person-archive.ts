@@ -1,7 +1,12 @@
 import { createHash } from 'node:crypto'
 import { crc32, deflateRaw } from 'node:zlib'
 import { promisify } from 'node:util'
-import { type ExportPart, listParts, type RunningExport, type WrittenPart } from '../../storage/exports.ts'
+import {
+  type ExportPart,
+  listParts,
+  type RunningPersonExport,
+  type WrittenPart,
+} from '../../storage/exports.ts'
 import { listPersonFiles, type MessageFile } from '../../storage/person-rows.ts'
 import { personalData } from '../../storage/personal-data.ts'
 import type { ExportedData } from '../../storage/personal-data-types.ts'
@@ -9,7 +14,7 @@ import type { ArchiveEntry } from '../../storage/tables/exports.ts'
 import type { App } from '../core/app.ts'
 import { toFileName } from '../media/media.ts'
 import type { MediaStore } from '../media/store.ts'
-import { keepLease, readParts, sha256Of, writePart } from './parts.ts'
+import { digestParts, type FileEnd, keepLease, sha256Of, type StepResult, writePart } from './parts.ts'
 import { sources, type Source } from './person-rows.ts'
 import { directory, localHeader, type PlacedEntry } from './zip.ts'
 
@@ -23,12 +28,6 @@ const PAGE = { embedded: 200, postgres: 1000 }
 const FILE_CHARS = 4_000_000
 const GATHER_MS = 10_000
 const MAX_NAME_LENGTH = 60
-
-/** What a step did: parts that are written and do not count yet, and where the next one begins. */
-export type StepResult = {
-  parts: WrittenPart[]
-  to: { step: number; position: string[] | null; counts: Record<string, number> }
-}
 
 export const STEP_COUNT = sources.length + 1
 
@@ -60,7 +59,7 @@ const filesKey = (table: string): string => `${table}.json`
 const writeRows = async (
   app: App,
   store: MediaStore,
-  running: RunningExport,
+  running: RunningPersonExport,
   source: Source,
   signal: AbortSignal,
 ): Promise<StepResult> => {
@@ -96,7 +95,7 @@ const writeRows = async (
 const digestFile = async (
   app: App,
   store: MediaStore,
-  running: RunningExport,
+  running: RunningPersonExport,
   { key, message_id: id, ...file }: MessageFile,
 ) => {
   const found = await store.read(key)
@@ -120,7 +119,7 @@ const digestFile = async (
 const copyFile = async (
   app: App,
   store: MediaStore,
-  running: RunningExport,
+  running: RunningPersonExport,
   file: MessageFile,
 ): Promise<WrittenPart[]> => {
   const entry = await digestFile(app, store, running, file)
@@ -137,7 +136,11 @@ const copyFile = async (
 }
 
 /** Copies the next file of a message. */
-const writeNextFile = async (app: App, store: MediaStore, running: RunningExport): Promise<StepResult> => {
+const writeNextFile = async (
+  app: App,
+  store: MediaStore,
+  running: RunningPersonExport,
+): Promise<StepResult> => {
   const { workspace_id: workspaceId, subject, step, position, counts } = running
   const page = await listPersonFiles(app.db, workspaceId, subject, { after: position, limit: 1 })
   const [file] = page.rows
@@ -156,7 +159,7 @@ const writeNextFile = async (app: App, store: MediaStore, running: RunningExport
 export const writeNext = async (
   app: App,
   store: MediaStore,
-  running: RunningExport,
+  running: RunningPersonExport,
   signal: AbortSignal,
 ): Promise<StepResult | undefined> => {
   const source = sources[running.step]
@@ -180,7 +183,7 @@ const describeTable = (
   }
 }
 
-const renderManifest = (running: RunningExport, entries: readonly ArchiveEntry[]): Buffer => {
+const renderManifest = (running: RunningPersonExport, entries: readonly ArchiveEntry[]): Buffer => {
   const { counts, created_at, contact_id, staff_id } = running
   const manifest = {
     format: 'wcrm.person/1',
@@ -225,8 +228,8 @@ const placeEntries = (parts: readonly ExportPart[]): { entries: PlacedEntry[]; s
 export const writeEnd = async (
   app: App,
   store: MediaStore,
-  running: RunningExport,
-): Promise<{ part: WrittenPart; size: number; sha256: string }> => {
+  running: RunningPersonExport,
+): Promise<FileEnd> => {
   const { workspace_id: workspaceId, id } = running
   const parts = await listParts(app.db, workspaceId, id)
   const { entries, size } = placeEntries(parts)
@@ -236,11 +239,10 @@ export const writeEnd = async (
     manifest,
     directory([...entries, { ...entry, offset: size }], size + manifest.length),
   ])
-  const hash = createHash('sha256')
-  for await (const chunk of keepLease(app, running, readParts(store, workspaceId, parts))) hash.update(chunk)
+  const hash = await digestParts(app, store, running, parts)
   const part = await writePart(app, store, running, [end])
   return {
-    part: { ...part, entry },
+    parts: [{ ...part, entry }],
     size: size + end.length,
     sha256: hash.update(end).digest('hex'),
   }

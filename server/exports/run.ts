@@ -13,6 +13,7 @@ import {
 } from '../../storage/exports.ts'
 import { businessTime } from '../clock.ts'
 import type { App } from '../core/app.ts'
+import { Problem } from '../core/problem.ts'
 import { withRetries } from '../core/retry.ts'
 import { type Transaction, withTransaction } from '../core/write-call.ts'
 import { deleteInBatches } from '../jobs/delete-in-batches.ts'
@@ -20,8 +21,9 @@ import { errorLogDetails } from '../jobs/log-details.ts'
 import { FIXED_HOURS, hoursAgo } from '../jobs/retention-periods.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import type { MediaStore } from '../media/store.ts'
-import { LEASE_SECONDS, removePart, removeUselessParts } from './parts.ts'
-import { writeEnd, writeNext } from './person-archive.ts'
+import * as contactsFile from './contacts-file.ts'
+import { type FileEnd, LEASE_SECONDS, removePart, removeUselessParts, type StepResult } from './parts.ts'
+import * as personArchive from './person-archive.ts'
 
 /** After this others get their turn: exports of other workspaces, on whichever server. */
 const TURN_MS = 2000
@@ -50,6 +52,22 @@ const commit = async (
   return isCounted
 }
 
+/** Does the next step of a file; undefined when all that is left is its end. */
+const writeNext = (
+  app: App,
+  store: MediaStore,
+  running: RunningExport,
+  signal: AbortSignal,
+): Promise<StepResult | undefined> =>
+  running.kind === 'person'
+    ? personArchive.writeNext(app, store, running, signal)
+    : contactsFile.writeNext(app, store, running, signal)
+
+const writeEnd = (app: App, store: MediaStore, running: RunningExport): Promise<FileEnd> =>
+  running.kind === 'person'
+    ? personArchive.writeEnd(app, store, running)
+    : contactsFile.writeEnd(app, store, running)
+
 /** Does the next step. Returns the export as it is then; undefined when it ended, or is another server's. */
 const runNext = async (
   app: App,
@@ -65,9 +83,9 @@ const runNext = async (
     )
     return isOurs ? { ...running, ...next.to, attempts: 0 } : undefined
   }
-  const { part, size, sha256 } = await writeEnd(app, store, running)
+  const { parts, size, sha256 } = await writeEnd(app, store, running)
   const fileUntil = hoursAgo(app.now(), -FIXED_HOURS.export_files)
-  await commit(app, store, running, [part], (tx) =>
+  await commit(app, store, running, parts, (tx) =>
     finishExport(tx, workspaceId, id, running, {
       size,
       sha256,
@@ -96,6 +114,13 @@ const takeTurn = async (
       if (!running) return count + 1
     }
   } catch (error) {
+    if (error instanceof Problem && error.status < 500) {
+      await failExport(app.db, workspaceId, id, {
+        problem: error.message,
+        now: businessTime(app, workspaceId),
+      })
+      return count
+    }
     app.log.warn({ export: id, attempts, ...errorLogDetails(error) }, 'An export did not go on; retrying')
     if (attempts >= MAX_ATTEMPTS) {
       const problem = 'The file could not be made: the database or the store of files failed again and again.'

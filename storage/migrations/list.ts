@@ -48,6 +48,7 @@ import * as recordsOfJobs from './0065-records-of-jobs.ts'
 import * as contactExchanges from './0067-contact-exchanges.ts'
 import * as filterMemberships from './0068-filter-memberships.ts'
 import * as exportFiles from './0069-exports.ts'
+import * as contactExports from './0070-contact-exports.ts'
 
 /**
  * The migrations, oldest first, each with what it locks (CONTRIBUTING.md, "Writing a migration"). Migrations that a
@@ -200,4 +201,9 @@ export const migrations = {
   },
   '0068-filter-memberships': { ...filterMemberships, cost: {}, oldest: '0030-approval-plans' },
   '0069-exports': { ...exportFiles, cost: {}, oldest: '0030-approval-plans' },
+  '0070-contact-exports': {
+    ...contactExports,
+    cost: { closes: ['exports'] },
+    oldest: '0030-approval-plans',
+  },
 } satisfies MigrationList

@@ -1,5 +1,6 @@
 import {
   bigint,
+  bigintArray,
   identity,
   integer,
   jsonb,
@@ -26,15 +27,27 @@ export type ArchiveEntry = {
   sha256: string
 }
 
+/**
+ * What a file of contacts is. `fields`: the keys of the custom fields that are its columns; `view`: what the key that
+ * asked for it could see.
+ */
+export type ContactsFile = {
+  format: 'csv' | 'jsonl'
+  fields: string[]
+  total: number
+  view: string
+}
+
 /** Files that are made for people to download, and their parts in the media store. */
 export const exportTables = {
   exports: {
     workspace_id: bigint(),
     id: identity(),
-    kind: text<'person'>(),
+    kind: text<'person' | 'contacts'>(),
     contact_id: nullable(bigint()),
     state: withDefault(oneOf('running', 'done', 'failed', 'erased', 'expired')),
     staff_id: bigint(),
+    key_id: nullable(bigint()),
     created_at: timestamp(),
     finished_at: nullable(timestamp()),
     file_until: nullable(timestamp()),
@@ -44,9 +57,16 @@ export const exportTables = {
     position: nullable(jsonb<string[]>()),
     counts: withDefault(jsonb<Record<string, number>>()),
     subject: nullable(jsonb<ErasureSubject>()),
+    contacts: nullable(jsonb<ContactsFile>()),
     size: nullable(bigint()),
     sha256: nullable(text()),
     problem: nullable(text()),
+  },
+  export_batches: {
+    workspace_id: bigint(),
+    export_id: bigint(),
+    no: integer(),
+    contact_ids: bigintArray(),
   },
   export_parts: {
     workspace_id: bigint(),

@@ -4,7 +4,9 @@ import { setImmediate as nextTick } from 'node:timers/promises'
 import fc from 'fast-check'
 import { type ImportField, mapColumns } from '../../cli/import/columns.ts'
 import { detectDelimiter } from '../../cli/import/csv.ts'
-import { escapeFormula, joinNames, parseCsvRow, splitNames } from '../../cli/import/rows.ts'
+import { joinNames } from '../../catalog/contacts/export-lines.ts'
+import { escapeFormula } from '../../catalog/csv-line.ts'
+import { parseCsvRow, splitNames } from '../../cli/import/rows.ts'
 import { createBatches, type ImportBatch, sendInOrder } from '../../cli/import/send.ts'
 
 const textField = (key: string, label: string | null = null, read_only = false): ImportField => ({

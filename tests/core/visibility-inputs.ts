@@ -100,6 +100,8 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
     { contact_id: NO_ID },
     { contact_id: lonerId },
   ],
+  crm_export_contacts: (world) =>
+    [...listFilters(world), { id: { eq: world.lonerId } }].map((filter) => ({ filter, dry_run: true })),
   crm_list_exports: () => [{}, { state: 'done' }],
   crm_get_export: ({ ids }) => [...ids['exports']!.map((id) => ({ export_id: id })), { export_id: NO_ID }],
   crm_record_consent: ({ lonerId }) => [

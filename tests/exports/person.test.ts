@@ -23,23 +23,7 @@ import { insertPart, listParts } from '../../storage/exports.ts'
 import { makeWorkspace, startWithOptions, type TestServer } from '../servers.ts'
 import { loadWorkspaceRows } from '../world.ts'
 import { readPersonArchive, sha256 } from './archive.ts'
-
-/** Runs the job until no export is being made. */
-const finishExports = async (server: TestServer): Promise<void> => {
-  for (let n = 0; n < 60; n++) {
-    await sql`update exports set run_after = clock_timestamp() where state = 'running'`.execute(server.db)
-    await server.app.jobs.job('exports').runOnce()
-    const { rows } = await sql`select from exports where state = 'running'`.execute(server.db)
-    if (rows.length === 0) return
-  }
-  assert.fail('an export does not end')
-}
-
-const download = async (url: string): Promise<Buffer> => {
-  const answer = await fetch(url)
-  assert.equal(answer.status, 200)
-  return Buffer.from(await answer.arrayBuffer())
-}
+import { download, finishExports } from './files.ts'
 
 /** Exports a contact. Returns the export as it is then, and what is in the file. */
 const exportContact = async (server: TestServer, key: string, contactId: string) => {

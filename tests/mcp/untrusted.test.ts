@@ -67,7 +67,7 @@ const trustedOf: Readonly<Record<string, string>> = {
   events_list: '/type',
   'crm_erase_contact|crm_(list|get)_erasures?':
     '/tables/*/table /created_by/name /erasure/tables/*/table /erasure/created_by/name',
-  'crm_export_person|crm_(get_export|list_exports)':
+  'crm_export_(person|contacts)|crm_(get_export|list_exports)':
     '/tables/*/table /file_name /sha256 /problem /created_by/name /url /export/tables/*/table ' +
     '/export/file_name /export/sha256 /export/problem /export/created_by/name',
   inbox_assign_conversation: '/assigned_to',

@@ -24,6 +24,7 @@ const STILL_HOLD = new Set([
   'crm_update_contacts',
   'crm_delete_contacts',
   'crm_export_person',
+  'crm_export_contacts',
   'crm_track_saved_filter',
   'messaging_send_bulk',
   'crm_create_saved_filter',

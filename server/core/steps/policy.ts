@@ -26,8 +26,8 @@ const CHANGES_DESTINATIONS = new Set([
   'webhooks_disable_endpoint',
 ])
 
-/** All that is held on a person, in one file. */
-const HANDS_OUT_PERSONS = new Set(['crm_export_person'])
+/** Files of all that is held on a person, or of many persons: more than the contacts that a key may see in a day. */
+const HANDS_OUT_PERSONS = new Set(['crm_export_person', 'crm_export_contacts'])
 
 /** What somebody stopped, and what somebody did to many, which the job does with the rights of who began it. */
 const CHANGES_JOBS_OF_OTHERS = new Set(['jobs_resume', 'jobs_undo'])

@@ -98,6 +98,7 @@ export const listScreens = ({ endpoint, delivery, event }: ScreenIds): Record<st
   exports: [
     ['exports', 'list'],
     ['exports', 'get', '1'],
+    ['exports', 'contacts', '--filter', '{"starred":{"eq":true}}', '--dry-run'],
   ],
   conversations: [
     ['conversations', 'queue'],

@@ -1,4 +1,8 @@
-import { escapeFormula } from './import/rows.ts'
+/**
+ * Prefixes text that a spreadsheet would run as a formula with an apostrophe. Text that already has one before a
+ * formula gets another, so that an import takes exactly what was added away.
+ */
+export const escapeFormula = (text: string): string => (/^'*[=+\-@\t\r]/.test(text) ? `'${text}` : text)
 
 /**
  * Formats a CSV cell (RFC 4180). Control characters that a terminal would interpret are dropped. Text that a

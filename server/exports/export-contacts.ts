@@ -1,0 +1,60 @@
+import { insertContactsExport } from '../../storage/contact-exports.ts'
+import { countIds, listContactNames } from '../../storage/contact-matches.ts'
+import { listFields } from '../../storage/custom-fields.ts'
+import { findExport } from '../../storage/exports.ts'
+import { toStorableId } from '../../storage/ids.ts'
+import { requireMeant } from '../bulk-jobs/change-target.ts'
+import { contactRecords } from '../bulk-jobs/contact-records.ts'
+import type { Context } from '../core/context.ts'
+import type { Handler, InputOf } from '../core/handler.ts'
+import { notFound, Problem } from '../core/problem.ts'
+import { canSeeField } from '../visibility/policy.ts'
+import { describeView } from './contacts-file.ts'
+import { showExport, toExportFileName } from './view.ts'
+
+type Input = InputOf<'crm_export_contacts'>
+
+/** Returns contacts that are named, as texts of arrays of ids. Throws 404 where one does not exist. */
+const listNamed = async (ctx: Context, given: readonly (string | number)[]): Promise<string[]> => {
+  const ids = [...new Set(given.map(String))]
+  const existing = await listContactNames(ctx.tx, ctx.actor.workspace.id, ids.map(toStorableId))
+  const found = new Set(existing.map(({ id }) => id))
+  const missing = ids.find((id) => !found.has(id))
+  if (missing !== undefined) throw notFound('contact', missing)
+  return [`{${ids.join()}}`]
+}
+
+const listContacts = async (ctx: Context, input: Input): Promise<string[]> => {
+  if (input.contact_ids) return await listNamed(ctx, input.contact_ids)
+  requireMeant(contactRecords, input)
+  return await contactRecords.listMatches(ctx, input)
+}
+
+export const exportContacts: Handler<'crm_export_contacts'> = async (ctx, input) => {
+  const { actor, tx } = ctx
+  const workspaceId = actor.workspace.id
+  // A file is read, whoever is in it.
+  if (!actor.key.scopes.includes('mcp:read'))
+    throw new Problem('insufficient_scope', 'An export needs a key with the scope mcp:read too.', {
+      scope: 'mcp:read',
+    })
+  const batches = await listContacts(ctx, input)
+  const fields = (await listFields(tx, workspaceId)).filter((field) => canSeeField(actor, field))
+  const given = {
+    workspace_id: workspaceId,
+    staff_id: actor.staff.id,
+    key_id: actor.key.id,
+    created_at: ctx.now,
+    contacts: {
+      format: input.format,
+      fields: input.format === 'csv' ? fields.map(({ key }) => key) : [],
+      total: countIds(batches),
+      view: describeView(actor),
+    },
+  }
+  // A rehearsal need not write a million ids to count them.
+  const id = await insertContactsExport(tx, given, ctx.dryRun ? [] : batches, ctx.jobBatchSize)
+  const row = (await findExport(tx, workspaceId, id))!
+  if (!ctx.dryRun) return { export: showExport(row) }
+  return { export: { ...showExport(row), id: null, file_name: toExportFileName({ ...row, id: null }) } }
+}
