@@ -316,16 +316,6 @@ export type Operations = {
       input: types.InboxCloseConversationInput,
       options?: ChangeOptions,
     ) => Promise<types.InboxCloseConversationOutput>
-    /** Assign many conversations to a staff member or a team. Send exactly one of `staff_id` and `team_id`; each is assigned as by `inbox_assign_conversation`. Those that cannot be, such as on a channel that the staff member has no access to, are failures. Conversations that you may not see are neither matched nor counted. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 records match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `inbox_assign_conversations`. */
-    readonly assignMany: (
-      input: types.InboxAssignConversationsInput,
-      options?: ChangeOptions,
-    ) => Promise<types.InboxAssignConversationsOutput>
-    /** Close many conversations. Each is closed as by `inbox_close_conversation`, and reopens when the customer writes. Conversations that you may not see are neither matched nor counted. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 records match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `inbox_close_conversations`. */
-    readonly closeMany: (
-      input: types.InboxCloseConversationsInput,
-      options?: ChangeOptions,
-    ) => Promise<types.InboxCloseConversationsOutput>
     /** Reopen a closed conversation as a new episode. Operation `inbox_reopen_conversation`. */
     readonly reopen: (
       input: types.InboxReopenConversationInput,
@@ -351,6 +341,16 @@ export type Operations = {
       input: types.InboxMarkReadInput,
       options?: ChangeOptions,
     ) => Promise<types.InboxMarkReadOutput>
+    /** Assign many conversations to a staff member or a team. Send exactly one of `staff_id` and `team_id`; each is assigned as by `inbox_assign_conversation`. Those that cannot be, such as on a channel that the staff member has no access to, are failures. Conversations that you may not see are neither matched nor counted. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 records match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `inbox_assign_conversations`. */
+    readonly assignMany: (
+      input: types.InboxAssignConversationsInput,
+      options?: ChangeOptions,
+    ) => Promise<types.InboxAssignConversationsOutput>
+    /** Close many conversations. Each is closed as by `inbox_close_conversation`, and reopens when the customer writes. Conversations that you may not see are neither matched nor counted. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 records match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `inbox_close_conversations`. */
+    readonly closeMany: (
+      input: types.InboxCloseConversationsInput,
+      options?: ChangeOptions,
+    ) => Promise<types.InboxCloseConversationsOutput>
     /** Send a free-form reply while the reply window is open. Send `text`, or `media_url` with `type`, or `quick_message_id`. Outside the window it is refused with `window_closed` and the window; send a template then. Channels of type `chatapp` and those with a URL can send. State and assignment of the conversation do not change. A saved reply is refused when the contact lacks a value for one of its placeholders. 504 `outcome_unknown`: the message stays pending and is not sent again; repeat with `idempotency_key`. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_send_reply`. */
     readonly reply: (
       input: types.MessagingSendReplyInput,
@@ -712,13 +712,13 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
     assign: ['inbox_assign_conversation', 'change'],
     unassign: ['inbox_unassign_conversation', 'change'],
     close: ['inbox_close_conversation', 'change'],
-    assignMany: ['inbox_assign_conversations', 'change'],
-    closeMany: ['inbox_close_conversations', 'change'],
     reopen: ['inbox_reopen_conversation', 'change'],
     tag: ['inbox_tag_conversation', 'change'],
     note: ['inbox_add_note', 'change'],
     remind: ['inbox_set_reminder', 'change'],
     read: ['inbox_mark_read', 'change'],
+    assignMany: ['inbox_assign_conversations', 'change'],
+    closeMany: ['inbox_close_conversations', 'change'],
     reply: ['messaging_send_reply', 'change'],
   },
   messages: {

@@ -8942,208 +8942,6 @@ export interface InboxCloseConversationOutput {
    */
   dry_run?: true
 }
-export interface ConversationFilter {
-  /**
-   * Contact name or phone contains this, ignoring case.
-   */
-  query?: string
-  /**
-   * Only in this state.
-   */
-  state?: 'open' | 'closed'
-  /**
-   * False: the unassigned queue.
-   */
-  assigned?: boolean
-  /**
-   * Only assigned to this staff member; `me`: the key's owner; `none`: to nobody, and with `team_id` those of the team that nobody has taken.
-   */
-  assigned_staff_id?: string
-  /**
-   * Only assigned to this team.
-   */
-  team_id?: string
-  /**
-   * Only on this channel.
-   */
-  channel_id?: string
-  /**
-   * Only with this tag, by name or id; digits are an id.
-   */
-  tag?: string
-  /**
-   * Only with this state of their service level, as in `sla`.
-   */
-  sla_status?: 'running' | 'breached' | 'met'
-  /**
-   * Who waits for whom.
-   */
-  reply_status?: 'incoming_no_reply' | 'outgoing_no_response'
-  /**
-   * Only of this contact.
-   */
-  contact_id?: string
-  /**
-   * `failed`: the latest message to the customer failed. `unknown`: the provider has not answered for a message, which is still `pending`.
-   */
-  delivery?: 'failed' | 'unknown'
-  /**
-   * Only of contacts that match this filter, as `crm_search_contacts` takes it.
-   */
-  contact?: {
-    [k: string]: unknown
-  }
-}
-export interface InboxAssignConversationsOutput {
-  /**
-   * Distinct ids requested.
-   */
-  requested: number
-  /**
-   * Ids that are now as requested, changed or not.
-   */
-  succeeded: number
-  /**
-   * Ids that failed.
-   */
-  failed: number
-  /**
-   * The first 50 failures.
-   *
-   * @maxItems 50
-   */
-  failures: {
-    /**
-     * The id that failed.
-     */
-    id: string
-    /**
-     * Error code, such as `not_found`.
-     */
-    code: string
-    /**
-     * What is wrong.
-     */
-    message: string
-  }[]
-  /**
-   * True: a fatal error stopped the rest; retry the missing ids.
-   */
-  stopped_early: boolean
-  /**
-   * How many were found.
-   */
-  matched?: number
-  job?: Job
-  /**
-   * Only in a dry run by filter: makes it the plan of the change.
-   */
-  plan_id?: string
-  /**
-   * Only in a dry run by filter: how many would change.
-   */
-  would_change?: number
-  /**
-   * Only in a dry run by filter: how many are as wanted.
-   */
-  unchanged?: number
-  /**
-   * Only in a dry run by filter: up to 20 of the conversations.
-   */
-  samples?: {
-    /**
-     * Conversation id.
-     */
-    conversation_id: string
-    /**
-     * Name of the customer.
-     */
-    contact_name: string | null
-    /**
-     * Name of the channel.
-     */
-    channel: string | null
-  }[]
-  /**
-   * Present on a dry run: nothing was changed.
-   */
-  dry_run?: true
-}
-export interface InboxCloseConversationsOutput {
-  /**
-   * Distinct ids requested.
-   */
-  requested: number
-  /**
-   * Ids that are now as requested, changed or not.
-   */
-  succeeded: number
-  /**
-   * Ids that failed.
-   */
-  failed: number
-  /**
-   * The first 50 failures.
-   *
-   * @maxItems 50
-   */
-  failures: {
-    /**
-     * The id that failed.
-     */
-    id: string
-    /**
-     * Error code, such as `not_found`.
-     */
-    code: string
-    /**
-     * What is wrong.
-     */
-    message: string
-  }[]
-  /**
-   * True: a fatal error stopped the rest; retry the missing ids.
-   */
-  stopped_early: boolean
-  /**
-   * How many were found.
-   */
-  matched?: number
-  job?: Job
-  /**
-   * Only in a dry run by filter: makes it the plan of the change.
-   */
-  plan_id?: string
-  /**
-   * Only in a dry run by filter: how many would change.
-   */
-  would_change?: number
-  /**
-   * Only in a dry run by filter: how many are as wanted.
-   */
-  unchanged?: number
-  /**
-   * Only in a dry run by filter: up to 20 of the conversations.
-   */
-  samples?: {
-    /**
-     * Conversation id.
-     */
-    conversation_id: string
-    /**
-     * Name of the customer.
-     */
-    contact_name: string | null
-    /**
-     * Name of the channel.
-     */
-    channel: string | null
-  }[]
-  /**
-   * Present on a dry run: nothing was changed.
-   */
-  dry_run?: true
-}
 export interface InboxReopenConversationInput {
   /**
    * Conversation id.
@@ -9540,6 +9338,208 @@ export interface InboxMarkReadOutput {
    * False: nothing changed.
    */
   changed: boolean
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface ConversationFilter {
+  /**
+   * Contact name or phone contains this, ignoring case.
+   */
+  query?: string
+  /**
+   * Only in this state.
+   */
+  state?: 'open' | 'closed'
+  /**
+   * False: the unassigned queue.
+   */
+  assigned?: boolean
+  /**
+   * Only assigned to this staff member; `me`: the key's owner; `none`: to nobody, and with `team_id` those of the team that nobody has taken.
+   */
+  assigned_staff_id?: string
+  /**
+   * Only assigned to this team.
+   */
+  team_id?: string
+  /**
+   * Only on this channel.
+   */
+  channel_id?: string
+  /**
+   * Only with this tag, by name or id; digits are an id.
+   */
+  tag?: string
+  /**
+   * Only with this state of their service level, as in `sla`.
+   */
+  sla_status?: 'running' | 'breached' | 'met'
+  /**
+   * Who waits for whom.
+   */
+  reply_status?: 'incoming_no_reply' | 'outgoing_no_response'
+  /**
+   * Only of this contact.
+   */
+  contact_id?: string
+  /**
+   * `failed`: the latest message to the customer failed. `unknown`: the provider has not answered for a message, which is still `pending`.
+   */
+  delivery?: 'failed' | 'unknown'
+  /**
+   * Only of contacts that match this filter, as `crm_search_contacts` takes it.
+   */
+  contact?: {
+    [k: string]: unknown
+  }
+}
+export interface InboxAssignConversationsOutput {
+  /**
+   * Distinct ids requested.
+   */
+  requested: number
+  /**
+   * Ids that are now as requested, changed or not.
+   */
+  succeeded: number
+  /**
+   * Ids that failed.
+   */
+  failed: number
+  /**
+   * The first 50 failures.
+   *
+   * @maxItems 50
+   */
+  failures: {
+    /**
+     * The id that failed.
+     */
+    id: string
+    /**
+     * Error code, such as `not_found`.
+     */
+    code: string
+    /**
+     * What is wrong.
+     */
+    message: string
+  }[]
+  /**
+   * True: a fatal error stopped the rest; retry the missing ids.
+   */
+  stopped_early: boolean
+  /**
+   * How many were found.
+   */
+  matched?: number
+  job?: Job
+  /**
+   * Only in a dry run by filter: makes it the plan of the change.
+   */
+  plan_id?: string
+  /**
+   * Only in a dry run by filter: how many would change.
+   */
+  would_change?: number
+  /**
+   * Only in a dry run by filter: how many are as wanted.
+   */
+  unchanged?: number
+  /**
+   * Only in a dry run by filter: up to 20 of the conversations.
+   */
+  samples?: {
+    /**
+     * Conversation id.
+     */
+    conversation_id: string
+    /**
+     * Name of the customer.
+     */
+    contact_name: string | null
+    /**
+     * Name of the channel.
+     */
+    channel: string | null
+  }[]
+  /**
+   * Present on a dry run: nothing was changed.
+   */
+  dry_run?: true
+}
+export interface InboxCloseConversationsOutput {
+  /**
+   * Distinct ids requested.
+   */
+  requested: number
+  /**
+   * Ids that are now as requested, changed or not.
+   */
+  succeeded: number
+  /**
+   * Ids that failed.
+   */
+  failed: number
+  /**
+   * The first 50 failures.
+   *
+   * @maxItems 50
+   */
+  failures: {
+    /**
+     * The id that failed.
+     */
+    id: string
+    /**
+     * Error code, such as `not_found`.
+     */
+    code: string
+    /**
+     * What is wrong.
+     */
+    message: string
+  }[]
+  /**
+   * True: a fatal error stopped the rest; retry the missing ids.
+   */
+  stopped_early: boolean
+  /**
+   * How many were found.
+   */
+  matched?: number
+  job?: Job
+  /**
+   * Only in a dry run by filter: makes it the plan of the change.
+   */
+  plan_id?: string
+  /**
+   * Only in a dry run by filter: how many would change.
+   */
+  would_change?: number
+  /**
+   * Only in a dry run by filter: how many are as wanted.
+   */
+  unchanged?: number
+  /**
+   * Only in a dry run by filter: up to 20 of the conversations.
+   */
+  samples?: {
+    /**
+     * Conversation id.
+     */
+    conversation_id: string
+    /**
+     * Name of the customer.
+     */
+    contact_name: string | null
+    /**
+     * Name of the channel.
+     */
+    channel: string | null
+  }[]
   /**
    * Present on a dry run: nothing was changed.
    */
