@@ -28,6 +28,7 @@ export const OWN_REFUSALS = [
   'consent_withdrawn',
   'contact_unreachable',
   'do_not_disturb',
+  'double',
   'missing_value',
   'not_found',
   'phone_required',

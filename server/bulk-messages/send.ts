@@ -2,6 +2,7 @@ import { findOperation, type Operation } from '../../catalog/index.ts'
 import {
   failRecipient,
   failRecipientOfMessage,
+  hasServedDouble,
   holdJob,
   releaseRecipient,
   takeRecipient,
@@ -38,6 +39,10 @@ export type DueRecipient = { contactId: string; values: TemplateValues; attempts
 
 type SendHandler = ExternalHandler<unknown, unknown, SendIntent>
 
+/** Contacts that were two when the broadcast began, such as before a merge. */
+const doubleProblem = (): Problem =>
+  new Problem('conflict', 'The same person got the message as another contact.', { reason: 'double' })
+
 /** What one send does beside sending: it takes the recipient, and gives it back or fails it. */
 const createHandler = (
   app: App,
@@ -57,6 +62,7 @@ const createHandler = (
       const intent = await whole.prepare(ctx, input)
       const { messageId } = intent
       if (!(await takeRecipient(ctx.tx, workspaceId, { broadcastId, contactId, messageId }))) throw skip()
+      if (await hasServedDouble(ctx.tx, workspaceId, { broadcastId, contactId })) throw doubleProblem()
       return intent
     },
     compensate: async (ctx: Context, intent, problem) => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { sql } from 'kysely'
 import { everyDatabase, everyDoor } from '../doors.ts'
-import { createBulkScene, insertAutumnBlend, phoneOf, runSends, TEMPLATE } from './scene.ts'
+import { createBulkScene, endWaits, insertAutumnBlend, phoneOf, runSends, TEMPLATE } from './scene.ts'
 
 everyDoor('A template to many', (test) => {
   test('is rehearsed, sent with its plan once, and shown as a broadcast', async ({
@@ -215,6 +216,51 @@ everyDatabase('A template to many contacts', (server) => {
     assert.deepEqual([totals.recipients, totals.sent, totals.failed], [4, 1, 3])
     const job = (await call('jobs_get', { job_id: body.job.id })).body
     assert.deepEqual([job.state, job.changed, job.failed], ['done', 1, 3])
+  })
+
+  it('writes once to a person whose contacts are merged while it runs', async () => {
+    const { workspace, add, send, call, run, sandbox } = await createBulkScene(server())
+    const { db } = server()
+    const insert = async (userId: string): Promise<string> =>
+      (
+        await db
+          .insertInto('contacts')
+          .values({
+            workspace_id: workspace.id,
+            name: 'By id',
+            chatapp_user_id: userId,
+            created_at: '2026-10-01',
+            updated_at: '2026-10-01',
+          } as never)
+          .returning('id')
+          .executeTakeFirstOrThrow()
+      ).id
+    const written = await add({ phone: `+${phoneOf(workspace.id, 1)}`, name: 'Ada' })
+    // A recipient, and a contact through which the one written to comes to it.
+    const [kept, between] = [await insert('US.11'), await insert('US.12')]
+    const { body } = await send({ filter: undefined, all: undefined, contact_ids: [kept, written] })
+    const putOff = (until: string | null) =>
+      sql`update broadcast_recipients set retry_at = ${until} where contact_id = ${kept}`.execute(db)
+    await putOff('2999-01-01')
+    await runSends(server())
+    await call('jobs_pause', { job_id: body.job.id })
+    const merge = (into: string, from: string) =>
+      call('crm_merge_contacts', { contact_id: into, other_contact_id: from }, { confirm: 'delete' })
+    assert.equal((await merge(between, written)).status, 200)
+    assert.equal((await merge(kept, between)).status, 200)
+    await putOff(null)
+    await call('jobs_resume', { job_id: body.job.id })
+    await endWaits(server(), workspace.id)
+    await runSends(server())
+    await server().settle()
+    assert.equal((await sandbox.sent()).length, 1)
+    const { state, changed, failed } = await run('jobs_get', { job_id: body.job.id })
+    assert.deepEqual([state, changed, failed], ['done', 1, 1])
+    const failures = await run('messaging_list_broadcast_recipients', {
+      broadcast_id: body.broadcast.id,
+      message_status: 'failed',
+    })
+    assert.match(failures.data[0].error, /as another contact/)
   })
 
   it('tells who answered it, and who opted out of it', async () => {
