@@ -42,12 +42,16 @@ export const Broadcast = z
     waiting: z
       .object({
         reason: z
-          .enum(['hours', 'messaging_limit', 'provider'])
+          .enum(['hours', 'messaging_limit', 'provider', 'stopped'])
           .describe(
             '`hours`: no recipient is within the given hours. `messaging_limit`: the number has written to as many ' +
-              'customers as it may in a day. `provider`: it takes no more at the moment.',
+              'customers as it may in a day. `provider`: it takes no more at the moment. ' +
+              '`stopped`: its job is paused or failed, until it is resumed.',
           ),
-        until: Timestamp.describe('When it goes on, at the latest.'),
+        until: Timestamp.nullable().describe(
+          'When it goes on, at the latest; null when it is stopped, and where phones are hidden from you: hours ' +
+            'tell their countries.',
+        ),
       })
       .nullable()
       .describe('What its job waits for; null when it waits for nothing.'),

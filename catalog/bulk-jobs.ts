@@ -211,6 +211,7 @@ export const listJobFailures = defineOperation({
   since,
   stability: 'beta',
   summary: 'List the records that a job failed to change, in the order of the job',
+  description: 'Of messages to many: the contacts that got none, by their ids.',
   scope: 'mcp:read',
   input: z.object({ job_id: JobId, ...page }),
   output: z.object(list(JobFailure)),

@@ -59,13 +59,14 @@ const BulkTemplate = z.strictObject({
     .describe('Values of buttons that have a variable.'),
 })
 
-const clock = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/)
+const NOT_A_TIME = { error: 'must be HH:MM, such as 09:00' }
+const clock = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, NOT_A_TIME)
 
 const Hours = z.strictObject({
   from: clock.describe('First minute, `HH:MM`.'),
   to: z
     .string()
-    .regex(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/)
+    .regex(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/, NOT_A_TIME)
     .describe('End, `HH:MM`, exclusive; after `from`.'),
   days: z.array(z.enum(weekdays)).min(1).max(7).optional().describe('Days of the week; all when absent.'),
 })
@@ -77,6 +78,7 @@ export const leftOutReasons = [
   'unreachable',
   'double',
   'missing_value',
+  'values_do_not_fit',
   'no_common_hour',
 ] as const
 
@@ -86,7 +88,8 @@ const LeftOut = z.object({
     .describe(
       '`do_not_disturb`, `consent_withdrawn`: of marketing. `unreachable`: neither a phone nor an id at the ' +
         'messaging app. `double`: another contact with the same line or id gets it. `missing_value`: of a variable ' +
-        'without a fallback. `no_common_hour`: the country has several time zones, and never the hours in all.',
+        'without a fallback. `values_do_not_fit`: too long for the template, such as more than 1024 characters of ' +
+        'text. `no_common_hour`: the country has several time zones, and never the hours in all.',
     ),
   count: z.int().describe('Contacts.'),
 })
@@ -155,7 +158,7 @@ export const sendBulk = defineOperation({
     'contacts of one phone line or id at the messaging app get one, and none when one of them declined. It keeps ' +
     "within the number's customers per day, messages per second and `hours`, waits when the provider says so, and " +
     'stops when too many fail. A message whose outcome is unknown stays pending and is never sent again. ' +
-    'By filter the key needs `mcp:read`; sent with the `plan_id` of a dry run within an hour, it is for exactly ' +
+    'The key needs `mcp:read` too, since values and previews come from contacts. By filter, sent with the `plan_id` of a dry run within an hour, it is for exactly ' +
     'those contacts, or 409 `plan_changed` where more than ' +
     `${MAX_PLAN_CHANGE_PERCENT} percent do not match any more. ` +
     `At most ${MAX_RECIPIENTS.toLocaleString('en-US')} recipients. By filter it is ${EXPENSIVE_READ}`,
@@ -172,7 +175,8 @@ export const sendBulk = defineOperation({
     name: VisibleName(200).optional().describe('Name of the broadcast; that of the template when absent.'),
     hours: Hours.optional().describe(
       "Only at these times of the recipient's country, by the phone; in the workspace's time zone where that is " +
-        'unknown. Where a country has several zones: while it is within the hours in all of them.',
+        'unknown. Where a country has several zones: while it is within the hours in all of them. 403 ' +
+        '`phone_hidden` where phones are hidden from you: hours tell their countries.',
     ),
     per_second: z
       .int()

@@ -263,7 +263,7 @@ export type Operations = {
     readonly list: (input?: types.JobsListInput, options?: CallOptions) => Listing<types.JobsListOutput>
     /** Show a job and its progress. Operation `jobs_get`. */
     readonly get: (input: types.JobsGetInput, options?: CallOptions) => Promise<types.JobsGetOutput>
-    /** List the records that a job failed to change, in the order of the job. Operation `jobs_list_failures`. */
+    /** List the records that a job failed to change, in the order of the job. Of messages to many: the contacts that got none, by their ids. Operation `jobs_list_failures`. */
     readonly failures: (
       input: types.JobsListFailuresInput,
       options?: CallOptions,
@@ -368,7 +368,7 @@ export type Operations = {
       input: types.MessagingSendTemplateInput,
       options: Confirmed<'send'>,
     ) => Promise<types.MessagingSendTemplateOutput>
-    /** Send an approved template to many contacts. The contacts are fixed when it begins, and a job sends them one message each, shown as a broadcast (`messaging_get_broadcast`); the answer is 202 with both. Each message is checked as `messaging_send_template` checks it, when it is sent: who declined marketing by then gets none. Several contacts of one phone line or id at the messaging app get one, and none when one of them declined. It keeps within the number's customers per day, messages per second and `hours`, waits when the provider says so, and stops when too many fail. A message whose outcome is unknown stays pending and is never sent again. By filter the key needs `mcp:read`; sent with the `plan_id` of a dry run within an hour, it is for exactly those contacts, or 409 `plan_changed` where more than 10 percent do not match any more. At most 100,000 recipients. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `messaging_send_bulk`. */
+    /** Send an approved template to many contacts. The contacts are fixed when it begins, and a job sends them one message each, shown as a broadcast (`messaging_get_broadcast`); the answer is 202 with both. Each message is checked as `messaging_send_template` checks it, when it is sent: who declined marketing by then gets none. Several contacts of one phone line or id at the messaging app get one, and none when one of them declined. It keeps within the number's customers per day, messages per second and `hours`, waits when the provider says so, and stops when too many fail. A message whose outcome is unknown stays pending and is never sent again. The key needs `mcp:read` too, since values and previews come from contacts. By filter, sent with the `plan_id` of a dry run within an hour, it is for exactly those contacts, or 409 `plan_changed` where more than 10 percent do not match any more. At most 100,000 recipients. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `messaging_send_bulk`. */
     readonly sendBulk: (
       input: types.MessagingSendBulkInput,
       options: Confirmed<'send'>,

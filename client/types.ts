@@ -1052,7 +1052,7 @@ export type MessagingSendBulkInput =
        */
       name?: string
       /**
-       * Only at these times of the recipient's country, by the phone; in the workspace's time zone where that is unknown. Where a country has several zones: while it is within the hours in all of them.
+       * Only at these times of the recipient's country, by the phone; in the workspace's time zone where that is unknown. Where a country has several zones: while it is within the hours in all of them. 403 `phone_hidden` where phones are hidden from you: hours tell their countries.
        */
       hours?: {
         /**
@@ -1265,7 +1265,7 @@ export type MessagingSendBulkInput =
        */
       name?: string
       /**
-       * Only at these times of the recipient's country, by the phone; in the workspace's time zone where that is unknown. Where a country has several zones: while it is within the hours in all of them.
+       * Only at these times of the recipient's country, by the phone; in the workspace's time zone where that is unknown. Where a country has several zones: while it is within the hours in all of them. 403 `phone_hidden` where phones are hidden from you: hours tell their countries.
        */
       hours?: {
         /**
@@ -1472,7 +1472,7 @@ export type MessagingSendBulkInput =
        */
       name?: string
       /**
-       * Only at these times of the recipient's country, by the phone; in the workspace's time zone where that is unknown. Where a country has several zones: while it is within the hours in all of them.
+       * Only at these times of the recipient's country, by the phone; in the workspace's time zone where that is unknown. Where a country has several zones: while it is within the hours in all of them. 403 `phone_hidden` where phones are hidden from you: hours tell their countries.
        */
       hours?: {
         /**
@@ -1732,6 +1732,7 @@ export type Reason =
   | 'denied_by_policy'
   | 'disk_full'
   | 'do_not_disturb'
+  | 'double'
   | 'duplicate'
   | 'endpoint_deleted'
   | 'endpoint_disabled'
@@ -9804,13 +9805,13 @@ export interface Broadcast {
    */
   waiting: {
     /**
-     * `hours`: no recipient is within the given hours. `messaging_limit`: the number has written to as many customers as it may in a day. `provider`: it takes no more at the moment.
+     * `hours`: no recipient is within the given hours. `messaging_limit`: the number has written to as many customers as it may in a day. `provider`: it takes no more at the moment. `stopped`: its job is paused or failed, until it is resumed.
      */
-    reason: 'hours' | 'messaging_limit' | 'provider'
+    reason: 'hours' | 'messaging_limit' | 'provider' | 'stopped'
     /**
-     * When it goes on, at the latest.
+     * When it goes on, at the latest; null when it is stopped, and where phones are hidden from you: hours tell their countries.
      */
-    until: string
+    until: string | null
   } | null
 }
 export interface MessagingSendBulkOutput {
@@ -9827,7 +9828,7 @@ export interface MessagingSendBulkOutput {
    */
   left_out: {
     /**
-     * `do_not_disturb`, `consent_withdrawn`: of marketing. `unreachable`: neither a phone nor an id at the messaging app. `double`: another contact with the same line or id gets it. `missing_value`: of a variable without a fallback. `no_common_hour`: the country has several time zones, and never the hours in all.
+     * `do_not_disturb`, `consent_withdrawn`: of marketing. `unreachable`: neither a phone nor an id at the messaging app. `double`: another contact with the same line or id gets it. `missing_value`: of a variable without a fallback. `values_do_not_fit`: too long for the template, such as more than 1024 characters of text. `no_common_hour`: the country has several time zones, and never the hours in all.
      */
     reason:
       | 'not_found'
@@ -9836,6 +9837,7 @@ export interface MessagingSendBulkOutput {
       | 'unreachable'
       | 'double'
       | 'missing_value'
+      | 'values_do_not_fit'
       | 'no_common_hour'
     /**
      * Contacts.
@@ -13084,13 +13086,13 @@ export interface MessagingGetBroadcastOutput {
    */
   waiting: {
     /**
-     * `hours`: no recipient is within the given hours. `messaging_limit`: the number has written to as many customers as it may in a day. `provider`: it takes no more at the moment.
+     * `hours`: no recipient is within the given hours. `messaging_limit`: the number has written to as many customers as it may in a day. `provider`: it takes no more at the moment. `stopped`: its job is paused or failed, until it is resumed.
      */
-    reason: 'hours' | 'messaging_limit' | 'provider'
+    reason: 'hours' | 'messaging_limit' | 'provider' | 'stopped'
     /**
-     * When it goes on, at the latest.
+     * When it goes on, at the latest; null when it is stopped, and where phones are hidden from you: hours tell their countries.
      */
-    until: string
+    until: string | null
   } | null
 }
 export interface MessagingListBroadcastRecipientsInput {

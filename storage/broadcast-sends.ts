@@ -1,5 +1,4 @@
 import { sql } from 'kysely'
-import { lineKey } from './contact-lines.ts'
 import type { Attrs } from './contact-values.ts'
 import type { Db, TableRow } from './database.ts'
 import type { Sql } from './filters/comparisons.ts'
@@ -209,43 +208,6 @@ export const takeRecipient = async (
     update broadcast_recipients r set message_id = ${messageId}, attempts = attempts + 1
     where r.workspace_id = ${workspaceId} and r.broadcast_id = ${broadcastId} and r.contact_id = ${contactId}
       and ${isWaiting} returning 1`.execute(tx)
-  ).rows.length > 0
-
-/** Merges that lead from one contact to the next; more would be a loop. */
-const MAX_MERGES = 100
-
-/**
- * Whether the person of a recipient was written to by the same broadcast as another contact: one that was merged into
- * it, or that has its line or its id at the messaging app now.
- */
-export const hasServedDouble = async (
-  tx: Db,
-  workspaceId: string,
-  { broadcastId, contactId }: { broadcastId: string; contactId: string },
-): Promise<boolean> =>
-  (
-    await sql`
-    with recursive merged as (
-      select contact_id, 1 as n from contact_merges where workspace_id = ${workspaceId} and into_id = ${contactId}
-      union all
-      select m.contact_id, d.n + 1 from merged d
-      join contact_merges m on m.workspace_id = ${workspaceId} and m.into_id = d.contact_id
-      where d.n < ${MAX_MERGES}
-    ),
-    own as (select chatapp_user_id as user_id, ${lineKey} as line from contacts
-      where workspace_id = ${workspaceId} and id = ${contactId}),
-    doubles as (
-      select contact_id from merged
-      union all
-      select c.id from own, contacts c where c.workspace_id = ${workspaceId} and c.chatapp_user_id = own.user_id
-      union all
-      select c.id from own, contacts c where c.workspace_id = ${workspaceId} and c.chatapp_user_id = own.line
-      union all
-      select c.id from own, contacts c where c.workspace_id = ${workspaceId} and ${lineKey} = own.user_id
-    )
-    select from doubles d join broadcast_recipients r on r.workspace_id = ${workspaceId}
-      and r.broadcast_id = ${broadcastId} and r.contact_id = d.contact_id
-    where r.contact_id <> ${contactId} and r.message_id is not null limit 1`.execute(tx)
   ).rows.length > 0
 
 /** Lets a recipient whose message was certainly not sent wait again. `seconds`: before it is tried again. */

@@ -21,6 +21,7 @@ export type BroadcastRow = Pick<
   channel_id: string | null
   begins_at: string
   job_id: string | null
+  job_state: TableRow<'bulk_jobs'>['state'] | null
   waiting: TableRow<'broadcast_sends'>['waiting']
 } & BroadcastCounts
 
@@ -39,11 +40,11 @@ const countNames = ['pending', 'sent', 'delivered', 'read', 'failed', 'responded
  */
 const columns = sql.raw(
   `b.id, b.name, b.status, b.template_name, b.channel_id, b.scheduled_at, b.started_at, b.begins_at,
-  s.job_id, s.waiting, ${countNames.map((c) => `k.${c}`).join(', ')}`,
+  s.job_id, s.job_state, s.waiting, ${countNames.map((c) => `k.${c}`).join(', ')}`,
 )
 const withCounts = sql.raw(`
   left join lateral (
-    select j.id as job_id, case when j.state = 'running' then x.waiting end as waiting from broadcast_sends x
+    select j.id as job_id, j.state as job_state, x.waiting from broadcast_sends x
     join bulk_jobs j on j.workspace_id = x.workspace_id and j.id = x.job_id
     where x.workspace_id = b.workspace_id and x.broadcast_id = b.id) as s on true
   cross join lateral (
@@ -112,7 +113,6 @@ export type RecipientRow = Omit<
   | 'country'
   | 'retry_at'
   | 'attempts'
-  | 'error_code'
 > & {
   contact_id: string
   responded: boolean
@@ -163,7 +163,7 @@ export const listRecipientRows = async (
       order by y.contact_id limit ${limit}`
   const { rows } = await sql<RecipientRow>`
     select r.contact_id, r.status, r.responded, r.opted_out, r.sent_at, r.delivered_at, r.read_at,
-      r.failed_at, r.responded_at, r.error, c.id is not null as known, c.name, c.phone
+      r.failed_at, r.responded_at, r.error, r.error_code, c.id is not null as known, c.name, c.phone
     from (${found}) as r left join contacts c on c.workspace_id = ${workspaceId} and c.id = r.contact_id
     order by r.contact_id`.execute(tx)
   return rows

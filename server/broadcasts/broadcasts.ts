@@ -13,12 +13,19 @@ import type { Handler } from '../core/handler.ts'
 import { createPage } from '../core/paging.ts'
 import { notFound } from '../core/problem.ts'
 import { showContactName, showPhone, showQuotingText } from '../visibility/phones.ts'
-import { canSeeChannel, listVisibleChannels } from '../visibility/policy.ts'
+import { canSeeChannel, hasHiddenPhones, listVisibleChannels } from '../visibility/policy.ts'
 
 const countRecipients = ({ pending, sent, delivered, read, failed }: BroadcastCounts): number =>
   pending + sent + delivered + read + failed
 
-export const showBroadcast = (row: BroadcastRow) => {
+/** When the next hours begin tells the time zones of the recipients, as their phones do. */
+const showWaiting = (actor: Actor, { job_state: state, waiting }: BroadcastRow) => {
+  if (state === 'paused' || state === 'failed') return { reason: 'stopped' as const, until: null }
+  if (state !== 'running' || !waiting) return null
+  return hasHiddenPhones(actor) ? { ...waiting, until: null } : waiting
+}
+
+export const showBroadcast = (actor: Actor, row: BroadcastRow) => {
   const {
     id,
     name,
@@ -34,7 +41,6 @@ export const showBroadcast = (row: BroadcastRow) => {
     responded,
     opted_out,
     job_id,
-    waiting,
   } = row
   return {
     id,
@@ -54,7 +60,7 @@ export const showBroadcast = (row: BroadcastRow) => {
       opted_out,
     },
     job_id,
-    waiting,
+    waiting: showWaiting(actor, row),
   }
 }
 
@@ -68,7 +74,7 @@ export const listBroadcasts: Handler<'messaging_list_broadcasts'> = (ctx, { stat
       listBroadcastRows(ctx.tx, workspace.id, filter, after && { beginsAt: after[0]!, id: after[1]! }, limit),
     count: () => countBroadcasts(ctx.tx, workspace.id, filter),
     toPosition: (row) => [row.begins_at, row.id],
-    toItem: showBroadcast,
+    toItem: (row) => showBroadcast(ctx.actor, row),
   })
 }
 
@@ -80,7 +86,7 @@ const requireBroadcast = async (ctx: Context, id: string): Promise<BroadcastRow>
 }
 
 export const getBroadcast: Handler<'messaging_get_broadcast'> = async (ctx, { broadcast_id: id }) =>
-  showBroadcast(await requireBroadcast(ctx, id))
+  showBroadcast(ctx.actor, await requireBroadcast(ctx, id))
 
 const showRecipient = (
   actor: Actor,

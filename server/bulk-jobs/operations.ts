@@ -9,11 +9,13 @@ import {
   lockJob,
   setJobState,
 } from '../../storage/bulk-jobs.ts'
-import { setBroadcastStatus } from '../../storage/broadcast-sends.ts'
+import { findSend, setBroadcastStatus } from '../../storage/broadcast-sends.ts'
+import { listRecipientRows } from '../../storage/broadcasts.ts'
 import type { Context } from '../core/context.ts'
-import type { Handler } from '../core/handler.ts'
+import type { Handler, OutputOf } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
 import { getDecision } from '../core/steps/policy.ts'
+import { showQuotingText } from '../visibility/phones.ts'
 import { irreversible } from './undo.ts'
 import { EVERYBODY, showJob, toEventJob, toReader } from './view.ts'
 
@@ -43,8 +45,34 @@ const findOwnJob = async (ctx: Context, id: string): Promise<JobRow> => {
 export const getJob: Handler<'jobs_get'> = async (ctx, { job_id: id }) =>
   showJob(ctx.actor, await findOwnJob(ctx, id))
 
+const isSend = ({ operation }: JobRow): boolean => operation === 'messaging_send_bulk'
+
+/** Who of a broadcast got no message: its job has no failures of its own. */
+const listFailedRecipients = async (
+  ctx: Context,
+  { id: jobId }: JobRow,
+  { cursor, limit }: { cursor?: string | undefined; limit: number },
+): Promise<OutputOf<'jobs_list_failures'>> => {
+  const workspaceId = ctx.actor.workspace.id
+  const position = ctx.cursors.open(cursor)
+  const send = await findSend(ctx.tx, workspaceId, jobId)
+  if (!send) return { data: [], next_cursor: null }
+  const after = position && String(position[0])
+  const rows = await listRecipientRows(ctx.tx, workspaceId, send.broadcast_id, 'failed', after, limit + 1)
+  const shown = rows.slice(0, limit)
+  return {
+    data: shown.map(({ contact_id: id, error_code: code, error }) => ({
+      id,
+      code: code ?? 'upstream_error',
+      message: showQuotingText(ctx.actor, error) ?? 'The provider reported it as failed, and did not say why.',
+    })),
+    next_cursor: rows.length > limit ? ctx.cursors.seal([shown.at(-1)!.contact_id]) : null,
+  }
+}
+
 export const listJobFailures: Handler<'jobs_list_failures'> = async (ctx, { job_id: id, cursor, limit }) => {
   const job = await findOwnJob(ctx, id)
+  if (isSend(job)) return await listFailedRecipients(ctx, job, { cursor, limit })
   const position = ctx.cursors.open(cursor)
   const after: FailurePosition | null = position && { batch: String(position[0]), index: String(position[1]) }
   const rows = await listFailurePage(ctx.tx, ctx.actor.workspace.id, job.id, { after, limit: limit + 1 })
@@ -83,8 +111,6 @@ const changeState = async (
 export const pauseJob: Handler<'jobs_pause'> = async (ctx, { job_id: id }) => ({
   job: showJob(ctx.actor, await changeState(ctx, id, { from: ['running'], to: 'paused', what: 'paused' })),
 })
-
-const isSend = ({ operation }: JobRow): boolean => operation === 'messaging_send_bulk'
 
 /**
  * Throws 403 where the key is an agent's that makes this call by itself, and may not make the change of the job by

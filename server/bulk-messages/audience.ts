@@ -3,6 +3,7 @@ import { type Candidate, listCandidates, type NewRecipient } from '../../storage
 import { toPhoneLine } from '../contacts/phone-lines.ts'
 import type { Context } from '../core/context.ts'
 import { findCountry } from '../filters/phone-countries.ts'
+import type { TemplateValues } from '../messaging/template-values.ts'
 import { findOpening, type Hours, listZones } from './hours.ts'
 import type { Personal } from './values.ts'
 
@@ -23,6 +24,8 @@ export type AudienceOf = {
   isMarketing: boolean
   hours: Hours | undefined
   personal: Personal
+  /** Whether the template takes values. */
+  fits: (values: TemplateValues) => boolean
 }
 
 /** Groups what has a key in common, also through others. */
@@ -90,13 +93,13 @@ const findReason = (
 }
 
 const isReachable = (reason: Reason | undefined): boolean =>
-  reason === undefined || reason === 'missing_value'
+  reason === undefined || reason === 'missing_value' || reason === 'values_do_not_fit'
 
 /** Returns who of the contacts in batches gets a message, and why others do not. */
 export const chooseAudience = async (
   ctx: Context,
   ids: readonly string[],
-  { channelType, isMarketing, hours, personal }: AudienceOf,
+  { channelType, isMarketing, hours, personal, fits }: AudienceOf,
 ): Promise<Audience> => {
   const { workspace } = ctx.actor
   const groups = createGroups()
@@ -115,7 +118,9 @@ export const chooseAudience = async (
     const some = ids.slice(n, n + AT_ONCE)
     for (const contact of await listCandidates(ctx.tx, workspace.id, some, { channelType, fieldIds })) {
       const filled = personal.fill(contact)
-      const own = findReason(contact, filled.missing, isMarketing)
+      const own =
+        findReason(contact, filled.missing, isMarketing) ??
+        (fits(filled.values) ? undefined : 'values_do_not_fit')
       const country = toCountry(contact)
       const keys = listKeys(contact)
       if (isReachable(own))

@@ -11,7 +11,6 @@ import {
   PLAN_MS,
   refusePlan,
   requireMeant,
-  requireReadable,
   requireSimilar,
   takePlan,
   toNewJob,
@@ -28,7 +27,7 @@ import { chooseChannel } from '../messaging/channels.ts'
 import { fillOrThrow, requireApprovedTemplate } from '../messaging/send-template.ts'
 import { fillTemplate } from '../messaging/template-fill.ts'
 import { describeParts } from '../messaging/template-parts.ts'
-import { showContactName } from '../visibility/phones.ts'
+import { phoneHiddenProblem, showContactName } from '../visibility/phones.ts'
 import { hasHiddenPhones } from '../visibility/policy.ts'
 import { type Audience, chooseAudience } from './audience.ts'
 import { personalize, type Personal } from './values.ts'
@@ -47,7 +46,6 @@ const findNamed = async (ctx: Context, input: Input): Promise<Named> => {
     refusePlan(contactRecords, input)
     return { ids: distinctIds(input.contact_ids) }
   }
-  requireReadable(ctx, contactRecords)
   requireMeant(contactRecords, input)
   const matches = await contactRecords.listMatches(ctx, input)
   if (input.plan_id === undefined) return { ids: matches.flatMap(toIds), batches: matches }
@@ -57,7 +55,10 @@ const findNamed = async (ctx: Context, input: Input): Promise<Named> => {
   return { ids: batches.flatMap(toIds), batches, plan }
 }
 
-const checkHours = ({ hours }: Input): void => {
+/** Hours tell the countries of phones: by who is left out for them, and by when a message comes. */
+const checkHours = ({ actor }: Context, { hours }: Input): void => {
+  if (hours && hasHiddenPhones(actor))
+    throw phoneHiddenProblem(actor, '#/hours', 'hours of their countries are', 'Leave `hours` out.')
   if (hours && hours.from >= hours.to)
     throw invalidField('hours', 'contradiction', 'end before they begin', {
       path: ['to'],
@@ -69,7 +70,7 @@ const checkHours = ({ hours }: Input): void => {
 type Prepared = { channel: SendingChannel; template: TemplateRow; personal: Personal }
 
 const prepare = async (ctx: Context, input: Input): Promise<Prepared> => {
-  checkHours(input)
+  checkHours(ctx, input)
   const channel = await chooseChannel(ctx, input.channel_id, undefined)
   const template = await requireApprovedTemplate(ctx, channel, input)
   if (template.category === 'AUTHENTICATION')
@@ -104,7 +105,15 @@ const refuseTooMany = ({ recipients: { length: count } }: Audience): void => {
     })
 }
 
+/** Values and previews tell what contacts have, whoever names them. Throws 403. */
+const requireReader = ({ actor }: Context): void => {
+  if (actor.key.scopes.includes('mcp:read')) return
+  const detail = 'Messages with values of contacts need the scope mcp:read too: they tell what contacts have.'
+  throw new Problem('insufficient_scope', detail, { scope: 'mcp:read' })
+}
+
 export const sendBulk: Handler<'messaging_send_bulk'> = async (ctx, input) => {
+  requireReader(ctx)
   ctx.requireProvider()
   const prepared = await prepare(ctx, input)
   const named = await findNamed(ctx, input)
@@ -113,6 +122,7 @@ export const sendBulk: Handler<'messaging_send_bulk'> = async (ctx, input) => {
     isMarketing: prepared.template.category === 'MARKETING',
     hours: input.hours,
     personal: prepared.personal,
+    fits: (values) => 'preview' in fillTemplate(prepared.template, values, ctx.now),
   })
   refuseTooMany(audience)
   const counts = {
@@ -166,7 +176,7 @@ const start = async (
   }
   const broadcastId = await insertSend(ctx.tx, workspaceId, send, audience.recipients, ctx.now)
   return {
-    broadcast: showBroadcast((await loadBroadcast(ctx.tx, workspaceId, broadcastId))!),
+    broadcast: showBroadcast(ctx.actor, (await loadBroadcast(ctx.tx, workspaceId, broadcastId))!),
     job: showJob(ctx.actor, (await findJob(ctx.tx, workspaceId, EVERYBODY, jobId))!),
   }
 }

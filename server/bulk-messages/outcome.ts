@@ -32,6 +32,7 @@ export const OWN_REFUSALS = [
   'missing_value',
   'not_found',
   'phone_required',
+  'values_do_not_fit',
 ] as const
 
 const PAIR_RATE = 131056
@@ -58,6 +59,12 @@ const readSeconds = ({ headers }: Problem): number | undefined => {
   return Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds, MAX_WAIT_SECONDS) : undefined
 }
 
+/** What is wrong with a value itself. Other faults are of the template, which has changed: everybody would meet them. */
+const FAULTS_OF_VALUES = new Set(['blank', 'line_break', 'not_in_url', 'too_long', 'too_many_spaces'])
+
+const isOfValues = ({ extras }: Problem): boolean =>
+  ((extras.errors ?? []) as { code: string }[]).every(({ code }) => FAULTS_OF_VALUES.has(code))
+
 /** Whether a problem says that the provider does not take the message now, and that nothing was done. */
 const isPutOff = ({ code, extras }: Problem): boolean =>
   code === 'upstream_unavailable' && (extras.reason === 'throttled' || extras.reason === 'unreachable')
@@ -76,6 +83,10 @@ export const toOutcome = (problem: Problem, attempts: number): Outcome => {
   }
   if (isOutcomeUnknown(problem)) return { kind: 'open' }
   const { reason } = problem.extras
+  if (reason === 'template_values')
+    return isOfValues(problem)
+      ? { kind: 'refused', code: 'values_do_not_fit', error: problem.message }
+      : { kind: 'stop', problem }
   if (STOPS.has(reason) || problem.status === 401 || problem.status === 503) return { kind: 'stop', problem }
   return { kind: 'refused', code: String(reason ?? problem.code), error: problem.message }
 }

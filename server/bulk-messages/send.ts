@@ -1,8 +1,8 @@
 import { findOperation, type Operation } from '../../catalog/index.ts'
+import { hasServedDouble } from '../../storage/broadcast-doubles.ts'
 import {
   failRecipient,
   failRecipientOfMessage,
-  hasServedDouble,
   holdJob,
   releaseRecipient,
   takeRecipient,

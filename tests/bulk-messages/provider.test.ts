@@ -68,8 +68,8 @@ everyDatabase('A broadcast and the provider', (server) => {
     await runSends(server())
     const stopped = await getState(scene, body)
     assert.deepEqual(
-      [stopped.state, stopped.problem?.code, stopped.status],
-      ['failed', 'upstream_error', 'running'],
+      [stopped.state, stopped.problem?.code, stopped.status, stopped.waiting],
+      ['failed', 'upstream_error', 'running', 'stopped'],
     )
     assert.match(stopped.problem.detail, /\d+ of the last \d+ messages failed/)
     const { data } = await scene.run('messaging_list_broadcast_recipients', {

@@ -93,6 +93,9 @@ everyDoor('A template to many', (test) => {
     assert.deepEqual(await refuse({ template: both }), [400, '#/template/body/0'])
     assert.deepEqual(await refuse({ template: { ...TEMPLATE, name: 'none' } }), [404, 'not_found'])
     assert.deepEqual(await refuse({ hours: { from: '20:00', to: '09:00' } }), [400, '#/hours/to'])
+    const hours = { from: '9:00', to: '20:00' }
+    const { text } = await call('messaging_send_bulk', { contact_ids: ['1'], template: TEMPLATE, hours })
+    assert.match(text, /must be HH:MM, such as 09:00/)
   })
 })
 
@@ -192,6 +195,52 @@ everyDatabase('A template to many contacts', (server) => {
     )
   })
 
+  it('leaves out whose values are too long, also when they became so, as no error of the provider', async () => {
+    const { workspace, add, rehearse, send, run, sandbox } = await createBulkScene(server())
+    await run('crm_create_custom_field', { key: 'notes', label: 'Notes', type: 'text' })
+    const ids: string[] = []
+    for (let n = 0; n < 26; n++)
+      ids.push(await add({ phone: `+${phoneOf(workspace.id, n)}`, attributes: { notes: 'short' } }))
+    const change = (which: string[]) =>
+      run('crm_update_contacts', { contact_ids: which, attributes: { notes: 'L'.repeat(1020) } })
+    await change(ids.slice(0, 2))
+    const template = { ...TEMPLATE, body: [{ attribute: 'notes' }, { text: 'Friday' }] }
+    const rehearsed = await rehearse({ template })
+    assert.deepEqual(
+      [rehearsed.recipients, rehearsed.left_out],
+      [24, [{ reason: 'values_do_not_fit', count: 2 }]],
+    )
+    // The provider puts it off, so that values change before anybody gets a message.
+    await sandbox.fault({ code: 130429, times: 24 })
+    const { body } = await send({ template })
+    assert.deepEqual([body.recipients, body.left_out], [24, rehearsed.left_out])
+    await runSends(server())
+    await run('jobs_pause', { job_id: body.job.id })
+    await change(ids.slice(2, 25))
+    await run('jobs_resume', { job_id: body.job.id })
+    for (let n = 0; n < 30 && (await sandbox.sent()).length === 0; n++) {
+      await endWaits(server(), workspace.id)
+      await runSends(server())
+    }
+    await server().settle()
+    const job = await run('jobs_get', { job_id: body.job.id })
+    assert.deepEqual([job.state, job.changed, job.failed, job.problem], ['done', 1, 23, null])
+    const { data } = await run('messaging_list_broadcast_recipients', {
+      broadcast_id: body.broadcast.id,
+      message_status: 'failed',
+    })
+    assert.match(data[0].error, /the provider accepts 1024/)
+    const read = { job_id: body.job.id, limit: 20 }
+    const first = await run('jobs_list_failures', read)
+    const rest = await run('jobs_list_failures', { ...read, cursor: first.next_cursor })
+    const failures = [...first.data, ...rest.data]
+    assert.deepEqual(
+      failures.map(({ id, code }: any) => [id, code]),
+      ids.slice(2, 25).map((id) => [id, 'values_do_not_fit']),
+    )
+    assert.match(failures[0].message, /the provider accepts 1024/)
+  })
+
   it('asks again when it sends: who declined or was deleted since gets nothing', async () => {
     const { workspace, add, send, call, sandbox } = await createBulkScene(server())
     const ids: string[] = []
@@ -238,11 +287,17 @@ everyDatabase('A template to many contacts', (server) => {
     const written = await add({ phone: `+${phoneOf(workspace.id, 1)}`, name: 'Ada' })
     // A recipient, and a contact through which the one written to comes to it.
     const [kept, between] = [await insert('US.11'), await insert('US.12')]
+    // The provider puts both off; then one of them longer.
+    await sandbox.fault({ code: 130429, times: 2 })
     const { body } = await send({ filter: undefined, all: undefined, contact_ids: [kept, written] })
+    await runSends(server())
     const putOff = (until: string | null) =>
       sql`update broadcast_recipients set retry_at = ${until} where contact_id = ${kept}`.execute(db)
     await putOff('2999-01-01')
-    await runSends(server())
+    for (let n = 0; n < 3 && (await sandbox.sent()).length === 0; n++) {
+      await endWaits(server(), workspace.id)
+      await runSends(server())
+    }
     await call('jobs_pause', { job_id: body.job.id })
     const merge = (into: string, from: string) =>
       call('crm_merge_contacts', { contact_id: into, other_contact_id: from }, { confirm: 'delete' })

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { weekdays } from '../../catalog/policy.ts'
 import { createChannel } from '../../storage/admin.ts'
 import { callAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
@@ -41,6 +42,45 @@ everyDatabase('A template to many, by those from whom something is hidden', (ser
       .execute()
       .then((all) => ({ rows: all.map((row) => row.text?.split(',')[0]).toSorted() }))
     assert.deepEqual(rows, ['Hello Ada', 'Hello you'])
+  })
+
+  it('tells no country by hours where phones are hidden', async () => {
+    const { workspace, add, send, run, rehearse } = await createBulkScene(server())
+    const id = await add({ phone: `+${phoneOf(workspace.id, 1)}`, name: 'Ada' })
+    const { key } = await workspace.staff({ name: 'Hid', role: 'agent', hide_phone_numbers: true })
+    const call = callAs(server(), key)
+    const hours = { from: '09:00', to: '10:00' }
+    const input = { contact_ids: [id], template: { ...TEMPLATE, body: [{ text: 'a' }, { text: 'x' }] } }
+    const refused = await call('messaging_send_bulk', { ...input, hours, dry_run: true })
+    assert.deepEqual(
+      [refused.status, refused.body.reason, refused.body.errors?.[0].pointer],
+      [403, 'phone_hidden', '#/hours'],
+      refused.text,
+    )
+    assert.deepEqual((await rehearse({ hours })).left_out, [{ reason: 'no_common_hour', count: 1 }])
+    // A broadcast of somebody else waits for its hours, on another day.
+    const later = new Date(Date.now() + 3 * 24 * 60 * 60_000).getUTCDay()
+    const days = [weekdays[(later + 6) % 7]]
+    const { job, broadcast } = (await send({ hours: { from: '09:00', to: '20:00', days } })).body
+    await runSends(server())
+    const read = { broadcast_id: broadcast.id }
+    assert.match((await run('messaging_get_broadcast', read)).waiting.until, /T/)
+    const hidden = (await call('messaging_get_broadcast', read)).body
+    assert.deepEqual(hidden.waiting, { reason: 'hours', until: null })
+    assert.deepEqual((await call('messaging_list_broadcasts')).body.data[0].waiting, hidden.waiting)
+    await run('jobs_pause', { job_id: job.id })
+    const paused = await run('messaging_get_broadcast', read)
+    assert.deepEqual(paused.waiting, { reason: 'stopped', until: null })
+  })
+
+  it('needs the right to read, also for contacts that are named', async () => {
+    const { workspace, add } = await createBulkScene(server())
+    const id = await add({ phone: `+${phoneOf(workspace.id, 1)}`, name: 'Ada' })
+    const { key } = await workspace.key(workspace.owner.staffId, { scopes: ['messaging:write'] })
+    const input = { contact_ids: [id], template: TEMPLATE, dry_run: true }
+    const { status, body, text } = await callAs(server(), key)('messaging_send_bulk', input)
+    assert.deepEqual([status, body.code, body.scope], [403, 'insufficient_scope', 'mcp:read'], text)
+    assert.ok(!text.includes('Ada'))
   })
 
   it('uses no manager-only field of an agent', async () => {
