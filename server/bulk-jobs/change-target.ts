@@ -88,7 +88,7 @@ export const refusePlan = (
 }
 
 /** What a filter matches, even how much, is read. Throws 403. */
-export const requireReadable = (
+const requireReadable = (
   { actor }: Context,
   { plural, idField }: Pick<RecordKind<never, unknown>, 'plural' | 'idField'>,
 ): void => {

@@ -64,7 +64,8 @@ const listFailedRecipients = async (
     data: shown.map(({ contact_id: id, error_code: code, error }) => ({
       id,
       code: code ?? 'upstream_error',
-      message: showQuotingText(ctx.actor, error) ?? 'The provider reported it as failed, and did not say why.',
+      message:
+        showQuotingText(ctx.actor, error) ?? 'The provider reported it as failed, and did not say why.',
     })),
     next_cursor: rows.length > limit ? ctx.cursors.seal([shown.at(-1)!.contact_id]) : null,
   }
