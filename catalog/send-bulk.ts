@@ -158,7 +158,8 @@ export const sendBulk = defineOperation({
     'contacts of one phone line or id at the messaging app get one, and none when one of them declined. It keeps ' +
     "within the number's customers per day, messages per second and `hours`, waits when the provider says so, and " +
     'stops when too many fail. A message whose outcome is unknown stays pending and is never sent again. ' +
-    'The key needs `mcp:read` too, since values and previews come from contacts. By filter, sent with the `plan_id` of a dry run within an hour, it is for exactly ' +
+    'The key needs `mcp:read` too, since values and previews come from contacts. By filter, ' +
+    'sent with the `plan_id` of a dry run within an hour, it is for exactly ' +
     'those contacts, or 409 `plan_changed` where more than ' +
     `${MAX_PLAN_CHANGE_PERCENT} percent do not match any more. ` +
     `At most ${MAX_RECIPIENTS.toLocaleString('en-US')} recipients. By filter it is ${EXPENSIVE_READ}`,

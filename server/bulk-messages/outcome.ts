@@ -59,7 +59,7 @@ const readSeconds = ({ headers }: Problem): number | undefined => {
   return Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds, MAX_WAIT_SECONDS) : undefined
 }
 
-/** What is wrong with a value itself. Other faults are of the template, which has changed: everybody would meet them. */
+/** Faults of a value itself. Others are of a template that has changed: everybody would meet them. */
 const FAULTS_OF_VALUES = new Set(['blank', 'line_break', 'not_in_url', 'too_long', 'too_many_spaces'])
 
 const isOfValues = ({ extras }: Problem): boolean =>
