@@ -71,7 +71,7 @@ describe('The database of a command', () => {
   })
 
   it('is created by no command whose name says that it reads', () => {
-    const reading = /^(list|show|status|backup|doctor|check)$/
+    const reading = /^(list|show|status|backup|doctor|check|retention)$/
     for (const { verb, argv } of commands)
       // `media move` changes files, and reads the database.
       assert.equal(verb.access === 'read', reading.test(verb.name) || argv[1] === 'media', argv.join(' '))
