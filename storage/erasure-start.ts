@@ -70,7 +70,10 @@ export const countContactRows = async (tx: Db, workspaceId: string, id: string):
       select ${name}::text as name, count(*)::int as n from ${sql.table(name)}
       where workspace_id = ${workspaceId} and contact_id = ${id}`,
   )
-  const { rows } = await sql<{ name: string; n: number }>`${sql.join(counts, sql` union all `)}`.execute(tx)
+  const { rows } = await sql<{
+    name: string
+    n: number
+  }>`${sql.join(counts, sql` union all `)}`.execute(tx)
   return Object.fromEntries([
     ['contacts', { deleted: 1 }],
     ...rows.map(({ name, n }) => [name, { deleted: n }] as const),
@@ -136,7 +139,10 @@ export const countConversationRows = async (
     select (select count(*)::int from own) as messages,
       (select count(*)::int from media
         where workspace_id = ${workspaceId} and message_id in (select id from own)) as media`.execute(tx)
-  return { messages: { cleared: rows[0]!.messages }, media: { cleared: rows[0]!.media } }
+  return {
+    messages: { cleared: rows[0]!.messages },
+    media: { cleared: rows[0]!.media },
+  }
 }
 
 export type OpenApproval = {
@@ -152,7 +158,13 @@ export type OpenApproval = {
 export const cancelApprovalsOf = async (
   tx: Db,
   workspaceId: string,
-  { contactIds, patterns }: { contactIds: readonly string[]; patterns: SubjectPatterns },
+  {
+    contactIds,
+    patterns,
+  }: {
+    contactIds: readonly string[]
+    patterns: Pick<SubjectPatterns, 'texts' | 'phones'>
+  },
   now: string,
 ): Promise<OpenApproval[]> =>
   (

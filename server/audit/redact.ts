@@ -74,6 +74,7 @@ const redact = (value: unknown, position: ValuePosition): unknown => {
   const { key, depth } = position
   if (value === null || value === undefined || typeof value === 'boolean') return value
   if (isSecret(key)) return '(left out)'
+  if (key === 'rows' && Array.isArray(value)) return `(${value.length} items)`
   if (isOpaque(key)) return typeof value === 'string' ? describeLength(value) : '(left out)'
   if (typeof value === 'string') return redactText(value, position)
   if (typeof value === 'number') return redactNumber(value, position)
@@ -84,7 +85,6 @@ const redact = (value: unknown, position: ValuePosition): unknown => {
 }
 
 const redactList = (list: readonly unknown[], position: ValuePosition): unknown => {
-  // Rows of an import: only their number.
   if (list.length > MAX_ITEMS && typeof list[0] === 'object') return `(${list.length} items)`
   const shown = list
     .slice(0, MAX_ITEMS)
@@ -119,10 +119,11 @@ const redactMembers = (
 
 /** Returns an object as the audit trail stores it. */
 export const redactObject = (operation: string, object: Record<string, unknown>): Record<string, unknown> =>
-  redact(object, { key: '', isMessageText: messageOperations.has(operation), depth: 0 }) as Record<
-    string,
-    unknown
-  >
+  redact(object, {
+    key: '',
+    isMessageText: messageOperations.has(operation),
+    depth: 0,
+  }) as Record<string, unknown>
 
 /** Fields of outputs that say what a change did. */
 const resultFields: ReadonlySet<string> = new Set([

@@ -55,7 +55,11 @@ const showTables = (actor: Actor, counts: ErasureCounts): OutputOf<'crm_get_eras
     .toSorted((a, b) => (a.table < b.table ? -1 : 1))
 
 /** What an input names the person by, as JSON of the database has it. */
-const toInputPatterns = ({ contactIds, conversationIds, phones }: ErasureSubject): SubjectPatterns => ({
+const toInputPatterns = ({
+  contactIds,
+  conversationIds,
+  phones,
+}: ErasureSubject): Pick<SubjectPatterns, 'texts' | 'phones'> => ({
   texts: [
     ...contactIds.map((id) => containsPattern(`"contact_id": "${id}"`)),
     ...contactIds.map((id) => containsPattern(`"other_contact_id": "${id}"`)),
@@ -122,7 +126,11 @@ export const eraseContact: Handler<'crm_erase_contact'> = async (ctx, { contact_
   const erasure = showErasure(ctx.actor, (await findErasure(ctx.tx, workspaceId, erasureId))!)
   if (!ctx.dryRun) return { erasure }
   return {
-    erasure: { ...erasure, id: null, tables: showTables(ctx.actor, addCounts(counts, ahead)) },
+    erasure: {
+      ...erasure,
+      id: null,
+      tables: showTables(ctx.actor, addCounts(counts, ahead)),
+    },
     sample: { contact_id: id, name: showContactName(ctx.actor, contact.name) },
   }
 }

@@ -23,15 +23,28 @@ import { createScrubber, type Scrubber, wipe } from './scrub.ts'
  * `isOpen`: it will be once its call has ended.
  */
 type Change =
-  | { columns?: Record<string, ColumnChange>; event?: { id: string; data: unknown }; isOpen?: boolean }
+  | {
+      columns?: Record<string, ColumnChange>
+      event?: { id: string; data: unknown }
+      isOpen?: boolean
+    }
   | undefined
 
 type Treat = (row: ScannedRow, scrubber: Scrubber, subject: ErasureSubject) => Change
 
-const cleared = (type: ColumnChange['type'] = 'text'): ColumnChange => ({ type, value: null })
-const toJson = (type: 'json' | 'jsonb', value: unknown): ColumnChange => ({ type, value })
+const cleared = (type: ColumnChange['type'] = 'text'): ColumnChange => ({
+  type,
+  value: null,
+})
+const toJson = (type: 'json' | 'jsonb', value: unknown): ColumnChange => ({
+  type,
+  value,
+})
 /** In place of a digest, from which an input can be guessed: no call has it. */
-const noDigest = (): ColumnChange => ({ type: 'bytea', value: randomBytes(32) })
+const noDigest = (): ColumnChange => ({
+  type: 'bytea',
+  value: randomBytes(32),
+})
 
 const treatEvent: Treat = ({ data }, { concerns, scrub }) =>
   concerns(data) ? { columns: { data: toJson('jsonb', scrub(data)) } } : undefined
@@ -49,14 +62,15 @@ const treatDelivery: Treat = ({ payload, event_id: eventId, searched }, { concer
 const namesInFilter = (operation: unknown, value: unknown, isNamed: Scrubber['isNamed']): boolean =>
   String(operation).includes('saved_filter') && isNamed(JSON.stringify(value), 'filter', true)
 
-const treatAudit: Treat = (row, { concerns, scrub, isNamed }, subject) => {
+const treatAudit: Treat = (row, { concerns, scrub, isNamed, isListed }, subject) => {
   const { target_type: type, target_id: id, changes } = row
   const target = id === null ? '' : String(id)
   const isTarget =
     (type === 'contact' && subject.contactIds.includes(target)) ||
     (type === 'conversation' && subject.conversationIds.includes(target))
   const isNamedTarget = isNamed(target, `${String(type)}_id`)
-  const isWhole = isTarget || isNamedTarget || namesInFilter(row['operation'], changes, isNamed)
+  const isWhole =
+    isTarget || isNamedTarget || isListed(changes) || namesInFilter(row['operation'], changes, isNamed)
   if (!isWhole && !concerns(changes)) return undefined
   return {
     columns: {
@@ -67,11 +81,18 @@ const treatAudit: Treat = (row, { concerns, scrub, isNamed }, subject) => {
 }
 
 /** One that waits was asked for after the erasure, which cancelled the others. */
-const treatApproval: Treat = (row, { concerns }, { contactIds }) => {
+const treatApproval: Treat = (row, { concerns, isNamed, isListed }, { contactIds }) => {
   const waits = row['status'] === 'pending' || row['status'] === 'approved'
   if (waits && row['operation'] !== 'crm_erase_contact') return undefined
   const isAbout = contactIds.includes(String(row['contact_id']))
-  if (!isAbout && !concerns([row['input'], row['preview'], row['edited'], row['outcome']])) return undefined
+  const values = [row['input'], row['preview'], row['edited'], row['outcome']]
+  if (!isAbout && !concerns(values) && !isListed({ input: row['input'], edited: row['edited'] })) {
+    const named = ['reason', 'note'].filter((name) => isNamed(String(row[name] ?? ''), name))
+    if (named.length === 0) return undefined
+    return {
+      columns: Object.fromEntries(named.map((name) => [name, cleared()])),
+    }
+  }
   return {
     columns: {
       input: toJson('jsonb', wipe(row['input'])),
@@ -119,7 +140,14 @@ const treatAnswer: Treat = (row, { concerns, isNamed }) => {
       fingerprint: noDigest(),
       intent: cleared('jsonb'),
       body: { type: 'text', value: '{}' },
-      ...(isKey ? { key: { type: 'text', value: `erased-${randomBytes(12).toString('hex')}` } } : {}),
+      ...(isKey
+        ? {
+            key: {
+              type: 'text',
+              value: `erased-${randomBytes(12).toString('hex')}`,
+            },
+          }
+        : {}),
     },
   }
 }
@@ -148,9 +176,33 @@ const treatSavedFilter: Treat = ({ key: [id], name, description, filter }, { isN
       ...(isNameOf(description) ? { description: cleared() } : {}),
       ...(newName === undefined
         ? {}
-        : { name: { type: 'text', value: newName }, name_key: { type: 'text', value: fold(newName) } }),
+        : {
+            name: { type: 'text', value: newName },
+            name_key: { type: 'text', value: fold(newName) },
+          }),
     },
   }
+}
+
+const toInput = (input: unknown, replaced: unknown): Change =>
+  JSON.stringify(replaced) === JSON.stringify(input)
+    ? undefined
+    : { columns: { input: toJson('jsonb', replaced) } }
+
+/** Of a job that has not ended too: it may set no value that names the person. */
+const treatJob: Treat = ({ input, is_theirs: isTheirs }, { isNamed }) =>
+  toInput(input, isTheirs ? wipe(input) : replaceLiterals(input, isNamed))
+
+const isText = (_: string, path = ''): boolean => /(?:text|fallback|value|title)$/.test(path)
+
+/** Others get what a broadcast says until it ends: it is looked at again then. */
+const treatSend: Treat = ({ input, is_theirs: isTheirs, is_busy: isRunning }, { isNamed }) => {
+  if (isTheirs) return toInput(input, replaceLiterals(input, isText))
+  const change = toInput(
+    input,
+    replaceLiterals(input, (text, path) => isNamed(text, path)),
+  )
+  return change && isRunning ? { isOpen: true } : change
 }
 
 const treatments: Readonly<Record<ScannedName, Treat>> = {
@@ -161,6 +213,8 @@ const treatments: Readonly<Record<ScannedName, Treat>> = {
   bulk_job_batches: treatJobBatch,
   idempotency: treatAnswer,
   saved_filters: treatSavedFilter,
+  bulk_jobs: treatJob,
+  broadcast_sends: treatSend,
 }
 
 /** Patterns of texts that may be about the person: their ids in quotes, and what else identifies them. */
@@ -177,6 +231,8 @@ export const toPatterns = ({
       .map((text) => containsPattern(JSON.stringify(text).slice(1, -1))),
   ],
   phones: phones.map(containsPattern),
+  contactIds,
+  conversationIds,
 })
 
 type ScanResult = {
@@ -194,8 +250,13 @@ const treatRelated = async (
   ids: readonly string[],
 ): Promise<ErasureCounts> => {
   if (name === 'webhook_deliveries')
-    return { webhook_attempts: { cleared: await clearAttempts(tx, workspaceId, ids) } }
-  if (name === 'approvals') return { audit_log: { cleared: await clearDecisions(tx, workspaceId, ids) } }
+    return {
+      webhook_attempts: { cleared: await clearAttempts(tx, workspaceId, ids) },
+    }
+  if (name === 'approvals')
+    return {
+      audit_log: { cleared: await clearDecisions(tx, workspaceId, ids) },
+    }
   return {}
 }
 
@@ -210,14 +271,19 @@ export const treatPage = async (
   const table = scannedTables[name]
   const scrubber = createScrubber(subject)
   const patterns = toPatterns(subject)
-  const { rows, position } = await scanPage(tx, workspaceId, table, { after, limit, patterns })
+  const { rows, position } = await scanPage(tx, workspaceId, table, {
+    after,
+    limit,
+    patterns,
+  })
   const treated: ScannedRow[] = []
   let isOpen = false
   for (const row of rows) {
     const change = treatments[name](row, scrubber, subject)
     isOpen ||= change?.isOpen ?? false
     if (!change?.columns) continue
-    if (row.is_busy && !ignoreBusy) return undefined
+    // The texts of a broadcast that runs are nobody's but the person's then, who gets nothing any more.
+    if (row.is_busy && !ignoreBusy && name !== 'broadcast_sends') return undefined
     treated.push(row)
     if (change.event) await updateEventData(tx, workspaceId, change.event.id, change.event.data)
     if (Object.keys(change.columns).length > 0)
@@ -225,5 +291,9 @@ export const treatPage = async (
   }
   const ids = treated.map(({ key }) => key[0]!)
   const related = await treatRelated(tx, workspaceId, name, ids)
-  return { counts: { [name]: { cleared: treated.length }, ...related }, position, isOpen }
+  return {
+    counts: { [name]: { cleared: treated.length }, ...related },
+    position,
+    isOpen,
+  }
 }

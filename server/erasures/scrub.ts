@@ -1,4 +1,5 @@
 import { isObject } from '../../catalog/values.ts'
+import { toAsciiDigits } from '../../storage/digits.ts'
 import { fold } from '../../storage/text.ts'
 import type { ErasureSubject } from '../../storage/tables/erasures.ts'
 
@@ -12,6 +13,9 @@ type Json = Record<string, unknown>
 /** Whose ids they are, by the names of fields, and of objects that have an `id`. */
 const CONTACT_FIELDS = /^(?:contact|other_contact|merged_contact|kept_contact|merged_into|into)(?:_id)?$/
 const CONVERSATION_FIELDS = /^conversation(?:_id)?$/
+/** Lists of whose ids they are. */
+const CONTACT_LIST = /(?:^|_)contact_ids$/
+const CONVERSATION_LIST = /(?:^|_)conversation_ids$/
 /** Fields of identifiers: those that could be a word or a number of something else count in these alone. */
 const IDENTIFIER_FIELDS = /external|customer|user|visitor|wa_id/i
 /** Fields of values that only one person has. */
@@ -20,20 +24,44 @@ const OWN_VALUES = /^(?:phone|email|external_id|chatapp_user_id|web_visitor_id|c
 const DISTINCTIVE = /@|^(?=.*\d)(?=.*\D).{12,}$/
 
 /** Fields whose values say nothing of a person where they have this form. */
-const OWN_IDS = /^(?:id|[a-z_]+_ids?)$/
-const FOREIGN_IDS = /external|customer|user|visitor|provider|wa_id/
+const RECORDS = [
+  ...['contact', 'conversation', 'message', 'channel', 'staff', 'team', 'tag', 'group', 'field', 'template'],
+  ...['broadcast', 'job', 'approval', 'event', 'event_type', 'endpoint', 'delivery', 'saved_filter', 'key'],
+  ...[
+    'quick_message',
+    'short_link',
+    'export',
+    'erasure',
+    'policy',
+    'request',
+    'target',
+    'reply_to',
+    'episode',
+  ],
+].join('|')
+const ROLES = 'other|merged|kept|assignee|assigned|owner|actor|custom|undo_of|undone_by'
+const OWN_IDS = new RegExp(`^(?:id|merged_into_id|(?:(?:${ROLES})_)?(?:${RECORDS})_ids?)$`)
 const OWN_ID = /^(?:\d{1,19}|[a-z]{2,4}_[0-9A-HJKMNP-TV-Z]{26})$/
 const STATES = /^(?:type|status|state|direction|operation|channel_type|kind)$/
 const STATE = /^[\w.]{1,40}(?:\/\d+)?$/
 const TIMES = /(?:_at|_until|^since|^at)$/
 const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
 
-/** Digits, also with what people write between those of a phone. */
-const NUMBERS = [/\d{7,}/g, /\d(?:[\d\s()./-]*\d)?/g]
+/** Digits with what people write between those of a phone. */
+const NUMBERS = /\d(?:[\d\s()./+-]*\d)?/g
+const GROUPS = /\d+/g
+/** As many groups of digits as a phone is written in. */
+const MAX_GROUPS = 15
 
-/** Returns the numbers in a text that may be phones. */
+/** Returns the numbers in a text that may be phones: other numbers may stand before and after one. */
 const listNumbers = (text: string): string[] =>
-  NUMBERS.flatMap((pattern) => (text.match(pattern) ?? []).map((number) => number.replaceAll(/\D/g, '')))
+  (toAsciiDigits(text).match(NUMBERS) ?? []).flatMap((number) => {
+    const groups = number.match(GROUPS) ?? []
+    const numbers = groups.flatMap((_, from) =>
+      groups.slice(from, from + MAX_GROUPS).map((__, n) => groups.slice(from, from + n + 1).join('')),
+    )
+    return numbers.flatMap((one) => (one.startsWith('00') ? [one, one.slice(2)] : [one]))
+  })
 
 /** Returns the words of a text without case, each between spaces. */
 const toWords = (text: string): string =>
@@ -44,6 +72,8 @@ const toWords = (text: string): string =>
 export type Scrubber = {
   /** Whether the value tells of the person anywhere in it. */
   readonly concerns: (value: unknown, name?: string) => boolean
+  /** Whether the value was given for several of whom the person is one: what is said may be about each of them. */
+  readonly isListed: (value: unknown) => boolean
   /** Whose the ids and identifiers of an object are, in it and in its objects: lists are not looked into. */
   readonly whose: (object: Json, name?: string) => 'theirs' | 'anothers' | 'nobodys'
   /** Returns the value with what is about the person emptied, and the rest as it was. */
@@ -60,7 +90,7 @@ export const createScrubber = (subject: ErasureSubject): Scrubber => {
   const names = subject.names.map(toWords)
 
   const isNamed = (text: string, field = '', byName = false): boolean => {
-    if (OWN_IDS.test(field) && !FOREIGN_IDS.test(field) && OWN_ID.test(text)) return false
+    if (OWN_IDS.test(field) && OWN_ID.test(text)) return false
     if (TIME.test(text)) return false
     const folded = fold(text)
     return (
@@ -76,10 +106,25 @@ export const createScrubber = (subject: ErasureSubject): Scrubber => {
     (CONTACT_FIELDS.test(field) && contacts.has(String(value))) ||
     (CONVERSATION_FIELDS.test(field) && conversations.has(String(value)))
 
+  const isTheirsIn = (field: string): ((id: unknown) => boolean) => {
+    const own = CONTACT_LIST.test(field)
+      ? contacts
+      : CONVERSATION_LIST.test(field)
+        ? conversations
+        : undefined
+    return (id) => own?.has(String(id)) ?? false
+  }
+
+  const isListed = (value: unknown, name = ''): boolean => {
+    if (Array.isArray(value)) return value.some(isTheirsIn(name)) || value.some((one) => isListed(one, name))
+    return isObject(value) && Object.entries(value).some(([field, one]) => isListed(one, field))
+  }
+
   /** Whether an object is about the person, but for what its lists are about. */
   const isAbout = (object: Json, name: string): boolean =>
     Object.entries(object).some(([field, value]) => {
       if (isObject(value)) return isAbout(value, field)
+      if (Array.isArray(value)) return value.length > 0 && value.every(isTheirsIn(field))
       if (typeof value !== 'string' && typeof value !== 'number') return false
       return isOwnId(field === 'id' ? name : field, value) || isNamed(String(value), field)
     })
@@ -104,7 +149,10 @@ export const createScrubber = (subject: ErasureSubject): Scrubber => {
   const concerns = (value: unknown, name = ''): boolean => {
     if (Array.isArray(value)) return value.some((one) => concerns(one, name))
     if (isObject(value))
-      return isAbout(value, name) || Object.entries(value).some(([field, one]) => concerns(one, field))
+      return (
+        isAbout(value, name) ||
+        Object.entries(value).some(([field, one]) => isNamed(field, 'phone') || concerns(one, field))
+      )
     return typeof value === 'string' && isNamed(value, name)
   }
 
@@ -112,11 +160,15 @@ export const createScrubber = (subject: ErasureSubject): Scrubber => {
     if (Array.isArray(value)) return value.map((one) => scrub(one, name))
     if (isObject(value)) {
       if (isAbout(value, name)) return wipe(value, name)
-      return Object.fromEntries(Object.entries(value).map(([field, one]) => [field, scrub(one, field)]))
+      return Object.fromEntries(
+        Object.entries(value)
+          .filter(([field]) => !isNamed(field, 'phone'))
+          .map(([field, one]) => [field, scrub(one, field)]),
+      )
     }
     return typeof value === 'string' && isNamed(value, name) ? null : value
   }
-  return { concerns, whose, scrub, isNamed }
+  return { concerns, isListed, whose, scrub, isNamed }
 }
 
 /** Returns a value without what people wrote: ids of our own, states, times and whether something is so stay. */
@@ -127,13 +179,13 @@ export const wipe = (value: unknown, field = ''): unknown => {
     if (/^(?:attributes|metadata|values|filter|content)$/.test(field)) return {}
     return Object.fromEntries(
       Object.entries(value)
-        .filter(([name]) => /^\w{1,60}$/.test(name))
+        .filter(([name]) => /^[a-z]\w{0,59}$/i.test(name) && !/\d{5}/.test(name))
         .map(([name, one]) => [name, wipe(one, name)]),
     )
   }
   const text = String(value)
   const isHarmless =
-    (OWN_IDS.test(field) && !FOREIGN_IDS.test(field) && OWN_ID.test(text)) ||
+    (OWN_IDS.test(field) && OWN_ID.test(text)) ||
     (STATES.test(field) && STATE.test(text)) ||
     (TIMES.test(field) && TIME.test(text))
   return isHarmless ? value : null

@@ -20,7 +20,11 @@ import { createPicker, type Picker } from './pick.ts'
 type Row = Record<string, unknown>
 
 /** A page of rows; `position` is where it goes on, null at the end. `counts`: of tables whose rows are in them. */
-type Page = { rows: Row[]; position: string[] | null; counts: Record<string, number> }
+type Page = {
+  rows: Row[]
+  position: string[] | null
+  counts: Record<string, number>
+}
 
 type PageOptions = { after: string[] | null; limit: number }
 
@@ -98,7 +102,10 @@ const parse = (text: unknown): unknown => {
 const pickColumns = (row: Row, columns: readonly string[], { pick }: Picker): Row | undefined => {
   const picked = columns.map((column) => [column, pick(row[column])] as const)
   if (picked.every(([, value]) => value === undefined)) return undefined
-  return { ...row, ...Object.fromEntries(picked.map(([column, value]) => [column, value ?? null])) }
+  return {
+    ...row,
+    ...Object.fromEntries(picked.map(([column, value]) => [column, value ?? null])),
+  }
 }
 
 type Reduce = (row: Row, picker: Picker, subject: ErasureSubject, searched: string) => Row | undefined
@@ -141,7 +148,10 @@ const reduceBatch: Reduce = (row, picker, { contactIds, conversationIds }) => {
   const own = (row['record_ids'] as string[]).filter((id) => ids.includes(id))
   const picked = pickColumns(row, ['calls', 'failures', 'undo'], picker)
   if (!picked && own.length === 0) return undefined
-  return { ...(picked ?? { ...row, calls: null, failures: null, undo: null }), record_ids: own }
+  return {
+    ...(picked ?? { ...row, calls: null, failures: null, undo: null }),
+    record_ids: own,
+  }
 }
 
 const reduceSavedFilter: Reduce = (row, { pickLiterals }) => {
@@ -151,7 +161,10 @@ const reduceSavedFilter: Reduce = (row, { pickLiterals }) => {
   return hasText(picked) ? { ...row, ...picked } : undefined
 }
 
-const reductions: Readonly<Record<ScannedName, Reduce>> = {
+/** Of inputs of jobs and broadcasts nothing is exported: what was written to the person is in messages. */
+type ExportedScan = Exclude<ScannedName, 'bulk_jobs' | 'broadcast_sends'>
+
+const reductions: Readonly<Record<ExportedScan, Reduce>> = {
   events: (row, picker) => pickColumns(row, ['data'], picker),
   webhook_deliveries: (row, picker, _, searched) => {
     // Most have no payload of their own, but that of their event.
@@ -159,7 +172,11 @@ const reductions: Readonly<Record<ScannedName, Reduce>> = {
     const picked = picker.pick(data)
     if (picked === undefined) return undefined
     const isWhole = JSON.stringify(picked) === JSON.stringify(data)
-    return { ...row, payload: row['payload'] === null ? null : picked, isWhole }
+    return {
+      ...row,
+      payload: row['payload'] === null ? null : picked,
+      isWhole,
+    }
   },
   audit_log: reduceAudit,
   approvals: reduceApproval,
@@ -196,10 +213,13 @@ const addOperations = async (db: Db, workspaceId: string, batches: Row[]): Promi
     workspaceId,
     batches.map((row) => String(row['job_id'])),
   )
-  return batches.map((row) => ({ ...row, operation: operations.get(String(row['job_id'])) }))
+  return batches.map((row) => ({
+    ...row,
+    operation: operations.get(String(row['job_id'])),
+  }))
 }
 
-const scannedSource = (table: ScannedName): Source => ({
+const scannedSource = (table: ExportedScan): Source => ({
   table,
   read: async (db, workspaceId, subject, options) => {
     const found = await listScannedRows(db, workspaceId, table, subject, {
