@@ -1,8 +1,5 @@
 /** The zeros of scripts in which people write phones. Their other digits follow them. */
-const ZEROS = [
-  ...[0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66],
-  ...[0xe50, 0xed0, 0xf20, 0x1040, 0x17e0, 0x1810, 0xff10],
-]
+const ZEROS = [...'٠۰߀०০੦૦୦௦౦೦൦๐໐༠၀០᠐０'].map((zero) => zero.codePointAt(0)!)
 
 /** Digits of other scripts, and in the same order those of ASCII. */
 export const FOREIGN_DIGITS = ZEROS.flatMap((zero) =>
@@ -11,11 +8,9 @@ export const FOREIGN_DIGITS = ZEROS.flatMap((zero) =>
 export const ASCII_DIGITS = '0123456789'.repeat(ZEROS.length)
 
 /** What else people and their programs write between digits: spaces, hyphens and marks of direction. */
-export const FOREIGN_SEPARATORS = [
-  ...['\u00a0', '\u00ad', '\u2007', '\u2009', '\u200b', '\u200e', '\u200f', '\u2010', '\u2011', '\u2012'],
-  ...['\u2013', '\u2014', '\u202a', '\u202c', '\u202d', '\u202f', '\u2060', '\u2212', '\u3000', '\ufeff'],
-  ...['\uff08', '\uff09', '\uff0b', '\uff0d', '\uff0e'],
-].join('')
+export const FOREIGN_SEPARATORS =
+  '\u00a0\u00ad\u2007\u2009\u200b\u200e\u200f\u2010\u2011\u2012\u2013\u2014\u202a\u202c' +
+  '\u202d\u202f\u2060\u2212\u3000\ufeff\uff08\uff09\uff0b\uff0d\uff0e'
 
 const FOREIGN = new RegExp(`[${FOREIGN_DIGITS}${FOREIGN_SEPARATORS}]`, 'gu')
 const toAscii = (character: string): string => {

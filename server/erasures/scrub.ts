@@ -24,21 +24,10 @@ const OWN_VALUES = /^(?:phone|email|external_id|chatapp_user_id|web_visitor_id|c
 const DISTINCTIVE = /@|^(?=.*\d)(?=.*\D).{12,}$/
 
 /** Fields whose values say nothing of a person where they have this form. */
-const RECORDS = [
-  ...['contact', 'conversation', 'message', 'channel', 'staff', 'team', 'tag', 'group', 'field', 'template'],
-  ...['broadcast', 'job', 'approval', 'event', 'event_type', 'endpoint', 'delivery', 'saved_filter', 'key'],
-  ...[
-    'quick_message',
-    'short_link',
-    'export',
-    'erasure',
-    'policy',
-    'request',
-    'target',
-    'reply_to',
-    'episode',
-  ],
-].join('|')
+const RECORDS =
+  'contact|conversation|message|channel|staff|team|tag|group|field|template|broadcast|job|approval|event|' +
+  'event_type|endpoint|delivery|saved_filter|key|quick_message|short_link|export|erasure|policy|request|' +
+  'target|reply_to|episode'
 const ROLES = 'other|merged|kept|assignee|assigned|owner|actor|custom|undo_of|undone_by'
 const OWN_IDS = new RegExp(`^(?:id|merged_into_id|(?:(?:${ROLES})_)?(?:${RECORDS})_ids?)$`)
 const OWN_ID = /^(?:\d{1,19}|[a-z]{2,4}_[0-9A-HJKMNP-TV-Z]{26})$/
