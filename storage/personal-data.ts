@@ -9,6 +9,7 @@ const SANDBOX = 'no limit; sandbox only'
 
 const FOR_SEARCH = 'another form of a value that is exported, for search'
 const ARCHIVE = { not: 'the archive itself, and earlier ones' }
+const SAME = { not: 'the same for all recipients; what was sent to one is in messages' }
 const DIGEST = 'a digest, or an id of the provider for an update'
 const SECRET = 'a secret, or what repeats a call'
 const NOT_REAL = { not: 'of the emulated provider, which has no real customers' }
@@ -343,7 +344,7 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
     columns: ['input'],
     onDelete: 'kept',
     erase: { input: 'cleared' },
-    exported: { not: 'the same for all recipients; what was sent to one is in messages' },
+    exported: SAME,
     until: FOR_EVER,
   },
   channel_health: 'none',

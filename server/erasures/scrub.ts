@@ -71,6 +71,18 @@ export type Scrubber = {
   readonly isNamed: (text: string, field?: string, names?: boolean) => boolean
 }
 
+/** Returns whether an id in a list of this name is the person's. */
+const toListTest = ({ contactIds, conversationIds }: ErasureSubject, field: string) => {
+  const own = CONTACT_LIST.test(field) ? contactIds : CONVERSATION_LIST.test(field) ? conversationIds : []
+  return (id: unknown): boolean => own.includes(String(id))
+}
+
+const listsSome = (subject: ErasureSubject, value: unknown, name = ''): boolean => {
+  if (Array.isArray(value))
+    return value.some(toListTest(subject, name)) || value.some((one) => listsSome(subject, one, name))
+  return isObject(value) && Object.entries(value).some(([field, one]) => listsSome(subject, one, field))
+}
+
 export const createScrubber = (subject: ErasureSubject): Scrubber => {
   const contacts = new Set(subject.contactIds)
   const conversations = new Set(subject.conversationIds)
@@ -95,19 +107,8 @@ export const createScrubber = (subject: ErasureSubject): Scrubber => {
     (CONTACT_FIELDS.test(field) && contacts.has(String(value))) ||
     (CONVERSATION_FIELDS.test(field) && conversations.has(String(value)))
 
-  const isTheirsIn = (field: string): ((id: unknown) => boolean) => {
-    const own = CONTACT_LIST.test(field)
-      ? contacts
-      : CONVERSATION_LIST.test(field)
-        ? conversations
-        : undefined
-    return (id) => own?.has(String(id)) ?? false
-  }
-
-  const isListed = (value: unknown, name = ''): boolean => {
-    if (Array.isArray(value)) return value.some(isTheirsIn(name)) || value.some((one) => isListed(one, name))
-    return isObject(value) && Object.entries(value).some(([field, one]) => isListed(one, field))
-  }
+  const isTheirsIn = (field: string): ((id: unknown) => boolean) => toListTest(subject, field)
+  const isListed = (value: unknown): boolean => listsSome(subject, value)
 
   /** Whether an object is about the person, but for what its lists are about. */
   const isAbout = (object: Json, name: string): boolean =>

@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { sql } from 'kysely'
+import { callAs, doAs } from '../calls.ts'
+import { everyDatabase } from '../doors.ts'
+import { generatePhone } from '../messaging/fixtures.ts'
+import { finishErasures } from '../person.ts'
+import { makeWorkspace } from '../servers.ts'
+
+everyDatabase(
+  'An erasure',
+  (server) => {
+    it('finds the person in jobs, calls for several, notes and spellings', async () => {
+      const workspace = await makeWorkspace(server())
+      const { db } = server()
+      const run = doAs(server(), workspace.owner.key)
+      const phone = generatePhone()
+      const digits = phone.replace('+', '')
+      const { contact } = await run('crm_upsert_contact', {
+        phone,
+        name: 'Wilhelmina Vexler',
+      })
+      const { contact: other } = await run('crm_upsert_contact', {
+        phone: generatePhone(),
+        name: 'Ann',
+      })
+      const spaced = `+${digits.slice(0, 1)} ${digits.slice(1, 4)} ${digits.slice(4)}`
+      const arabic = digits.replaceAll(/\d/g, (digit) => String.fromCodePoint(0x660 + Number(digit)))
+      const wide = digits.replaceAll(/\d/g, (digit) => String.fromCodePoint(0xff10 + Number(digit)))
+      const spellings = [
+        `${spaced} 2 times`,
+        `2 ${spaced}`,
+        `00${digits}`,
+        spaced.replaceAll(' ', '\u2011'),
+        spaced.replaceAll(' ', '\u00a0'),
+        arabic,
+        `Ring ${wide}!`,
+      ]
+      const insertJob = async (operation: string, state: string, input: object, ids: string[]) =>
+        (
+          await sql<{ id: string }>`
+          with j as (insert into bulk_jobs (workspace_id, state, operation, input, staff_id, key_id, door,
+              request_id, created_at, total)
+            values (${workspace.id}, ${state}, ${operation}, ${JSON.stringify(input)}::text::jsonb,
+              ${workspace.owner.staffId}, 1, 'rest', 'req_1', now(), 2) returning id),
+          b as (insert into bulk_job_batches (workspace_id, job_id, no, record_ids, is_done)
+            select ${workspace.id}, id, 0, ${ids}::bigint[], true from j)
+          select id from j`.execute(db)
+        ).rows[0]!.id
+      const both = [contact.id, other.id]
+      const texts = {
+        template: { body: [...spellings, 'Friday'].map((text) => ({ text })) },
+      }
+      const shared = await insertJob('messaging_send_bulk', 'done', texts, both)
+      const alone = await insertJob('crm_update_contacts', 'done', { attributes: { note: 'Likes tea' } }, [
+        contact.id,
+      ])
+      const paused = await insertJob('messaging_send_bulk', 'paused', texts, both)
+      await sql`
+        insert into broadcast_sends (workspace_id, broadcast_id, job_id, input, left_out)
+        values (${workspace.id}, 999999, ${paused}, ${JSON.stringify(texts)}::text::jsonb, '[]')`.execute(db)
+      for (const description of spellings)
+        await run('crm_create_saved_filter', {
+          name: `Filter ${spellings.indexOf(description)}`,
+          description,
+          filter: { starred: { eq: true } },
+        })
+      await run('crm_create_custom_field', { key: 'remark', label: 'Remark', type: 'text' })
+      await run('crm_update_contacts', {
+        contact_ids: [contact.id],
+        attributes: { remark: 'Hidden-one' },
+      })
+      await run('crm_update_contacts', {
+        contact_ids: both,
+        attributes: { remark: 'Hidden-both' },
+      })
+      const rows = [
+        {
+          phone,
+          name: 'Wilhelmina Vexler',
+          metadata: { secret: 'Hidden-row' },
+        },
+      ]
+      await run('crm_import_contacts', { rows, dry_run: true })
+      const agent = await workspace.staff({ name: 'Mina', role: 'manager' }, { agent: true })
+      const asked = await callAs(server(), agent.key)(
+        'crm_delete_contact',
+        { contact_id: other.id },
+        {
+          confirm: 'delete',
+        },
+      )
+      const approvalId = asked.body.approval.id
+      await run('approvals_decline', {
+        approval_id: approvalId,
+        note: `Ask ${spaced} first`,
+      })
+      await run('crm_erase_contact', { contact_id: contact.id })
+      // A paused broadcast reads its texts still: the erasure ends after it.
+      for (let n = 0; n < 3; n++) {
+        await sql`update erasures set run_after = clock_timestamp()`.execute(db)
+        await server().app.jobs.job('erasures').runOnce()
+      }
+      assert.equal((await run('crm_list_erasures', { state: 'done' })).data.length, 0)
+      await sql`update bulk_jobs set state = 'done' where id = ${paused}`.execute(db)
+      await finishErasures(server(), workspace.id)
+
+      const inputs = await sql<{ id: string; input: any }>`
+        select id, input from bulk_jobs where workspace_id = ${workspace.id}`.execute(db)
+      const inputOf = (id: string) => inputs.rows.find((row) => row.id === id)!.input
+      const emptied = [...spellings.map(() => ({ text: 'erased' })), { text: 'Friday' }]
+      assert.deepEqual(inputOf(shared).template.body, emptied)
+      assert.deepEqual(inputOf(alone), { attributes: {} })
+      assert.deepEqual(inputOf(paused).template.body, emptied)
+      const sends = await sql<{ input: any }>`
+        select input from broadcast_sends where workspace_id = ${workspace.id}`.execute(db)
+      assert.deepEqual(sends.rows[0]!.input.template.body, emptied)
+      const { data: filters } = await run('crm_list_saved_filters')
+      assert.deepEqual(
+        filters.map((one: any) => one.description),
+        spellings.map(() => null),
+      )
+      const audit = await sql<{ changes: unknown }>`
+        select changes from audit_log where workspace_id = ${workspace.id}`.execute(db)
+      assert.doesNotMatch(JSON.stringify(audit.rows), /Hidden|Vexler/)
+      assert.equal((await run('approvals_get', { approval_id: approvalId })).note, null)
+    })
+  },
+  { dedicated: true },
+)
