@@ -7,7 +7,7 @@ import { ASCII_DIGITS, FOREIGN_DIGITS, FOREIGN_SEPARATORS } from './digits.ts'
  * primary keys: nothing leads from a person to their rows.
  */
 
-/** Patterns for `like`, of which one matches: of texts, and of phones as digits. And the ids of the person's records. */
+/** Patterns for `like`, of which one matches, of texts and of phones as digits; and ids of the person's records. */
 export type SubjectPatterns = {
   texts: readonly string[]
   phones: readonly string[]

@@ -25,3 +25,10 @@ export type PersonalData<Column extends string = string> = {
   /** How long rows stay that no deletion removes. */
   until: string
 }
+
+/* Why columns are not in the export of a person. */
+export const FOR_SEARCH = 'another form of a value that is exported, for search'
+export const ARCHIVE = { not: 'the archive itself, and earlier ones' }
+export const SAME = { not: 'the same for all recipients; what was sent to one is in messages' }
+export const DIGEST = 'a digest, or an id of the provider for an update'
+export const SECRET = 'a secret, or what repeats a call'

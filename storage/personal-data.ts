@@ -1,17 +1,11 @@
 import type { Database } from './database.ts'
-import type { PersonalData } from './personal-data-types.ts'
+import { ARCHIVE, DIGEST, FOR_SEARCH, type PersonalData, SAME, SECRET } from './personal-data-types.ts'
 
 type Declaration<Name extends keyof Database> = PersonalData<keyof Database[Name] & string> | 'none'
 
 const WITH_CONTACT = 'the contact is deleted'
 const FOR_EVER = 'no limit'
 const SANDBOX = 'no limit; sandbox only'
-
-const FOR_SEARCH = 'another form of a value that is exported, for search'
-const ARCHIVE = { not: 'the archive itself, and earlier ones' }
-const SAME = { not: 'the same for all recipients; what was sent to one is in messages' }
-const DIGEST = 'a digest, or an id of the provider for an update'
-const SECRET = 'a secret, or what repeats a call'
 const NOT_REAL = { not: 'of the emulated provider, which has no real customers' }
 
 /**

@@ -74,6 +74,7 @@ const redact = (value: unknown, position: ValuePosition): unknown => {
   const { key, depth } = position
   if (value === null || value === undefined || typeof value === 'boolean') return value
   if (isSecret(key)) return '(left out)'
+  // Of an import, whose phones are masked here, so that nobody could be found in them to be erased.
   if (key === 'rows' && Array.isArray(value)) return `(${value.length} items)`
   if (isOpaque(key)) return typeof value === 'string' ? describeLength(value) : '(left out)'
   if (typeof value === 'string') return redactText(value, position)
@@ -119,11 +120,10 @@ const redactMembers = (
 
 /** Returns an object as the audit trail stores it. */
 export const redactObject = (operation: string, object: Record<string, unknown>): Record<string, unknown> =>
-  redact(object, {
-    key: '',
-    isMessageText: messageOperations.has(operation),
-    depth: 0,
-  }) as Record<string, unknown>
+  redact(object, { key: '', isMessageText: messageOperations.has(operation), depth: 0 }) as Record<
+    string,
+    unknown
+  >
 
 /** Fields of outputs that say what a change did. */
 const resultFields: ReadonlySet<string> = new Set([

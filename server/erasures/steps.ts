@@ -13,11 +13,7 @@ import type { ErasedCounts } from '../../storage/tables/erasures.ts'
 import { treatPage } from './scans.ts'
 
 /** How a step ended: `position` is where it goes on, null when it is done. */
-type StepResult = {
-  counts: ErasureCounts
-  position: string[] | null
-  isOpen?: boolean
-}
+type StepResult = { counts: ErasureCounts; position: string[] | null; isOpen?: boolean }
 
 type StepOptions = { now: string; limit: number }
 /** Undefined: it has to wait a moment. */
@@ -43,31 +39,20 @@ const eraseNextMessages: Step = async (tx, erasure, { now, limit }) => {
   if (conversationId === undefined) return { counts: {}, position: null }
   const after = createdAt === undefined || id === undefined ? undefined : { createdAt, id }
   const { counts, last } = await eraseMessages(tx, workspaceId, conversationId, { after, limit, now })
-  return {
-    counts,
-    position: last ? [at, last.createdAt, last.id] : [String(Number(at) + 1)],
-  }
+  return { counts, position: last ? [at, last.createdAt, last.id] : [String(Number(at) + 1)] }
 }
 
 const scan =
   (name: Parameters<typeof treatPage>[2]): Step =>
   (tx, { workspace_id: workspaceId, subject, position, attempts }, { limit }) =>
-    treatPage(tx, workspaceId, name, subject, {
-      after: position,
-      limit,
-      ignoreBusy: attempts > PATIENCE,
-    })
+    treatPage(tx, workspaceId, name, subject, { after: position, limit, ignoreBusy: attempts > PATIENCE })
 
 /**
  * Waits for transactions that had begun to read or write when the contact was gone: they may write a copy of what they
  * saw before. Those that began later find no contact.
  */
 const settle: Step = async (tx, { position, attempts }) => {
-  if (position === null)
-    return {
-      counts: {},
-      position: ['', ...(await listRunningTransactions(tx))],
-    }
+  if (position === null) return { counts: {}, position: ['', ...(await listRunningTransactions(tx))] }
   const running = new Set(await listRunningTransactions(tx))
   if (attempts <= PATIENCE && position.some((one) => running.has(one))) return undefined
   return { counts: {}, position: null }

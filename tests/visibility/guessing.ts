@@ -135,7 +135,12 @@ export const listGuesses = (phone: string, contactId: string): Record<string, In
         filters.slice(0, 1).map((filter) => ({ filter, group_id: '999999999', dry_run: true })),
       ]),
     ),
-    crm_delete_contacts: filters.slice(0, 1).map((filter) => ({ filter, dry_run: true })),
+    ...Object.fromEntries(
+      ['crm_delete_contacts', 'crm_export_contacts'].map((op) => [
+        op,
+        filters.slice(0, 1).map((filter) => ({ filter, dry_run: true })),
+      ]),
+    ),
     messaging_send_bulk: filters.slice(0, 1).map((filter) => ({
       filter,
       template: { name: ORDER_UPDATE.name, language: ORDER_UPDATE.language, body: [{ text: 'Ada' }] },
