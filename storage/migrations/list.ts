@@ -49,6 +49,7 @@ import * as contactExchanges from './0067-contact-exchanges.ts'
 import * as filterMemberships from './0068-filter-memberships.ts'
 import * as exportFiles from './0069-exports.ts'
 import * as contactExports from './0070-contact-exports.ts'
+import * as dueTimes from './0071-due-times.ts'
 
 /**
  * The migrations, oldest first, each with what it locks (CONTRIBUTING.md, "Writing a migration"). Migrations that a
@@ -204,6 +205,11 @@ export const migrations = {
   '0070-contact-exports': {
     ...contactExports,
     cost: { closes: ['exports'] },
+    oldest: '0030-approval-plans',
+  },
+  '0071-due-times': {
+    ...dueTimes,
+    cost: { closes: ['approvals', 'bulk_jobs', 'erasures', 'exports'] },
     oldest: '0030-approval-plans',
   },
 } satisfies MigrationList

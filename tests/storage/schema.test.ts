@@ -98,6 +98,22 @@ for (const database of databases) {
       })
     })
 
+    it('keep the microseconds of times when work is due: rounded, it would be due a little later', async () => {
+      await onMigratedDatabase(database, async (db) => {
+        const { rows } = await sql<{ column: string; type: string }>`
+          select c.relname || '.' || a.attname as column, format_type(a.atttypid, a.atttypmod) as type
+          from pg_class c join pg_attribute a on a.attrelid = c.oid
+          where c.relkind in ('r', 'p') and c.relnamespace = 'public'::regnamespace
+            and (a.attname in ('run_after', 'next_attempt_at', 'next_probe_at')
+              or (c.relname, a.attname) = ('approvals', 'lease_until'))`.execute(db)
+        assert.ok(rows.length >= 8, JSON.stringify(rows))
+        assert.deepEqual(
+          rows.filter(({ type }) => type !== 'timestamp with time zone'),
+          [],
+        )
+      })
+    })
+
     it('name each column that differs', async () => {
       await onMigratedDatabase(database, async (db) => {
         await sql`alter table contacts rename column email to mail`.execute(db)
