@@ -300,15 +300,21 @@ export type PartRef = { workspace_id: string; export_id: string; id: string }
 
 /**
  * Lists parts that nobody needs any more, of all workspaces: those of files that are erased, given up or too old, and
- * those that were never counted. Who writes one has a lease.
+ * those that were never counted. Who writes one has a lease. `after`: the last one of the page before.
  */
-export const listUselessParts = async (db: Db, limit: number): Promise<PartRef[]> =>
+export const listUselessParts = async (
+  db: Db,
+  after: PartRef | undefined,
+  limit: number,
+): Promise<PartRef[]> =>
   (
     await sql<PartRef>`
     select p.workspace_id, p.export_id, p.id from export_parts p
       left join exports e on e.workspace_id = p.workspace_id and e.id = p.export_id
     where (p.lease_until is null or p.lease_until < clock_timestamp())
       and (p.size is null or e.id is null or e.state not in ('running', 'done'))
+      and (p.workspace_id, p.export_id, p.id) >
+        (${after?.workspace_id ?? '0'}::bigint, ${after?.export_id ?? '0'}::bigint, ${after?.id ?? '0'}::bigint)
     order by p.workspace_id, p.export_id, p.id limit ${limit}`.execute(db)
   ).rows
 

@@ -121,15 +121,23 @@ export const markMediaErasable = async (
     .execute()
 }
 
-/** Lists files in the store whose messages were deleted, of all workspaces. */
+export type ErasableFile = { workspace_id: string; message_id: string; key: string }
+
+const isAfter = (file: Pick<ErasableFile, 'workspace_id' | 'message_id'> | undefined) =>
+  sql<boolean>`(workspace_id, message_id) >
+    (${file?.workspace_id ?? '0'}::bigint, ${file?.message_id ?? '0'}::bigint)`
+
+/** Lists files in the store whose messages were deleted, of all workspaces, after this one. */
 export const listErasableMedia = (
   db: Db,
+  after: ErasableFile | undefined,
   limit: number,
-): Promise<{ workspace_id: string; message_id: string; key: string }[]> =>
+): Promise<ErasableFile[]> =>
   db
     .selectFrom('media')
     .select(['workspace_id', 'message_id', 'key'])
     .where(isErasable)
+    .where(isAfter(after))
     .orderBy('workspace_id')
     .orderBy('message_id')
     .limit(limit)
@@ -152,10 +160,7 @@ export const listKeptMedia = (db: Db, after: KeptFile | undefined, limit: number
     .select(['workspace_id', 'message_id', 'key', 'size', 'sha256'])
     .where('state', '=', 'kept')
     .where('key', 'is not', null)
-    .where(
-      sql<boolean>`(workspace_id, message_id) >
-        (${after?.workspace_id ?? '0'}::bigint, ${after?.message_id ?? '0'}::bigint)`,
-    )
+    .where(isAfter(after))
     .orderBy('workspace_id')
     .orderBy('message_id')
     .limit(limit)

@@ -128,7 +128,7 @@ export const finishErasures = async (server: TestServer, workspaceId: string): P
   }
   const { rows } = await sql`
     select e.step, e.position, e.is_repeated, e.subject,
-      (select json_agg(d) from media d where d.workspace_id = e.workspace_id and d.state = 'lost') as files,
+      (select json_agg(d) from media d where d.state = 'lost' and d.key is not null) as files,
       (select json_agg(p) from export_parts p where p.workspace_id = e.workspace_id) as parts,
       (select json_agg(json_build_object('id', x.id, 'kind', x.kind, 'state', x.state, 'contact_id', x.contact_id))
         from exports x where x.workspace_id = e.workspace_id) as exports

@@ -4,6 +4,7 @@ import {
   type ExportPart,
   insertPart,
   listUselessParts,
+  type PartRef,
   releasePart,
   renewExport,
   type WrittenPart,
@@ -78,6 +79,21 @@ export const writePart = async (
   }
 }
 
+/** Does what these written parts are for. When it fails nobody uses them any more, unless they were counted. */
+export const releasingParts = async <T>(
+  app: App,
+  { workspace_id: workspaceId, id: exportId }: ExportRef,
+  parts: readonly { id: string }[],
+  work: () => Promise<T>,
+): Promise<T> => {
+  try {
+    return await work()
+  } catch (error) {
+    for (const { id } of parts) await releasePart(app.db, workspaceId, exportId, id)
+    throw error
+  }
+}
+
 /** Removes a part that was written and does not count. */
 export const removePart = async (
   app: App,
@@ -91,20 +107,22 @@ export const removePart = async (
 
 const BATCH_SIZE = 100
 
-/** Removes the files of parts that nobody needs any more. One that cannot be removed is tried again at the next run. */
+/**
+ * Removes the files of parts that nobody needs any more. One that cannot be removed is tried again at the next run, and
+ * does not keep the others, unless the store is down.
+ */
 export const removeUselessParts = async (app: App, store: MediaStore, signal: AbortSignal): Promise<void> => {
-  while (!signal.aborted) {
-    const parts = await listUselessParts(app.db, BATCH_SIZE)
-    let failed = 0
+  for (let after: PartRef | undefined; !signal.aborted;) {
+    const parts = await listUselessParts(app.db, after, BATCH_SIZE)
     for (const { workspace_id, export_id, id } of parts)
       try {
         await removePart(app, store, { workspace_id, id: export_id }, id)
       } catch (error) {
         if (isStoreUnavailable(error)) return
-        failed++
         app.log.warn({ export: export_id, ...errorLogDetails(error) }, 'Cannot remove a part of an export')
       }
-    if (failed > 0 || parts.length < BATCH_SIZE) return
+    after = parts.at(-1)
+    if (parts.length < BATCH_SIZE) return
   }
 }
 

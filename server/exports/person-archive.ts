@@ -14,7 +14,15 @@ import type { ArchiveEntry } from '../../storage/tables/exports.ts'
 import type { App } from '../core/app.ts'
 import { toFileName } from '../media/media.ts'
 import type { MediaStore } from '../media/store.ts'
-import { digestParts, type FileEnd, keepLease, sha256Of, type StepResult, writePart } from './parts.ts'
+import {
+  digestParts,
+  type FileEnd,
+  keepLease,
+  releasingParts,
+  sha256Of,
+  type StepResult,
+  writePart,
+} from './parts.ts'
 import { sources, type Source } from './person-rows.ts'
 import { directory, localHeader, type PlacedEntry } from './zip.ts'
 
@@ -127,12 +135,16 @@ const copyFile = async (
   // Its message was deleted meanwhile.
   if (!found) return []
   const header = await writePart(app, store, running, [localHeader(entry)])
-  const content = await writePart(app, store, running, found.content)
-  if (content.size !== entry.size) throw new Error('a file of a message changed while it was read')
-  return [
-    { ...header, entry },
-    { ...content, entry: null },
-  ]
+  const written = [header]
+  return await releasingParts(app, running, written, async () => {
+    const content = await writePart(app, store, running, found.content)
+    written.push(content)
+    if (content.size !== entry.size) throw new Error('a file of a message changed while it was read')
+    return [
+      { ...header, entry },
+      { ...content, entry: null },
+    ]
+  })
 }
 
 /** Copies the next file of a message. */

@@ -22,7 +22,14 @@ import { FIXED_HOURS, hoursAgo } from '../jobs/retention-periods.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import type { MediaStore } from '../media/store.ts'
 import * as contactsFile from './contacts-file.ts'
-import { type FileEnd, LEASE_SECONDS, removePart, removeUselessParts, type StepResult } from './parts.ts'
+import {
+  type FileEnd,
+  LEASE_SECONDS,
+  releasingParts,
+  removePart,
+  removeUselessParts,
+  type StepResult,
+} from './parts.ts'
 import * as personArchive from './person-archive.ts'
 
 /** After this others get their turn: exports of other workspaces, on whichever server. */
@@ -40,13 +47,15 @@ const commit = async (
   advance: (tx: Transaction) => Promise<boolean>,
 ): Promise<boolean> => {
   const { workspace_id: workspaceId, id } = running
-  const isCounted = await withRetries(() =>
-    withTransaction(app, async (tx) => {
-      const isOurs =
-        (await advance(tx)) && (parts.length === 0 || (await countParts(tx, workspaceId, id, parts)))
-      await (isOurs ? tx.commit() : tx.rollback()).execute()
-      return isOurs
-    }),
+  const isCounted = await releasingParts(app, running, parts, () =>
+    withRetries(() =>
+      withTransaction(app, async (tx) => {
+        const isOurs =
+          (await advance(tx)) && (parts.length === 0 || (await countParts(tx, workspaceId, id, parts)))
+        await (isOurs ? tx.commit() : tx.rollback()).execute()
+        return isOurs
+      }),
+    ),
   )
   if (!isCounted) for (const part of parts) await removePart(app, store, running, part.id)
   return isCounted

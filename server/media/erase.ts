@@ -1,4 +1,4 @@
-import { forgetMediaKey, listErasableMedia } from '../../storage/media.ts'
+import { type ErasableFile, forgetMediaKey, listErasableMedia } from '../../storage/media.ts'
 import type { App } from '../core/app.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
 import { isStoreUnavailable, type MediaStore } from './store.ts'
@@ -10,9 +10,8 @@ const BATCH_SIZE = 100
  * cannot be removed is tried again at the next run, and does not keep the others, unless the store is down.
  */
 export const removeErasedFiles = async (app: App, store: MediaStore, signal?: AbortSignal): Promise<void> => {
-  while (!signal?.aborted) {
-    const files = await listErasableMedia(app.db, BATCH_SIZE)
-    let failed = 0
+  for (let after: ErasableFile | undefined; !signal?.aborted;) {
+    const files = await listErasableMedia(app.db, after, BATCH_SIZE)
     for (const { workspace_id: workspaceId, message_id: messageId, key } of files) {
       try {
         // The file first: after a crash in between it is removed again, which does nothing.
@@ -20,10 +19,10 @@ export const removeErasedFiles = async (app: App, store: MediaStore, signal?: Ab
         await forgetMediaKey(app.db, workspaceId, messageId)
       } catch (error) {
         if (isStoreUnavailable(error)) return
-        failed++
         app.log.warn({ message: messageId, ...errorLogDetails(error) }, 'Cannot remove a deleted file')
       }
     }
-    if (failed > 0 || files.length < BATCH_SIZE) return
+    after = files.at(-1)
+    if (files.length < BATCH_SIZE) return
   }
 }

@@ -215,4 +215,18 @@ everyDatabase('Files of messages in S3', (server) => {
       assert.equal(await running.app.media!.find(key), undefined)
       await scene.close()
     }))
+
+  it('of deleted messages are removed however many others cannot be', () =>
+    withS3(async (running) => {
+      const scene = await receive(running)
+      await scene.download()
+      const key = `${scene.workspace.id}/${scene.id}`
+      await sql`update media set state = 'lost' where message_id = ${scene.id}`.execute(running.db)
+      await sql`
+        insert into media (workspace_id, message_id, state, key)
+        select 0, n, 'lost', '../no key' from generate_series(1, 250) as n`.execute(running.db)
+      await removeErasedFiles(running.app, running.app.media!)
+      assert.equal(await running.app.media!.find(key), undefined)
+      await scene.close()
+    }))
 })
