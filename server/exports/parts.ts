@@ -10,12 +10,11 @@ import {
   type WrittenPart,
 } from '../../storage/exports.ts'
 import type { App } from '../core/app.ts'
-import { errorLogDetails } from '../jobs/log-details.ts'
+import { removeFiles } from '../media/remove-files.ts'
 import {
   type ByteRange,
   exportPartKey,
   type FileContent,
-  isStoreUnavailable,
   type MediaStore,
 } from '../media/store.ts'
 
@@ -105,26 +104,19 @@ export const removePart = async (
   await deletePart(app.db, { workspace_id: workspaceId, export_id: exportId, id: partId })
 }
 
-const BATCH_SIZE = 100
-
-/**
- * Removes the files of parts that nobody needs any more. One that cannot be removed is tried again at the next run, and
- * does not keep the others, unless the store is down.
- */
-export const removeUselessParts = async (app: App, store: MediaStore, signal: AbortSignal): Promise<void> => {
-  for (let after: PartRef | undefined; !signal.aborted;) {
-    const parts = await listUselessParts(app.db, after, BATCH_SIZE)
-    for (const { workspace_id, export_id, id } of parts)
-      try {
-        await removePart(app, store, { workspace_id, id: export_id }, id)
-      } catch (error) {
-        if (isStoreUnavailable(error)) return
-        app.log.warn({ export: export_id, ...errorLogDetails(error) }, 'Cannot remove a part of an export')
-      }
-    after = parts.at(-1)
-    if (parts.length < BATCH_SIZE) return
-  }
-}
+/** Removes the files of parts that nobody needs any more. */
+export const removeUselessParts = (app: App, store: MediaStore, signal: AbortSignal): Promise<void> =>
+  removeFiles<PartRef>(
+    app,
+    store,
+    {
+      list: (after, limit) => listUselessParts(app.db, after, limit),
+      remove: (part) =>
+        removePart(app, store, { workspace_id: part.workspace_id, id: part.export_id }, part.id),
+      describe: ({ export_id }) => ({ export: export_id }),
+    },
+    signal,
+  )
 
 /** Yields the bytes of a file, or of a range of it, part by part as they are read. Throws when one is not as it was. */
 export async function* readParts(
