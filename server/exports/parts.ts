@@ -11,12 +11,7 @@ import {
 } from '../../storage/exports.ts'
 import type { App } from '../core/app.ts'
 import { removeFiles } from '../media/remove-files.ts'
-import {
-  type ByteRange,
-  exportPartKey,
-  type FileContent,
-  type MediaStore,
-} from '../media/store.ts'
+import { type ByteRange, exportPartKey, type FileContent, type MediaStore } from '../media/store.ts'
 
 /*
  * The parts of files that are made for download, in the media store. A row names each before its file is written, so
