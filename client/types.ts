@@ -487,6 +487,28 @@ export type InboxAssignConversationsInput =
        */
       only_if_unassigned?: boolean
     }
+  | {
+      /**
+       * All conversations of contacts that match this saved filter. With other conditions: `filter`, whose `contact` may be `{"savedFilter": {"eq": "7"}}`.
+       */
+      saved_filter_id: string | number
+      /**
+       * With the same filter: exactly the conversations of a dry run, from its answer.
+       */
+      plan_id?: string
+      /**
+       * Staff member to assign them to.
+       */
+      staff_id?: string
+      /**
+       * Team to assign them to.
+       */
+      team_id?: string
+      /**
+       * Those that are assigned already are failures, instead of being reassigned.
+       */
+      only_if_unassigned?: boolean
+    }
 export type InboxCloseConversationsInput =
   | {
       /**
@@ -511,6 +533,20 @@ export type InboxCloseConversationsInput =
        * With an empty filter: yes, every conversation that you may see.
        */
       all?: true
+      /**
+       * With the same filter: exactly the conversations of a dry run, from its answer.
+       */
+      plan_id?: string
+      /**
+       * Why they are closed, at most 200 characters.
+       */
+      reason?: string
+    }
+  | {
+      /**
+       * All conversations of contacts that match this saved filter. With other conditions: `filter`, whose `contact` may be `{"savedFilter": {"eq": "7"}}`.
+       */
+      saved_filter_id: string | number
       /**
        * With the same filter: exactly the conversations of a dry run, from its answer.
        */

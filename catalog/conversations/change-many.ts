@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { BY_FILTER, planId, recordsResult, targetIds } from '../bulk-jobs.ts'
-import { Id } from '../fields.ts'
+import { Id, IdInput } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
 import { searchFilters } from './filters.ts'
@@ -22,6 +22,9 @@ const target = {
   conversation_ids: targetIds('conversation').optional(),
   filter: ConversationFilter.optional().describe(
     'All conversations that match: the fields of `inbox_search_conversations`, and `contact`. `{}` needs `all`.',
+  ),
+  saved_filter_id: IdInput.optional().describe(
+    'All conversations of contacts that match this saved filter. With other conditions: `filter`, whose `contact` may be `{"savedFilter": {"eq": "7"}}`.',
   ),
   all: z.literal(true).optional().describe('With an empty filter: yes, every conversation that you may see.'),
   plan_id: planId('conversation'),
@@ -49,8 +52,12 @@ const change = {
   idempotency: 'optional',
   repeatable: true,
   output: z.object(result),
-  alternatives: [{ needs: ['conversation_ids'] }, { needs: ['filter'], takes: ['all'] }],
-  heavy: ['filter'],
+  alternatives: [
+    { needs: ['conversation_ids'] },
+    { needs: ['filter'], takes: ['all'] },
+    { needs: ['saved_filter_id'] },
+  ],
+  heavy: ['filter', 'saved_filter_id'],
   jobs: true,
 } as const
 

@@ -32,6 +32,9 @@ export type CallOutcome = {
  */
 type TargetLocation = { type: string; field?: string; member?: string }
 
+/** Whether an operation takes a contact by what it is known by elsewhere, rather than by its id alone. */
+const namesPeople = ({ input: { shape } }: Operation): boolean => 'phone' in shape || 'external_id' in shape
+
 const locateTarget = (op: Operation): TargetLocation => {
   const [field] = listRoutes(op)[0]!.pathFields
   if (field) return { type: field.replace(/_id$/, ''), field }
@@ -62,12 +65,13 @@ const toChanges = (
   { op, input }: AuditedCall,
   { output, change }: CallOutcome,
   { field = '' }: TargetLocation,
+  target: AuditEntry['target'],
 ): Record<string, unknown> | null => {
   if (input === undefined || op.scope === 'mcp:read') return null
   const { [field]: _target, ...fields } = input
   const result = output && redactResult(output)
   return limitSize({
-    input: redactObject(op.name, fields),
+    input: redactObject(op.name, fields, { isOfStranger: target === null && namesPeople(op) }),
     ...(change ? redactChange(op.name, change.before, change.after) : {}),
     ...(result ? { result } : {}),
   })
@@ -94,12 +98,13 @@ export const toAuditBase = (
 /** Returns the row of the audit trail for a call. */
 export const toAuditEntry = (call: AuditedCall, outcome: CallOutcome): AuditEntry => {
   const location = getLocation(call.op)
+  const target = toTarget(location, call.input, outcome.output)
   return {
     ...toAuditBase(call.actor, call.trace, outcome),
     operation: call.op.name,
-    target: toTarget(location, call.input, outcome.output),
+    target,
     dry_run: call.dryRun,
-    changes: toChanges(call, outcome, location),
+    changes: toChanges(call, outcome, location, target),
   }
 }
 

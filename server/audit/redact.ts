@@ -48,7 +48,10 @@ const truncate = (text: string): string => {
   return (text.length > MAX_CHARACTERS ? `${masked.slice(0, MAX_CHARACTERS)}…` : masked).toWellFormed()
 }
 
-/** Where a value is. `phone`: it is a whole phone, or may be a part of one, as in a filter. */
+/**
+ * Where a value is. `isMessageText`: of texts there only the length is stored. `phone`: it is a whole phone, or may be
+ * a part of one, as in a filter.
+ */
 type ValuePosition = {
   key: string
   isMessageText: boolean
@@ -118,12 +121,24 @@ const redactMembers = (
   return Object.fromEntries(shown)
 }
 
-/** Returns an object as the audit trail stores it. */
-export const redactObject = (operation: string, object: Record<string, unknown>): Record<string, unknown> =>
-  redact(object, { key: '', isMessageText: messageOperations.has(operation), depth: 0 }) as Record<
-    string,
-    unknown
-  >
+/**
+ * Returns an object as the audit trail stores it. `isOfStranger`: it is about a person whom no id in the row names, so
+ * that nobody would find it to erase it: of its texts only the length is stored, as of messages.
+ */
+export const redactObject = (
+  operation: string,
+  object: Record<string, unknown>,
+  { isOfStranger = false }: { isOfStranger?: boolean } = {},
+): Record<string, unknown> => {
+  const { external_id: externalId } = object
+  // The id in another system says who somebody is, as a name does.
+  const given =
+    isOfStranger && typeof externalId === 'string'
+      ? { ...object, external_id: describeLength(externalId) }
+      : object
+  const isMessageText = isOfStranger || messageOperations.has(operation)
+  return redact(given, { key: '', isMessageText, depth: 0 }) as Record<string, unknown>
+}
 
 /** Fields of outputs that say what a change did. */
 const resultFields: ReadonlySet<string> = new Set([

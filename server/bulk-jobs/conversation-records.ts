@@ -6,7 +6,7 @@ import type { Condition } from '../../storage/filters/predicates.ts'
 import type { Context, RecordFailure } from '../core/context.ts'
 import type { InputOf, OutputOf } from '../core/handler.ts'
 import { notFound, type Problem } from '../core/problem.ts'
-import { parseFilter } from '../filters/parse-filter.ts'
+import { parseFilter, parseSavedFilter } from '../filters/parse-filter.ts'
 import { toConversationFilter } from '../inbox/filters.ts'
 import { distinctIds, type LabelRefs } from '../labels/labels.ts'
 import { refuseHiddenDigits, showContactName } from '../visibility/phones.ts'
@@ -16,8 +16,7 @@ import type { RecordKind, Target } from './records.ts'
 
 type Output = OutputOf<'inbox_close_conversations'>
 type Sample = NonNullable<Output['samples']>[number]
-type Filter = NonNullable<InputOf<'inbox_close_conversations'>['filter']>
-type ConversationTarget = Target & { filter?: Filter | undefined }
+type ConversationTarget = Target & Pick<InputOf<'inbox_close_conversations'>, 'filter' | 'saved_filter_id'>
 
 /** A change of conversations. */
 export type ConversationsChange<I extends ConversationTarget, E extends EventTypeId> = TargetChange<
@@ -29,10 +28,11 @@ export type ConversationsChange<I extends ConversationTarget, E extends EventTyp
 /** Returns what the contacts of the conversations must meet; undefined: they may be anybody's, or nobody's. */
 const toContactConditions = async (
   ctx: Context,
-  { query, contact }: Filter,
+  { filter: { query, contact } = {}, saved_filter_id: savedFilterId }: ConversationTarget,
 ): Promise<Condition[] | undefined> => {
   refuseHiddenDigits(ctx.actor, query)
   const conditions: Condition[] = [
+    ...(savedFilterId === undefined ? [] : [await parseSavedFilter(ctx, String(savedFilterId))]),
     ...(query === undefined ? [] : [{ kind: 'query', text: query } as const]),
     ...(contact === undefined
       ? []
@@ -44,12 +44,13 @@ const toContactConditions = async (
 export const conversationRecords: RecordKind<ConversationTarget, Sample> = {
   idField: 'conversation_ids',
   plural: 'conversations',
-  listMatches: async (ctx, { filter = {} }) => {
+  listMatches: async (ctx, input) => {
+    const { filter = {} } = input
     const workspaceId = ctx.actor.workspace.id
     const { state, assigned, delivery } = filter
     const size = ctx.jobBatchSize
     const { stepMs } = ctx.filters
-    const conditions = await toContactConditions(ctx, filter)
+    const conditions = await toContactConditions(ctx, input)
     const wanted = {
       ...(await toConversationFilter(ctx, filter)),
       state,

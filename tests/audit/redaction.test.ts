@@ -151,4 +151,26 @@ everyDatabase('Redaction in the audit trail', (server) => {
     )
     assert.ok(message.id)
   })
+
+  it('a person who is no contact is recorded without what is known of them', async () => {
+    const workspace = await makeWorkspace(server())
+    const call = callAs(server(), workspace.owner.key)
+    const phone = generatePhone()
+    await call('crm_create_custom_field', { key: 'city', type: 'text' })
+    const input = { phone, name: 'Ada Byron', external_id: 'crm-77', attributes: { city: 'Ockham' } }
+    await call('crm_upsert_contact', { ...input, dry_run: true })
+    await call('crm_upsert_contact', { ...input, tags: ['x'.repeat(5)], if_version: 'never' })
+    await call('crm_upsert_contact', { ...input, attributes: { city: 'Ockham', unknown: 'Lovelace' } })
+    const strangers = await listAudit(server(), workspace, { operation: 'crm_upsert_contact' })
+    assert.ok(strangers.length > 0)
+    assert.doesNotMatch(JSON.stringify(strangers), /Ada|Byron|crm-77|Ockham|Lovelace/)
+    const dry = strangers.find(({ dry_run }) => dry_run)
+    assert.equal((dry!.changes!.input as { name: string }).name, '(9 characters)')
+    // What has a contact is found by its id.
+    await call('crm_upsert_contact', input)
+    const rows = await listAudit(server(), workspace, { operation: 'crm_upsert_contact' })
+    const known = rows.filter(({ target }) => target !== null)
+    assert.equal(known.length, 1)
+    assert.match(JSON.stringify(known), /Ada Byron/)
+  })
 })

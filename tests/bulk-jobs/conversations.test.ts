@@ -82,6 +82,22 @@ everyDoor('Many conversations', (test) => {
     assert.deepEqual([all.matched, all.would_change, all.unchanged], [20, 18, 2])
   })
 
+  test('are those of contacts that match a saved filter', async ({ call, server, workspace }) => {
+    await seed(server, workspace, call, 20)
+    const saved = { name: 'Bobs', filter: { name: { startsWith: 'Bob' } } }
+    const { id } = (await call('crm_create_saved_filter', saved)).body.saved_filter
+    const close = { saved_filter_id: id, reason: 'Delivered' }
+    const planned = (await call('inbox_close_conversations', { ...close, dry_run: true })).body
+    assert.deepEqual([planned.matched, planned.would_change], [10, 10])
+    const done = (await call('inbox_close_conversations', { ...close, plan_id: planned.plan_id })).body
+    assert.deepEqual([done.matched, done.succeeded], [10, 10])
+    assert.equal(await count(server, workspace, (row) => row.state === 'closed'), 10)
+    const filter = { state: 'open', contact: { savedFilter: { eq: id } } }
+    const open = await call('inbox_close_conversations', { filter, dry_run: true })
+    assert.equal(open.body.matched, 0, open.text)
+    assert.equal((await call('inbox_close_conversations', { saved_filter_id: '999999' })).status, 404)
+  })
+
   test('are refused where the input is wrong', async ({ call, server, workspace }) => {
     const { agent, team } = await seed(server, workspace, call, 2)
     const refuse = async (input: Record<string, unknown>, op = 'inbox_assign_conversations') => {
