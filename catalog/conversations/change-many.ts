@@ -24,7 +24,8 @@ const target = {
     'All conversations that match: the fields of `inbox_search_conversations`, and `contact`. `{}` needs `all`.',
   ),
   saved_filter_id: IdInput.optional().describe(
-    'All conversations of contacts that match this saved filter. With other conditions: `filter`, whose `contact` may be `{"savedFilter": {"eq": "7"}}`.',
+    'All conversations of contacts that match this saved filter. With other conditions: `filter`, whose `contact` ' +
+      'may be `{"savedFilter": {"eq": "7"}}`.',
   ),
   all: z.literal(true).optional().describe('With an empty filter: yes, every conversation that you may see.'),
   plan_id: planId('conversation'),
