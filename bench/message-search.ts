@@ -1,18 +1,27 @@
 import { performance } from 'node:perf_hooks'
-import { openStorage } from '../storage/open.ts'
+import { parseArgs } from 'node:util'
 import { searchMessageRows } from '../storage/message-search.ts'
 import { readSearchTerms } from '../storage/message-search-terms.ts'
+import { openStorage } from '../storage/open.ts'
+import { dropBenchDatabase, withPostgres } from './databases.ts'
+import { fillMessageDatabase } from './message-search-data.ts'
+import { median } from './statistics.ts'
 
 /**
- * Times the first page of searches in messages on a database that holds them (see bench/README.md): the statements
- * alone, without HTTP. `--database-url URL --workspace ID`.
+ * Times the first page of searches in messages (bench/README.md): the statements alone, without HTTP, in milliseconds.
+ * `--database` measures one that was filled before, whose workspace has the id 1.
  */
-const argument = (name: string): string => {
-  const at = process.argv.indexOf(`--${name}`)
-  if (at < 0) throw new Error(`--${name} is missing.`)
-  return process.argv[at + 1]!
-}
-const ROUNDS = 15
+const { values: flags } = parseArgs({
+  options: {
+    messages: { type: 'string', default: '1000000' },
+    rounds: { type: 'string', default: '15' },
+    keep: { type: 'boolean', default: false },
+    'database-url': { type: 'string' },
+    database: { type: 'string' },
+  },
+})
+const rounds = Number(flags.rounds)
+const daysAgo = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString()
 const none = {
   channels: undefined,
   staffId: undefined,
@@ -24,7 +33,7 @@ const cases: [what: string, query: string, filter: object][] = [
   ['rare', 'zebra', {}],
   ['none', 'absent', {}],
   ['one in 300', 'invoice', {}],
-  ['one in 50', 'refund', {}],
+  ['one in 100', 'refund', {}],
   ['one in 2', 'order', {}],
   ['one in 3, until three months ago', 'christmas', {}],
   ['two common words', 'order thanks', {}],
@@ -40,43 +49,52 @@ const cases: [what: string, query: string, filter: object][] = [
   ['common, inbound', 'order', { direction: 'inbound' }],
   ['common, a staff member', 'order', { staffId: '3' }],
   ['common, a contact', 'order', { contactId: '77' }],
-  ['common, a day of last year', 'order', { from: '2025-12-24T00:00:00Z', to: '2025-12-25T00:00:00Z' }],
-  ['one in 300, a month', 'invoice', { from: '2026-03-01T00:00:00Z', to: '2026-04-01T00:00:00Z' }],
+  ['common, a day of last year', 'order', { from: daysAgo(300), to: daysAgo(299) }],
+  ['one in 300, a month', 'invoice', { from: daysAgo(240), to: daysAgo(210) }],
 ]
 
-const storage = await openStorage({ databaseUrl: argument('database-url') })
-const workspaceId = argument('workspace')
-for (const [what, query, filter] of cases) {
-  const times: number[] = []
-  let found = 0
-  for (let n = 0; n < ROUNDS; n++) {
-    const start = performance.now()
-    const terms = await readSearchTerms(storage.db, query)
-    const { rows } = await searchMessageRows(storage.db, {
-      ...none,
-      from: undefined,
-      to: undefined,
-      ...filter,
-      workspaceId,
-      terms,
-      after: null,
-      limit: 26,
-    })
-    times.push(performance.now() - start)
-    found = rows.length
+const measure = async (databaseUrl: string, workspaceId: string): Promise<void> => {
+  const storage = await openStorage({ databaseUrl })
+  try {
+    for (const [what, query, filter] of cases) {
+      const times: number[] = []
+      let found = 0
+      for (let n = 0; n < rounds; n++) {
+        const start = performance.now()
+        const terms = await readSearchTerms(storage.db, query)
+        const { rows } = await searchMessageRows(storage.db, {
+          ...none,
+          from: undefined,
+          to: undefined,
+          ...filter,
+          workspaceId,
+          terms,
+          after: null,
+          limit: 26,
+        })
+        times.push(performance.now() - start)
+        found = rows.length
+      }
+      const show = (ms: number): string => ms.toFixed(1).padStart(8)
+      console.log(
+        `${what.padEnd(34)} median ${show(median(times))} best ${show(Math.min(...times))} ` +
+          `worst ${show(Math.max(...times))}, ${found} rows`,
+      )
+    }
+  } finally {
+    await storage.close()
   }
-  times.sort((a, b) => a - b)
-  const show = (ms: number): string => ms.toFixed(1).padStart(8)
-  console.log(
-    [
-      what.padEnd(34),
-      'median',
-      show(times[ROUNDS >> 1]!),
-      'best',
-      show(times[0]!),
-      'worst',
-      show(times.at(-1)!),
-    ].join(' ') + ` ms, ${found} rows`,
-  )
 }
-await storage.close()
+
+if (flags.database !== undefined) await measure(flags.database, '1')
+else
+  await withPostgres(flags['database-url'], '2GB', async (adminUrl) => {
+    const startedAt = performance.now()
+    const filled = await fillMessageDatabase(adminUrl, Number(flags.messages))
+    console.log(
+      `${flags.messages} messages, filled in ${Math.round((performance.now() - startedAt) / 1000)} s`,
+    )
+    await measure(filled.databaseUrl, filled.workspaceId)
+    if (flags.keep) console.log(filled.databaseUrl)
+    else await dropBenchDatabase(adminUrl, filled)
+  })
