@@ -20,7 +20,8 @@ const pick = (salt: number, below: number, power = 1): string =>
  * `invoice`, ten of all `zebra`, and one in three `christmas` until three months ago. Channel 8 has one in 2,000.
  */
 const messagesOf = (workspaceId: string, from: number, to: number, total: number, until: string): string => `
-  insert into messages (workspace_id, id, conversation_id, channel_id, direction, type, status, text, staff_id, created_at)
+  insert into messages (workspace_id, id, conversation_id, channel_id, direction, type, status, text, staff_id,
+    created_at)
   select ${workspaceId}, n, v.id, v.channel_id, case when n % 3 = 0 then 'outbound' else 'inbound' end, 'TEXT',
     case when n % 3 = 0 then 'read' else 'received' end,
     case when n % 2 = 0 then 'Your order ' else 'Hello ' end

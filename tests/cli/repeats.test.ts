@@ -88,7 +88,11 @@ everyDatabase('Commands whose answer is lost', (server, database) => {
     const env = { WCRM_URL: url, WCRM_API_KEY: workspace.owner.key, XDG_CONFIG_HOME: '/nonexistent' }
     const count = async (): Promise<Record<string, number>> => {
       // Counters are divided over rows that are chosen at random.
-      const { counters: _, broadcast_counts: __, ...rows } = await loadWorkspaceRows(server().db, workspace.id)
+      const {
+        counters: _,
+        broadcast_counts: __,
+        ...rows
+      } = await loadWorkspaceRows(server().db, workspace.id)
       return Object.fromEntries(Object.entries(rows).map(([table, { length }]) => [table, length]))
     }
     /** Runs something, and tells by how many rows it changed each table. */
