@@ -3,6 +3,7 @@ import { generateContacts } from '../server/demo/generate.ts'
 import { createChannel, createStaff, createWorkspace } from '../storage/admin.ts'
 import { migrate } from '../storage/migrate.ts'
 import { openStorage, type Storage } from '../storage/open.ts'
+import { encodeUlidTime } from '../storage/ulid-time.ts'
 import { createBenchDatabase, createFullKey, runStatements } from './databases.ts'
 
 export type SampleContact = { id: string; name: string | null; phone: string | null }
@@ -44,7 +45,7 @@ export const prepareForCases = (databaseUrl: string, workspaceId: string): Promi
       select ${workspaceId}, 'bench ' || n, 'bench ' || n, now()
       from generate_series(0, ${BENCH_TAGS - 1}) as n`,
     `insert into events (workspace_id, id, type, occurred_at, data)
-      select workspace_id, 'evt_' || lpad(id::text, 26, '0'), 'contact.created/1', created_at,
+      select workspace_id, 'evt_${encodeUlidTime(Date.now())}' || lpad(id::text, 16, '0'), 'contact.created/1', now(),
         jsonb_build_object('contact', jsonb_build_object('id', id::text, 'name', name, 'phone', phone,
           'dnd', dnd, 'starred', starred, 'created_at', created_at, 'updated_at', updated_at))
       from contacts where workspace_id = ${workspaceId} order by id limit 1000`,

@@ -291,22 +291,23 @@ const openSessions = (url: string, options: SessionOptions): Sessions => {
       setup: pooled ? toSetup(all) : undefined,
     })
   }
-  // A single connection is for administration, which reads nothing beside its own work.
-  const own = connections > 1 ? connections - heavyReads - (listens ? 1 : 0) : connections
+  // One or two are for administration, which reads nothing beside its own work. A migration that builds an index
+  // while others write needs a second one.
+  const isDivided = connections > 2
+  const own = isDivided ? connections - heavyReads - (listens ? 1 : 0) : connections
   const general = createPools(openPool, own, prepared)
   const db = createDb(general)
-  const expensive =
-    connections === 1
-      ? general
-      : createHeavyPools(
-          openPool(heavyReads, {
-            plan_cache_mode: 'force_custom_plan',
-            // Several reads run at a time anyway, and starting workers takes milliseconds.
-            max_parallel_workers_per_gather: 0,
-            statement_timeout: limitTimeout(settings.statement_timeout, HEAVY_STATEMENT_TIMEOUT_MS),
-          }),
-          prepared,
-        )
+  const expensive = isDivided
+    ? createHeavyPools(
+        openPool(heavyReads, {
+          plan_cache_mode: 'force_custom_plan',
+          // Several reads run at a time anyway, and starting workers takes milliseconds.
+          max_parallel_workers_per_gather: 0,
+          statement_timeout: limitTimeout(settings.statement_timeout, HEAVY_STATEMENT_TIMEOUT_MS),
+        }),
+        prepared,
+      )
+    : general
   const heavy = expensive === general ? db : createDb(expensive)
   return {
     db,

@@ -227,6 +227,7 @@ everyDatabase('Files of messages in S3', (server) => {
         select 0, n, 'lost', '../no key' from generate_series(1, 250) as n`.execute(running.db)
       await removeErasedFiles(running.app, running.app.media!)
       assert.equal(await running.app.media!.find(key), undefined)
+      await sql`delete from media where workspace_id = 0`.execute(running.db)
       await scene.close()
     }))
 })
