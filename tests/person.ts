@@ -120,8 +120,7 @@ export const finishErasures = async (server: TestServer, workspaceId: string): P
       update erasures set run_after = clock_timestamp()
       where workspace_id = ${workspaceId} and state = 'running'`.execute(server.db)
     await server.app.jobs.job('erasures').runOnce()
-    if (server.app.media) await server.app.jobs.job('media-downloads').runOnce()
-    if (server.app.media) await server.app.jobs.job('exports').runOnce()
+    if (server.app.media) await server.app.jobs.job('file-removal').runOnce()
     const { rows } = await sql`
       select from erasures where workspace_id = ${workspaceId} and state = 'running'`.execute(server.db)
     if (rows.length === 0) return

@@ -68,14 +68,12 @@ const end = async (app: App, tx: Transaction, erasure: RunningErasure): Promise<
     await tx.commit().execute()
     return 'on'
   }
-  if (app.media && (await hasFilesOf(tx, workspaceId, subject.conversationIds))) {
+  const hasFiles = async (): Promise<boolean> =>
+    (await hasFilesOf(tx, workspaceId, subject.conversationIds)) ||
+    (await hasPartsOf(tx, workspaceId, subject.contactIds))
+  if (app.media && (await hasFiles())) {
     await tx.rollback().execute()
-    app.jobs.job('media-downloads').wake()
-    return WAIT_SECONDS.files
-  }
-  if (app.media && (await hasPartsOf(tx, workspaceId, subject.contactIds))) {
-    await tx.rollback().execute()
-    app.jobs.job('exports').wake()
+    app.jobs.job('file-removal').wake()
     return WAIT_SECONDS.files
   }
   await finishErasure(tx, workspaceId, id, businessTime(app, workspaceId))

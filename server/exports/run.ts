@@ -22,14 +22,7 @@ import { FIXED_HOURS, hoursAgo } from '../jobs/retention-periods.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import type { MediaStore } from '../media/store.ts'
 import * as contactsFile from './contacts-file.ts'
-import {
-  type FileEnd,
-  LEASE_SECONDS,
-  releasingParts,
-  removePart,
-  removeUselessParts,
-  type StepResult,
-} from './parts.ts'
+import { type FileEnd, LEASE_SECONDS, releasingParts, removePart, type StepResult } from './parts.ts'
 import * as personArchive from './person-archive.ts'
 
 /** After this others get their turn: exports of other workspaces, on whichever server. */
@@ -152,13 +145,12 @@ const runAll = async (app: App, store: MediaStore, signal: AbortSignal): Promise
 
 const MIN_DELAY_MS = 200
 
-/** Makes files for download, and removes those that are erased or too old. */
+/** Makes files for download. */
 export const exportsJob = (app: App, store: MediaStore): JobDefinition => ({
   name: 'exports',
   intervalMs: getIdleMs(app),
   run: async (signal) => {
     const processed = await runAll(app, store, signal)
-    await removeUselessParts(app, store, signal)
     const seconds = await findSecondsUntilExport(app.db)
     const nextInMs =
       seconds === undefined ? undefined : Math.min(getIdleMs(app), Math.max(MIN_DELAY_MS, seconds * 1000))
@@ -169,7 +161,7 @@ export const exportsJob = (app: App, store: MediaStore): JobDefinition => ({
 /** Lets files expire, and deletes what is known of old ones. Returns the count. */
 export const deleteOldExports = async (app: App, signal: AbortSignal): Promise<number> => {
   const expired = await expireExports(app.db, app.now())
-  if (expired > 0 && app.media) app.jobs.job('exports').wake()
+  if (expired > 0 && app.media) app.jobs.job('file-removal').wake()
   const before = hoursAgo(app.now(), FIXED_HOURS.exports)
   return expired + (await deleteInBatches((limit) => deleteExportsBefore(app.db, before, limit), signal))
 }

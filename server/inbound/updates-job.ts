@@ -35,7 +35,9 @@ export const providerUpdatesJob = (app: App): JobDefinition => ({
       isFull = batch.length === limit
       hasMessages ||= batch.some(({ kind }) => kind === 'message')
     }
-    if (hasMessages && app.media) app.jobs.job('media-downloads').wake()
+    // A deletion of a message comes as a message.
+    if (hasMessages && app.media)
+      for (const name of ['media-downloads', 'file-removal'] as const) app.jobs.job(name).wake()
     const seconds = await findSecondsUntilNextUpdate(app.db)
     const nextInMs =
       seconds === undefined ? undefined : Math.min(getIdleMs(app), Math.max(MIN_DELAY_MS, seconds * 1000))

@@ -11,6 +11,7 @@ import { exportsJob } from '../exports/run.ts'
 import { messageSearchJob } from '../inbox/search-index-job.ts'
 import { providerUpdatesJob } from '../inbound/updates-job.ts'
 import { mediaDownloadsJob } from '../media/downloads-job.ts'
+import { fileRemovalJob } from '../media/removal-job.ts'
 import { providerHealthJob } from '../provider/health/check-job.ts'
 import { filterMembershipJob } from '../reports/membership-job.ts'
 import { createNightlyReportJob } from '../reports/generate.ts'
@@ -64,7 +65,7 @@ const sandboxNumbersJob = (sandboxControl: SandboxControl): JobDefinition => ({
 export const declareBackgroundJobs = (app: App, sandboxControl: SandboxControl | undefined): void => {
   for (const definition of [
     providerUpdatesJob(app),
-    ...(app.media ? [mediaDownloadsJob(app, app.media)] : []),
+    ...(app.media ? [mediaDownloadsJob(app, app.media), fileRemovalJob(app, app.media)] : []),
     channelDeliveriesJob(app),
     webhookDeliveriesJob(app),
     webhookDeliveryRetentionJob(app),

@@ -7,6 +7,7 @@ import { errorLogDetails } from './log-details.ts'
 export type JobName =
   | 'provider-updates'
   | 'media-downloads'
+  | 'file-removal'
   | 'channel-deliveries'
   | 'approvals'
   | 'bulk-jobs'

@@ -13,7 +13,6 @@ import { errorLogDetails } from '../jobs/log-details.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { isProviderConfigured } from '../provider/port.ts'
 import { type Download, downloadFromUrl } from './download-url.ts'
-import { removeErasedFiles } from './erase.ts'
 import { type FileDigest, type MediaStore, mediaKey, tooLargeProblem } from './store.ts'
 
 const MB = 1024 * 1024
@@ -38,15 +37,13 @@ const MAX_CONCURRENT_DOWNLOADS = 4
 const MIN_DELAY_MS = 50
 
 /**
- * Downloads files that are due, and removes those of deleted messages. Woken when messages have arrived; it runs
- * again when a retry is due.
+ * Downloads files that are due. Woken when messages have arrived; it runs again when a retry is due.
  */
 export const mediaDownloadsJob = (app: App, store: MediaStore): JobDefinition => ({
   name: 'media-downloads',
   intervalMs: getIdleMs(app),
   run: async (signal) => {
     const processed = await downloadDueMedia(app, store, signal)
-    await removeErasedFiles(app, store, signal)
     const seconds = await findSecondsUntilNextMedia(app.db, isProviderConfigured(app.provider))
     const nextInMs =
       seconds === undefined ? undefined : Math.min(getIdleMs(app), Math.max(MIN_DELAY_MS, seconds * 1000))

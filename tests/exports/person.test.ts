@@ -258,7 +258,7 @@ everyDatabase(
       await retain()
       assert.equal((await fetch(shown.url)).status, 404)
       assert.equal((await run('crm_get_export', { export_id: shown.id })).state, 'expired')
-      await server().app.jobs.job('exports').runOnce()
+      await server().app.jobs.job('file-removal').runOnce()
       assert.deepEqual(
         listExportFiles().filter((file) => file.includes(`exports/${workspace.id}/`)),
         [],
@@ -312,7 +312,7 @@ everyDatabase(
       const id = await insertPart(db, workspace.id, shown.id, -1)
       await app.media!.write(exportPartKey(workspace.id, id), [Buffer.from('lost')])
       assert.equal((await download(shown.url)).length, shown.size)
-      await app.jobs.job('exports').runOnce()
+      await app.jobs.job('file-removal').runOnce()
       assert.equal(await app.media!.find(exportPartKey(workspace.id, id)), undefined)
       const { rows } = await sql`select from export_parts where export_id = ${shown.id}`.execute(db)
       assert.equal(rows.length, parts.length)

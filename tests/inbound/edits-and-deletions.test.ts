@@ -113,7 +113,7 @@ everyDatabase('Edits and deletions by customers', (server) => {
       assert.deepEqual([status, body.reason], [404, 'media_lost'])
     }
     assert.equal((await fetch(media.url)).status, 404)
-    await app.jobs.job('media-downloads').runOnce()
+    await app.jobs.job('file-removal').runOnce()
     assert.equal(await app.media!.read(key), undefined)
     const [event, ...others] = await newEvents(scene, count)
     assert.deepEqual(
