@@ -1,8 +1,8 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
+import { freePort } from './free-port.ts'
 
 /** A private PostgreSQL cluster for tests and benchmarks, gone when it is stopped. */
 export type Cluster = {
@@ -28,14 +28,6 @@ export const postgresBinaries = (): string | undefined => {
   const { status, stdout } = spawnSync('pg_config', ['--bindir'], { encoding: 'utf8' })
   return status === 0 && existsSync(join(stdout.trim(), 'initdb')) ? stdout.trim() : undefined
 }
-
-export const freePort = (): Promise<number> =>
-  new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })
 
 /**
  * Starts a cluster in a folder of its own. PostgreSQL refuses to run as root, so root becomes `postgres`.

@@ -5,7 +5,8 @@ import { connect } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Cluster, freePort } from './cluster.ts'
+import type { Cluster } from './cluster.ts'
+import { freePort } from './free-port.ts'
 
 export const isPoolerInstalled = (): boolean => spawnSync('pgbouncer', ['--version']).status === 0
 

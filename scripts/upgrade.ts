@@ -6,7 +6,8 @@ import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as pause } from 'node:timers/promises'
 import postgres from 'postgres'
-import { freePort, postgresBinaries, startCluster } from './cluster.ts'
+import { postgresBinaries, startCluster } from './cluster.ts'
+import { freePort } from './free-port.ts'
 
 /**
  * Upgrades two servers of a previous version to this one while clients write (docs/operations.md, "Upgrading"):

@@ -5,12 +5,12 @@ import { type Cluster, startCluster } from '../../deploy/ha/cluster.ts'
 import { type ServerProcess, startCommand } from '../../tests/process.ts'
 import {
   createCaller,
-  freePort,
   openConversations,
   prepareWorkspace,
   type SandboxProcess,
   startSandbox,
 } from '../../tests/soak/sends-scene.ts'
+import { freePort } from '../free-port.ts'
 import { createNetwork, type Host, mountDisk, NETWORK, onHost } from './network.ts'
 
 /** Accepts every webhook, and counts how often each event came. */

@@ -5,7 +5,8 @@ import { createStaff } from '../../storage/admin.ts'
 import type { Location } from '../../storage/open.ts'
 import { type TestDatabase, withStorage } from '../databases.ts'
 import { type ServerProcess, startProcess } from '../process.ts'
-import { freePort, type SandboxProcess, startSandbox } from './sends-scene.ts'
+import { freePort } from '../../scripts/free-port.ts'
+import { type SandboxProcess, startSandbox } from './sends-scene.ts'
 
 const PERSON_COUNT = 5
 

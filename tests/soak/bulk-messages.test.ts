@@ -6,12 +6,12 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { sql } from 'kysely'
+import { freePort } from '../../scripts/free-port.ts'
 import { createEmptyDatabase, withStorage } from '../databases.ts'
 import { type ServerProcess, startProcess } from '../process.ts'
 import {
   type Call,
   createCaller,
-  freePort,
   listProviderMessages,
   prepareWorkspace,
   type SandboxProcess,

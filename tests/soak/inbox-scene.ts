@@ -9,7 +9,7 @@ import type { Db } from '../../storage/database.ts'
 import { insertMessages } from '../../storage/messages.ts'
 import { withStorage } from '../databases.ts'
 import { type ServerProcess, startCommand } from '../process.ts'
-import { freePort } from './sends-scene.ts'
+import { freePort } from '../../scripts/free-port.ts'
 
 type Said = { api_key: string; workspace_id: string; url: string }
 

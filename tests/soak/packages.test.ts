@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
-import { freePort } from '../../scripts/cluster.ts'
+import { freePort } from '../../scripts/free-port.ts'
 import { listen } from '../cli/fake-server.ts'
 
 // The packages as somebody installs them. It takes about two minutes and the network: npm builds both, fetches their

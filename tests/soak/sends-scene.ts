@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createServer, type Server } from 'node:net'
+import type { Server } from 'node:net'
 import type { Server as HttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -20,14 +20,6 @@ const CUSTOMER_COUNT = 40
 export const listen = async (server: Server | HttpServer, port = 0): Promise<string> => {
   await new Promise<void>((listening) => server.listen(port, '127.0.0.1', listening))
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
-
-/** Returns a free port: what is restarted keeps its port. */
-export const freePort = async (): Promise<number> => {
-  const server = createServer()
-  const { port } = new URL(await listen(server))
-  await new Promise((closed) => server.close(closed))
-  return Number(port)
 }
 
 export type SandboxSecrets = { token: string; app_secret: string; verify_token: string }

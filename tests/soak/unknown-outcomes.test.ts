@@ -7,6 +7,7 @@ import { describe, it } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Location } from '../../storage/open.ts'
 import { readRepeat } from '../cli/read-repeat.ts'
+import { freePort } from '../../scripts/free-port.ts'
 import { createEmptyDatabase, databases, withStorage } from '../databases.ts'
 import { runCli } from '../doors.ts'
 import { type ServerProcess, startProcess } from '../process.ts'
@@ -14,7 +15,6 @@ import {
   type Call,
   createCaller,
   createSends,
-  freePort,
   listProviderMessages,
   markOf,
   openConversations,
