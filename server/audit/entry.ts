@@ -71,7 +71,7 @@ const toChanges = (
   const { [field]: _target, ...fields } = input
   const result = output && redactResult(output)
   return limitSize({
-    input: redactObject(op.name, fields, { isOfStranger: target === null && namesPeople(op) }),
+    input: redactObject(op.name, fields, { omitTexts: target === null && namesPeople(op) }),
     ...(change ? redactChange(op.name, change.before, change.after) : {}),
     ...(result ? { result } : {}),
   })

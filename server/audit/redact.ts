@@ -122,21 +122,21 @@ const redactMembers = (
 }
 
 /**
- * Returns an object as the audit trail stores it. `isOfStranger`: it is about a person whom no id in the row names, so
- * that nobody would find it to erase it: of its texts only the length is stored, as of messages.
+ * Returns an object as the audit trail stores it. `omitTexts`: only the length of each text, as of messages, because it
+ * is about a person whom no id in the row names, so that an erasure would not find it.
  */
 export const redactObject = (
   operation: string,
   object: Record<string, unknown>,
-  { isOfStranger = false }: { isOfStranger?: boolean } = {},
+  { omitTexts = false }: { omitTexts?: boolean } = {},
 ): Record<string, unknown> => {
   const { external_id: externalId } = object
   // The id in another system says who somebody is, as a name does.
   const given =
-    isOfStranger && typeof externalId === 'string'
+    omitTexts && typeof externalId === 'string'
       ? { ...object, external_id: describeLength(externalId) }
       : object
-  const isMessageText = isOfStranger || messageOperations.has(operation)
+  const isMessageText = omitTexts || messageOperations.has(operation)
   return redact(given, { key: '', isMessageText, depth: 0 }) as Record<string, unknown>
 }
 

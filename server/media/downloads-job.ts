@@ -80,8 +80,10 @@ const downloadOne = async (app: App, store: MediaStore, file: ClaimedMedia): Pro
       requireReportedDigests(digest, reportedDigests),
     )
     const kept = { key, content_type: contentType, size, sha256: sha256.toString('hex') }
-    if (!(await markMediaKept(app.db, workspaceId, messageId, kept)))
-      await markMediaErasable(app.db, workspaceId, messageId, key)
+    if (await markMediaKept(app.db, workspaceId, messageId, kept)) return
+    // The message was deleted meanwhile.
+    await markMediaErasable(app.db, workspaceId, messageId, key)
+    app.jobs.job('file-removal').wake()
   } catch (error) {
     await recordFailedDownload(app, file, error)
   }
