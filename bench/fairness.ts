@@ -31,7 +31,7 @@ const MAX_RATIO = 3
 const LIGHT_CONNECTIONS = 16
 const HOSTILE_CONNECTIONS = 32
 
-type Target = { database: string | { dataDir: string }; key: string; otherKey: string }
+type Target = { database: string | { dataDir: string }; key: string; otherKeys: readonly string[] }
 /** How many of the expensive reads got each status. */
 type Statuses = Map<number, number>
 
@@ -97,7 +97,7 @@ const measure = async (name: string, target: Target): Promise<number> => {
   const product = await startProduct(target.database, `${root}bin/wcrm.js`)
   const folder = mkdtempSync(join(tmpdir(), 'wcrm-fairness-'))
   try {
-    const headers = { Authorization: `Bearer ${target.otherKey}` }
+    const headers = { Authorization: `Bearer ${target.otherKeys[0]}` }
     const response = await fetch(`${product.url}/v1/contacts?limit=50`, { headers })
     const { data } = (await response.json()) as { data: { id: string }[] }
     const file = writeRequests(folder, 'light', [

@@ -14,7 +14,7 @@ const { values } = parseArgs({
   options: {
     'database-url': { type: 'string' },
     seconds: { type: 'string', default: '60' },
-    settle: { type: 'string', default: '20' },
+    settle: { type: 'string', default: '90' },
     launcher: { type: 'string', default: 'bin/wcrm.js' },
   },
 })

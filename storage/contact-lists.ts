@@ -332,21 +332,19 @@ const sortMatches = async (
   const inLead = lead ? sql`c.id in (select contact_id from (${lead.ids}) as lead) and` : sql``
   // A few whole rows are carried along in less time than they are looked up again.
   const whole = maxMatches === filterStrategy.maxSortedMatches
-  const pageLimit = fetchLimit(limit)
   const matchLimit = maxMatches === undefined ? sql`` : sql`limit ${sql.lit(maxMatches + 1)}`
-  const rowLimit =
-    maxMatches === undefined
-      ? pageLimit
-      : sql`case when (select count(*) from found) > ${sql.lit(maxMatches)} then 1 else ${pageLimit} end`
   const { rows } = await sql<PageRow>`${sql.raw(CUSTOM_PLAN)}
-    with found as materialized (
-      select ${whole ? sql`c.*` : sql`c.id`}, ${sortKeys[sort.field].key} as sort_key
-      from contacts c ${joinValues(plan)}
-      where ${inLead} ${plan.test({ as: 'set' })} ${afterCondition(request)}
-      ${matchLimit}
-    ), page as materialized (
-      select * from found order by ${orderBySortKey(sort, 'found')} limit ${rowLimit})
-    ${selectPageRows(plan, request, whole, sql`(select count(*) from found)`)}`.execute(tx)
+    with page as materialized (
+      select found.*, count(*) over () as matches
+      from (
+        select ${whole ? sql`c.*` : sql`c.id`}, ${sortKeys[sort.field].key} as sort_key
+        from contacts c ${joinValues(plan)}
+        where ${inLead} ${plan.test({ as: 'set' })} ${afterCondition(request)}
+        ${matchLimit}) as found
+      order by ${orderBySortKey(sort, 'found')} limit ${fetchLimit(limit)})
+    ${selectPageRows(plan, request, whole, whole ? sql`c.matches` : sql`(select matches from page limit 1)`)}`.execute(
+    tx,
+  )
   return { rows, total: Number(rows[0]?.total ?? 0) }
 }
 

@@ -77,7 +77,8 @@ const timelineColumn = (timeline: TimelineSql) => {
   (select json_agg(json_build_object('id', v.id::text, 'channel_id', v.channel_id::text, 'state', v.state,
       'assigned_staff_id', v.assigned_staff_id::text, 'assigned_team_id', v.assigned_team_id::text,
       'created_at', v.created_at, 'last_activity_at', v.last_activity_at))
-    from (select * from conversations v
+    from (select v.id, v.channel_id, v.state, v.assigned_staff_id, v.assigned_team_id, v.created_at,
+        v.last_activity_at from conversations v
       where v.workspace_id = c.workspace_id and v.contact_id = c.id ${inChannels}
       order by v.created_at desc, v.id desc limit 10) as v) as conversations${activity}`
 }

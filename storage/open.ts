@@ -139,11 +139,11 @@ const createPools = (
 }
 
 /**
- * Connections for expensive reads: a fifth of all, at least two of four or more. They are few so that most of
+ * Connections for expensive reads: a quarter of all, at least two of four or more. They are few so that most of
  * the database's processors are left to other work.
  */
 const countHeavyConnections = (connections: number): number =>
-  connections < 4 ? 1 : Math.min(MAX_HEAVY_CONNECTIONS, Math.max(2, Math.floor(connections / 5)))
+  connections < 4 ? 1 : Math.min(MAX_HEAVY_CONNECTIONS, Math.max(2, Math.floor(connections / 4)))
 
 /** 0 means no timeout. */
 const limitTimeout = (timeout: number, limit: number): number =>
