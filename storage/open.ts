@@ -101,6 +101,13 @@ const createSinglePool = (main: Pool): ConnectionPools => ({
   indexed: undefined,
 })
 
+/**
+ * Has glibc keep the memory that a session of PostgreSQL frees: 8 MB of it, twice the size of a large block that was
+ * freed once. By default it gives back more than 128 kB at the end of the heap, and many a statement then takes page
+ * faults for the same memory as the one before (docs/decisions/0028).
+ */
+const KEEP_MEMORY = "select length(repeat(' ', 4000000))"
+
 /** The settings of `INDEXED_PLAN` statements. */
 const INDEXED_PLANS: SessionSettings = {
   plan_cache_mode: 'force_generic_plan',
@@ -289,6 +296,7 @@ const openSessions = (url: string, options: SessionOptions): Sessions => {
       limits: toLimits(options, all),
       openClient: (onClose) => openClient(pooled ? {} : all, onClose),
       setup: pooled ? toSetup(all) : undefined,
+      opening: pooled ? undefined : KEEP_MEMORY,
     })
   }
   // One or two are for administration, which reads nothing beside its own work. A migration that builds an index

@@ -18,6 +18,8 @@ type PoolOptions = {
   openClient: (onClose: OnClose) => Client
   /** Statements that set, within a transaction, what a pooler does not let a session keep. */
   setup?: string | undefined
+  /** A statement that a new connection begins with, whatever comes of it. Nothing waits for its response. */
+  opening?: string | undefined
   /** Returns what an error of the server means. */
   explainError?: ((error: Error) => Error) | undefined
   /** Returns what a lost connection means for its statements, when that is more than its loss. */
@@ -277,6 +279,7 @@ const openConnection = (pool: PoolState): Connection => {
   const client = pool.openClient((reason = connectionClosedError()) => discard(pool, connection, reason))
   const connection: Connection = { client, pending: new Map(), held: false, silentMs: 0 }
   pool.connections.add(connection)
+  if (pool.opening !== undefined) send(pool, connection, { text: pool.opening, simple: true }).catch(() => {})
   return connection
 }
 
