@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type { RunningServer } from './processes.ts'
 import type { BenchCase, CaseSide } from './cases.ts'
 import { BARE_APPLICATION } from './bare/database.ts'
@@ -33,6 +34,8 @@ const toRatios = (product: Sample, other: Sample): Ratios => ({
     : {}),
 })
 
+const SETTLE_MS = 300
+
 /** Prepares the rounds of a case; each one loads both sides, one after the other, in turns. */
 export const createRounds = (
   folder: string,
@@ -48,6 +51,8 @@ export const createRounds = (
   const loadSide = async (side: 'product' | 'other', load: Load): Promise<Sample> => {
     const { server } = side === 'product' ? product : other
     const { url, pid } = servers[server]!
+    // The server still does what the round before had sent when it ended.
+    await pause(SETTLE_MS)
     const stop = await reader?.start(pid, applications[server])
     const { requests, ...sample } = await runWrkRound(url, files[side], {
       ...load,

@@ -9,9 +9,13 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 /** The launcher of the checkout. It runs the same code as the build, with types erased when it starts. */
 export const sourceLauncher = join(root, 'bin', 'wcrm.js')
 
-/** Builds the package as it is published: `bin/` beside `dist/`, without sources. Returns its launcher. */
+/** Builds both packages as they are published: `bin/` beside `dist/`, without sources. Returns the launcher. */
 export const buildPackage = (folder: string): string => {
-  execFileSync('npm', ['run', '--silent', 'build'], { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] })
+  for (const part of ['client', 'server'])
+    execFileSync(process.execPath, ['scripts/build.ts', part], {
+      cwd: root,
+      stdio: ['ignore', 'inherit', 'inherit'],
+    })
   mkdirSync(join(folder, 'package'))
   cpSync(join(root, 'bin'), join(folder, 'package', 'bin'), { recursive: true })
   cpSync(join(root, 'package.json'), join(folder, 'package', 'package.json'))

@@ -135,7 +135,7 @@ const main = async (adminUrl: string, folder: string): Promise<void> => {
       all.push(...lines)
       text.push(...lines.map(formatLine))
       if (memoryMb) {
-        text.push(`memory of the product under load, at most: ${memoryMb.toFixed(0)} MB (below 200)`)
+        text.push(`memory of the product under load, at most: ${memoryMb.toFixed(0)} MB (below 320)`)
         print(text.at(-1)!)
       }
     } finally {
