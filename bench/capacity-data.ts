@@ -25,7 +25,13 @@ export type Measurement = {
 
 const GROUPS = {
   contacts: ['contacts', 'contact_facts', 'contact_attributes', 'contact_tags', 'contact_groups'],
-  conversations: ['conversations', 'conversation_episodes', 'reply_waits', 'conversation_tags'],
+  conversations: [
+    'conversations',
+    'conversation_episodes',
+    'reply_waits',
+    'conversation_tags',
+    'contact_exchanges',
+  ],
   messages: ['messages', 'message_reactions', 'broadcast_recipients'],
 } as const
 export type GroupName = keyof typeof GROUPS

@@ -34,6 +34,8 @@ const { values: flags } = parseArgs({
 const rounds = Number(flags.rounds)
 const seconds = Number(flags.seconds)
 const WARM_UP_SECONDS = 2
+/** Each case begins with it: over one connection, Node would still compile the servers' code while they are measured. */
+const COMPILING_LOAD = { seconds: 4, connections: 16 }
 const print = (text: string): void => void process.stderr.write(`${text}\n`)
 
 type Line = Round & { contacts: number; connections: number; name: string; against: string }
@@ -74,6 +76,7 @@ const measureCases = async (
     if (only && !only.includes(benchCase.name)) continue
     await requireSameAnswers(benchCase, servers, dataset)
     const runRound = createRounds(folder, benchCase, servers, reader)
+    await runRound(COMPILING_LOAD)
     for (const connections of flags.connections.split(',').map(Number)) {
       await runRound({ seconds: WARM_UP_SECONDS, connections })
       const measured: Round[] = []

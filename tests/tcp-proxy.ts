@@ -12,15 +12,20 @@ export type TcpProxy = {
    * arrives.
    */
   cutOnce: (text: string, when: 'before' | 'after') => void
+  /** The beginning of what was sent on each connection so far, 4 kB at most. */
+  beginnings: () => string[]
   /** Cuts all connections at once. */
   cutAll: () => void
   close: () => Promise<void>
 }
 
+const MAX_BEGINNING = 4096
+
 /** Starts a proxy before the server of this URL. */
 export const startTcpProxy = async (target: string): Promise<TcpProxy> => {
   const { hostname, port } = new URL(target)
   const sockets = new Set<Socket>()
+  const beginnings: { text: string }[] = []
   let silent = false
   let cut: { text: string; when: 'before' | 'after' } | undefined
   const server = createServer((client) => {
@@ -32,11 +37,14 @@ export const startTcpProxy = async (target: string): Promise<TcpProxy> => {
       }
     }
     let isCutting = false
+    const beginning = { text: '' }
+    beginnings.push(beginning)
     for (const socket of [client, upstream]) {
       sockets.add(socket)
       socket.on('error', end).on('close', end)
     }
     client.on('data', (chunk) => {
+      beginning.text += chunk.toString('latin1', 0, MAX_BEGINNING - beginning.text.length)
       if (cut && chunk.includes(cut.text)) {
         if (cut.when === 'before') end()
         else isCutting = true
@@ -66,6 +74,7 @@ export const startTcpProxy = async (target: string): Promise<TcpProxy> => {
     cutOnce: (text, when) => {
       cut = { text, when }
     },
+    beginnings: () => beginnings.map(({ text }) => text),
     cutAll: () => {
       for (const socket of sockets) socket.destroy()
     },

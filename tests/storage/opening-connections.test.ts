@@ -36,3 +36,27 @@ describe('A connection that is lost while it opens', { skip: !databases.includes
     }
   })
 })
+
+describe('A connection to PostgreSQL', { skip: !databases.includes('postgresql') }, () => {
+  it('begins with the statement after which its session keeps the memory of statements', async () => {
+    const database = await createDatabase('postgresql')
+    const { databaseUrl } = database.direct as { databaseUrl: string }
+    const proxy = await startTcpProxy(databaseUrl)
+    try {
+      const location = { databaseUrl: proxy.route(databaseUrl) }
+      await withStorage(location, async ({ db }) => {
+        const wait = () => sql`select pg_sleep(0.01) /* of this test */`.execute(db)
+        await Promise.all([wait(), wait(), wait()])
+      })
+      const used = proxy.beginnings().filter((text) => text.includes('of this test'))
+      assert.ok(used.length > 0)
+      for (const text of used) {
+        const [before] = text.split('of this test')
+        assert.match(before!, /select length\(repeat\(' ', 4000000\)\)/)
+      }
+    } finally {
+      await proxy.close()
+      await database.remove()
+    }
+  })
+})
