@@ -34,7 +34,7 @@ const { values: flags } = parseArgs({
 const rounds = Number(flags.rounds)
 const seconds = Number(flags.seconds)
 const WARM_UP_SECONDS = 2
-/** Each case begins with it: over one connection, Node would still compile the servers' code while they are measured. */
+/** What each case begins with: over one connection, Node would compile the servers' code while it is measured. */
 const COMPILING_LOAD = { seconds: 4, connections: 16 }
 const print = (text: string): void => void process.stderr.write(`${text}\n`)
 

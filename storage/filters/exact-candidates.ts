@@ -5,6 +5,7 @@ import { type CandidateQuery, candidateRank } from './candidate-query.ts'
 import { allOf, type Sql } from './comparisons.ts'
 import type { ContactFilter } from './filter.ts'
 import { type Condition, type PredicateScope, valueConditions } from './predicates.ts'
+import { filterStrategy } from './strategy.ts'
 
 type Covered = { covered: readonly Condition[]; query: CandidateQuery }
 
@@ -13,10 +14,7 @@ type Covered = { covered: readonly Condition[]; query: CandidateQuery }
  * Returns exactly those that meet the covered conditions; undefined where no condition requires a value or a
  * label.
  */
-export const exactCandidates = (
-  scope: Pick<PredicateScope, 'workspaceId' | 'labels'>,
-  conditions: readonly Condition[],
-): Covered | undefined => {
+export const exactCandidates = (scope: LabelScope, conditions: readonly Condition[]): Covered | undefined => {
   const required = conditions.filter((node) => requiredValue(node) !== undefined)
   const choices = conditions.filter((node) => allowedValues(node) !== undefined)
   const values = [...required, ...choices]
@@ -35,12 +33,6 @@ export const exactCandidates = (
         sql`select ${scope.labels.get(first!)!.length === 1 ? sql`` : sql`distinct`} r.contact_id
           from ${linkTable(first!)} r
           where r.workspace_id = ${scope.workspaceId} and ${hasLabel(scope, first!, sql`r`)}`
-  const tests = others.map(
-    (node) => sql` and ${node.quantifier === 'some' ? sql`` : sql`not`} exists (
-      select 1 from ${linkTable(node)} l
-      where l.workspace_id = ${scope.workspaceId} and l.contact_id = r.contact_id
-        and ${hasLabel(scope, node, sql`l`)})`,
-  )
   return {
     covered: [...values, ...labels],
     query: {
@@ -50,10 +42,54 @@ export const exactCandidates = (
       exact: true,
       attrs: values.length > 0,
       sorted: values.length === 0 && scope.labels.get(first!)!.length === 1,
-      ids: sql`${base}${sql.join(tests, sql``)}`,
+      ids: values.length > 0 ? labelledRows(scope, base, others) : labelledByJoin(scope, base, others),
     },
   }
 }
+
+/** `sizes`: about how many contacts have one of the labels of a condition, where that is known. */
+export type LabelScope = Pick<PredicateScope, 'workspaceId' | 'labels'> & {
+  sizes: ReadonlyMap<ContactFilter, number>
+}
+
+/** Selects the rows `r` of a query whose contacts have these labels, or do not, in the way that the planner takes. */
+const labelledByJoin = (scope: LabelScope, base: Sql, labels: readonly LabelNode[]): Sql => {
+  const tests = labels.map(
+    (node) => sql` and ${node.quantifier === 'some' ? sql`` : sql`not`} exists (
+      select 1 from ${linkTable(node)} l
+      where l.workspace_id = ${scope.workspaceId} and l.contact_id = r.contact_id
+        and ${hasLabel(scope, node, sql`l`)})`,
+  )
+  return sql`${base}${sql.join(tests, sql``)}`
+}
+
+/**
+ * Selects the same from rows that have values. The planner does not know how many have several of them, and reads the
+ * whole list of a label for a thousand. So where the rows turn out to be few for it, each is looked up; `limit` keeps
+ * the planner from a join.
+ */
+const labelledRows = (scope: LabelScope, base: Sql, labels: readonly LabelNode[]): Sql => {
+  const { listedPerLookUp, minListed } = filterStrategy
+  const listed = labels.reduce((sum, node) => sum + (scope.sizes.get(node) ?? UNKNOWN_SIZE), 0)
+  if (labels.length === 0 || listed < minListed) return labelledByJoin(scope, base, labels)
+  const few = sql.lit(Math.ceil(listed / listedPerLookUp))
+  const tests = labels.map(
+    (node) => sql` and (
+      select true from ${linkTable(node)} l
+      where l.workspace_id = ${scope.workspaceId} and l.contact_id = r.contact_id
+        and ${hasLabel(scope, node, sql`l`)} limit 1) is ${node.quantifier === 'some' ? sql`` : sql`not`} true`,
+  )
+  return sql`
+    select * from (
+      with few as materialized (${base} limit ${few} + 1),
+      few_size as materialized (select count(*) as n from few)
+      (select r.* from few r where (select n from few_size) <= ${few}${sql.join(tests, sql``)})
+      union all
+      (${labelledByJoin(scope, sql`${base} and (select n from few_size) > ${few}`, labels)})) as r`
+}
+
+/** Taken for the size of labels that are named by their ids, which nobody counted. */
+const UNKNOWN_SIZE = 100_000
 
 type LabelNode = Extract<ContactFilter, { kind: 'tags' | 'groups' }>
 

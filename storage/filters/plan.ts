@@ -201,8 +201,6 @@ type Scope = Omit<PredicateScope, 'form'> & { sizes: LabelSizes }
 /** Conditions that must hold, a candidate query for them, and at most or about how many contacts meet them. */
 type ProbeTarget = { covered: readonly Condition[]; query: CandidateQuery; size?: number }
 
-/** Contacts that an index lists in the time that one candidate is looked up in. */
-const LISTED_PER_LOOK_UP = 20
 /** How many times more candidates may be listed than looked up, and have their labels tested or nothing. */
 const MORE_IF_LISTED = 6
 const MORE_IF_LABELLED = 2
@@ -223,7 +221,7 @@ const toLead = (
       (target) =>
         !target.covered.some((node) => covered.includes(node)) &&
         (isOfContact(target) || isListed(target)) &&
-        (target.size ?? Infinity) <= LISTED_PER_LOOK_UP * candidates,
+        (target.size ?? Infinity) <= filterStrategy.listedPerLookUp * candidates,
     )
     .toSorted((a, b) => a.size! - b.size!)[0]
   const left = conditions.filter((node) => !done.includes(node) && !narrowing?.covered.includes(node))

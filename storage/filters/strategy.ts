@@ -13,6 +13,10 @@ export const filterStrategy = {
   maxProbes: 3,
   /** Ids of an index for each candidate, up to which they are searched for in a hash of the candidates. */
   maxListedPerHash: 7,
+  /** Contacts that an index lists in the time that one candidate is looked up in. */
+  listedPerLookUp: 20,
+  /** Contacts with some labels from which on it is found out whether looking candidates up takes less than a list. */
+  minListed: 20_000,
   /** Rows that are tried, along the list and by ids, before the list is scanned further. */
   maxFirstRows: 2000,
   /** Rows that a list is scanned for its first page; beyond that all matches are computed. */

@@ -26,7 +26,14 @@ const defaultStrategy = { ...filterStrategy }
 const strategies: Record<string, Partial<typeof filterStrategy>> = {
   'default thresholds': {},
   'no candidate sets': { maxCandidates: 0, maxSortedMatches: 0, maxExactTotal: 0 },
-  'small candidate sets': { maxCandidates: 20, maxListedPerHash: 0, maxSortedMatches: 20, maxProbes: 1 },
+  'small candidate sets': {
+    maxCandidates: 20,
+    maxListedPerHash: 0,
+    minListed: 0,
+    listedPerLookUp: 2,
+    maxSortedMatches: 20,
+    maxProbes: 1,
+  },
   'short index scans': {
     maxCandidates: 5,
     maxFirstRows: 2,
@@ -79,6 +86,19 @@ const indexedConditions = fc.array(
   ),
   { minLength: 2, maxLength: 4 },
 )
+
+/** Values and labels, of which a query finds the contacts together. */
+const labelled: readonly JsonObject[] = [
+  { tags: { some: { name: { eq: 'VIP' } } } },
+  { tags: { some: { name: { in: ['vips', 'VIP', 'Straße'] } } } },
+  { tags: { none: { name: { in: ['vips', 'VIP', 'Straße'] } } } },
+  { groups: { none: { name: { eq: 'North' } } } },
+]
+const valuesWithLabels: JsonObject[][] = [
+  value('f_select', { stringValue: { in: ['red', 'ß', 'Red'] } }),
+  value('f_text', { stringValue: { in: ['Pro', 'Enterprise', 'x'] } }),
+  value('f_checkbox', { booleanValue: { eq: true } }),
+].flatMap((having) => labelled.map((labels) => [having, labels]))
 
 everyDatabase(
   'Contact search with filters',
@@ -139,7 +159,13 @@ everyDatabase(
               assert.deepEqual(toIds(page.data), expected.slice(0, 10))
               assertTotal(page, expected.length)
             }),
-            { numRuns: runs(12, 400) },
+            {
+              numRuns: runs(12, 400) + valuesWithLabels.length,
+              examples: valuesWithLabels.map((conditions): [JsonObject[], undefined] => [
+                conditions,
+                undefined,
+              ]),
+            },
           )
         })
 

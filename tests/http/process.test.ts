@@ -135,7 +135,7 @@ describe('HTTP: a server process', () => {
     clearInterval(watch)
     // The first failures get 401, those after the limit of failures 429.
     for (const { text } of replies) assert.match(text, /^HTTP\/1\.1 4(01|29) /)
-    // Bodies that are kept would be 1,440 MB. How much garbage is left meanwhile depends on the machine (16 to 82 MB seen).
+    // Bodies that are kept would be 1,440 MB. How much garbage there is depends on the machine (16 to 82 MB seen).
     const growth = Math.round((highest - start) / MIB)
     assert.ok(growth < (60 * 24) / 8, `grew by ${growth} MB`)
   })
