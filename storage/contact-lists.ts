@@ -20,16 +20,16 @@ import type { Db } from './database.ts'
 import { CUSTOM_PLAN, QUICK } from './driver.ts'
 import { estimateTotal } from './filters/count.ts'
 import type { CandidateQuery } from './filters/candidate-query.ts'
+import type { Lead } from './filters/lead.ts'
 import {
   scanBounds,
   type FilterPlan,
-  type Lead,
   createFilterPlan,
   joinValuesLateral,
   joinValues,
 } from './filters/plan.ts'
 import type { Condition } from './filters/predicates.ts'
-import { looksUpContacts, matchExpressions } from './filters/leads.ts'
+import { looksUpContacts, matchExpressions } from './filters/lead-query.ts'
 import type { Sql } from './filters/comparisons.ts'
 import { createStepSize, filterInSteps, scanInSteps } from './filters/steps.ts'
 import { filterStrategy } from './filters/strategy.ts'

@@ -8,37 +8,19 @@ import { candidateQueries } from './candidates.ts'
 import { type Sql, timeTest } from './comparisons.ts'
 import { findExchangeSource } from './exchange-source.ts'
 import { exactCandidates } from './exact-candidates.ts'
+import { type Lead, MORE_IF_LABELLED, type ProbeTarget, toLead } from './lead.ts'
 import { findMatchingValues } from './distinct-values.ts'
 import {
   type Condition,
   type PredicateForm,
   labelConditions,
-  readsOnlyValues,
   toPredicate,
   type PredicateScope,
 } from './predicates.ts'
-import { estimateMatches, type Sample, sampleContacts } from './sample.ts'
+import { areFew, estimateMatches, type Sample, sampleContacts } from './sample.ts'
 import { isNever, simplifyAll } from './simplify.ts'
 import { filterStrategy } from './strategy.ts'
 import { fold, hasTrigram } from '../text.ts'
-
-/**
- * A way to all matches: the candidates of a query, with conditions that are tested `onRow`, the row that it finds;
- * those of them that meet the `narrowed` conditions, whose contacts an index lists, or whose ids are `listed` by an
- * index for other conditions; and then a test of each for the `rest`.
- */
-export type Lead = {
-  query: CandidateQuery
-  onRow: readonly Condition[]
-  narrowed: readonly Condition[]
-  /** `isLong`: there are many more of them than candidates. */
-  listed: { query: CandidateQuery; isLong: boolean } | undefined
-  rest: readonly Condition[]
-  /** With more candidates it leads nowhere. */
-  maxCandidates: number
-  /** About how many there are, as far as that is known. */
-  size: number | undefined
-}
 
 /** How to find the contacts that meet all conditions. */
 export type FilterPlan = {
@@ -144,8 +126,8 @@ const planShortSteps = async (tx: Db, plan: FilterPlan): Promise<FilterPlan> => 
  */
 const planBySample = async (tx: Db, plan: FilterPlan, scope: Scope): Promise<FilterPlan> => {
   const targets = listProbeTargets(scope, plan.conditions)
-  const toLeads = (few: readonly ProbeTarget[]): Lead[] =>
-    few.map((target) => toLead(plan.conditions, targets, target))
+  const toLeads = (few: readonly ProbeTarget[], sample?: Sample): Lead[] =>
+    few.map((target) => toLead(plan.conditions, targets, target, sample !== undefined && areFew(sample)))
   const [first] = targets
   // The few contacts with an exact value need no sample.
   if (first && first.query.rank <= candidateRank.exact)
@@ -175,7 +157,7 @@ const planBySample = async (tx: Db, plan: FilterPlan, scope: Scope): Promise<Fil
   // A common condition would gather all its rows from a trigram index before it returns the first. Where all
   // conditions are on the contact itself, the planner begins with the most selective one that it knows an index of.
   const known = bySelectivity.find(({ query }) => !query.derived)?.size ?? Infinity
-  const leads = toLeads(bySelectivity).filter(
+  const leads = toLeads(bySelectivity, sample).filter(
     ({ query, narrowed, rest, size, maxCandidates }) =>
       (size ?? 0) <= maxCandidates &&
       (plan.readsRelated ||
@@ -198,52 +180,6 @@ const countableMatches = (): number => COMMON_FACTOR * filterStrategy.maxExactTo
 
 type Scope = Omit<PredicateScope, 'form'> & { sizes: LabelSizes }
 
-/** Conditions that must hold, a candidate query for them, and at most or about how many contacts meet them. */
-type ProbeTarget = { covered: readonly Condition[]; query: CandidateQuery; size?: number }
-
-/** How many times more candidates may be listed than looked up, and have their labels tested or nothing. */
-const MORE_IF_LISTED = 6
-const MORE_IF_LABELLED = 2
-
-/**
- * Returns what else is needed after the candidates of a target. A time or a flag of which an index lists all contacts
- * narrows them down before they are looked up.
- */
-const toLead = (
-  conditions: readonly Condition[],
-  targets: readonly ProbeTarget[],
-  { covered, query, size }: ProbeTarget,
-): Lead => {
-  const done = query.exact ? covered : []
-  const candidates = Math.max(size ?? filterStrategy.maxCandidates, filterStrategy.maxFirstRows)
-  const narrowing = targets
-    .filter(
-      (target) =>
-        !target.covered.some((node) => covered.includes(node)) &&
-        (isOfContact(target) || isListed(target)) &&
-        (target.size ?? Infinity) <= filterStrategy.listedPerLookUp * candidates,
-    )
-    .toSorted((a, b) => a.size! - b.size!)[0]
-  const left = conditions.filter((node) => !done.includes(node) && !narrowing?.covered.includes(node))
-  const onRow = query.attrs ? left.filter(readsOnlyValues) : []
-  const rest = left.filter((node) => !onRow.includes(node))
-  const isCheap = rest.every(({ kind }) => kind === 'tags' || kind === 'groups')
-  const factor = narrowing ? MORE_IF_LISTED : isCheap ? MORE_IF_LABELLED : 1
-  const isNarrowed = narrowing !== undefined && isOfContact(narrowing)
-  return {
-    query,
-    onRow,
-    size,
-    maxCandidates: filterStrategy.maxCandidates * factor,
-    narrowed: isNarrowed ? narrowing.covered : [],
-    listed:
-      narrowing && !isNarrowed
-        ? { query: narrowing.query, isLong: narrowing.size! > filterStrategy.maxListedPerHash * candidates }
-        : undefined,
-    rest,
-  }
-}
-
 /** Labelled contacts that are intersected in the time of a sample, about. */
 const MAX_INTERSECTED = 100_000
 
@@ -263,13 +199,6 @@ const isQuick = (
   const max = required.length > 1 ? MAX_INTERSECTED : MORE_IF_LABELLED * filterStrategy.maxCandidates
   return query.rank === candidateRank.label && total <= max
 }
-
-const isOfContact = ({ covered }: ProbeTarget): boolean =>
-  covered.every(({ kind }) => kind === 'time' || kind === 'flag')
-/** Whether an index alone has the ids of all contacts that meet the conditions. */
-const isListed = ({ covered, query }: ProbeTarget): boolean =>
-  query.listed === true ||
-  (query.exact === true && covered.every((node) => node.kind === 'tags' || node.kind === 'groups'))
 
 /** Returns the candidate query of each condition that must hold and has one, the most selective first. */
 const listCandidates = (scope: Scope, conditions: readonly Condition[]): CandidateQuery[] =>

@@ -97,7 +97,10 @@ export const estimateMatches = ({ all, seen, matched }: Sample): number =>
 /** How many matches a sample may show where there are as many as must be counted. */
 const SAMPLE_MARGIN = 1.25
 
-/** Whether the matches are to be counted: there may be no more than exact totals go up to, among not many contacts. */
-export const areFewOfFew = (sample: Sample): boolean =>
-  sample.all <= filterStrategy.maxCountedForFew &&
+/** Whether there may be no more matches than exact totals go up to. */
+export const areFew = (sample: Sample): boolean =>
   estimateMatches(sample) <= SAMPLE_MARGIN * filterStrategy.maxExactTotal
+
+/** Whether the matches are to be counted: there may be few, among not many contacts. */
+export const areFewOfFew = (sample: Sample): boolean =>
+  sample.all <= filterStrategy.maxCountedForFew && areFew(sample)

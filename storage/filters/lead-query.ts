@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Sql } from './comparisons.ts'
-import { type FilterPlan, joinValuesLateral, type Lead } from './plan.ts'
+import type { Lead } from './lead.ts'
+import { type FilterPlan, joinValuesLateral } from './plan.ts'
 import { readsContact } from './predicates.ts'
 
 /** Whether the contacts of candidates are looked up, by whose columns they can be sorted then. */
