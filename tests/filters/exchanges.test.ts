@@ -197,7 +197,7 @@ everyDatabase(
               assertTotal(page, expected.length)
             }
           }),
-          { numRuns: runs(30, 400) },
+          { numRuns: runs(30, 200) },
         )
       await assertKept(server().db)
       await assertMatches()

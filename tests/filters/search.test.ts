@@ -139,7 +139,7 @@ everyDatabase(
               assert.equal(page.next_cursor === null, expected.length <= 100)
             }),
             {
-              numRuns: runs(12, 400),
+              numRuns: runs(12, 200),
               // One recipient is no contact any more.
               examples: [
                 [{ broadcasts: { some: { message_status: { in: ['not_responded'] } } } }, undefined],
@@ -160,7 +160,7 @@ everyDatabase(
               assertTotal(page, expected.length)
             }),
             {
-              numRuns: runs(12, 400) + valuesWithLabels.length,
+              numRuns: runs(12, 200) + valuesWithLabels.length,
               examples: valuesWithLabels.map((conditions): [JsonObject[], undefined] => [
                 conditions,
                 undefined,
