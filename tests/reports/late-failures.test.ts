@@ -285,7 +285,7 @@ everyDatabase(
             counted.resumed += one.facts.filter((fact) => fact.do === 'resume').length
           }
         }),
-        { numRuns: runs(16, 200), examples: [[starts[0], [closedTooEarly, closedTooEarly, overnight]]] },
+        { numRuns: runs(16, 100), examples: [[starts[0], [closedTooEarly, closedTooEarly, overnight]]] },
       )
       assert.ok(
         Math.min(counted.failed / 5, counted.resumed, counted.stored) > 1,
