@@ -47,21 +47,27 @@ export const exactCandidates = (scope: LabelScope, conditions: readonly Conditio
   }
 }
 
-/** `sizes`: about how many contacts have one of the labels of a condition, where that is known. */
-export type LabelScope = Pick<PredicateScope, 'workspaceId' | 'labels'> & {
-  sizes: ReadonlyMap<ContactFilter, number>
-}
+/** About how many contacts have one of the labels that a condition selects, as they are counted. */
+export type LabelSizes = ReadonlyMap<ContactFilter, number>
+
+type LabelScope = Pick<PredicateScope, 'workspaceId' | 'labels'> & { sizes: LabelSizes }
+
+/** Selects a row if the contact of `r` has one of the labels that a condition selects. */
+const labelOfRow = (scope: LabelScope, node: LabelNode): Sql => sql`
+  select 1 from ${linkTable(node)} l
+  where l.workspace_id = ${scope.workspaceId} and l.contact_id = r.contact_id
+    and ${hasLabel(scope, node, sql`l`)}`
 
 /** Selects the rows `r` of a query whose contacts have these labels, or do not, in the way that the planner takes. */
 const labelledByJoin = (scope: LabelScope, base: Sql, labels: readonly LabelNode[]): Sql => {
   const tests = labels.map(
-    (node) => sql` and ${node.quantifier === 'some' ? sql`` : sql`not`} exists (
-      select 1 from ${linkTable(node)} l
-      where l.workspace_id = ${scope.workspaceId} and l.contact_id = r.contact_id
-        and ${hasLabel(scope, node, sql`l`)})`,
+    (node) => sql` and ${node.quantifier === 'some' ? sql`` : sql`not`} exists (${labelOfRow(scope, node)})`,
   )
   return sql`${base}${sql.join(tests, sql``)}`
 }
+
+/** Taken for the size of labels that are named by their ids, which nobody counted. */
+const UNKNOWN_SIZE = 100_000
 
 /**
  * Selects the same from rows that have values. The planner does not know how many have several of them, and reads the
@@ -74,10 +80,8 @@ const labelledRows = (scope: LabelScope, base: Sql, labels: readonly LabelNode[]
   if (labels.length === 0 || listed < minListed) return labelledByJoin(scope, base, labels)
   const few = sql.lit(Math.ceil(listed / listedPerLookUp))
   const tests = labels.map(
-    (node) => sql` and (
-      select true from ${linkTable(node)} l
-      where l.workspace_id = ${scope.workspaceId} and l.contact_id = r.contact_id
-        and ${hasLabel(scope, node, sql`l`)} limit 1) is ${node.quantifier === 'some' ? sql`` : sql`not`} true`,
+    (node) =>
+      sql` and (${labelOfRow(scope, node)} limit 1) is ${node.quantifier === 'some' ? sql`not` : sql``} null`,
   )
   return sql`
     select * from (
@@ -87,9 +91,6 @@ const labelledRows = (scope: LabelScope, base: Sql, labels: readonly LabelNode[]
       union all
       (${labelledByJoin(scope, sql`${base} and (select n from few_size) > ${few}`, labels)})) as r`
 }
-
-/** Taken for the size of labels that are named by their ids, which nobody counted. */
-const UNKNOWN_SIZE = 100_000
 
 type LabelNode = Extract<ContactFilter, { kind: 'tags' | 'groups' }>
 

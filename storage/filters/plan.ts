@@ -7,7 +7,7 @@ import { type CandidateQuery, candidateRank } from './candidate-query.ts'
 import { candidateQueries } from './candidates.ts'
 import { type Sql, timeTest } from './comparisons.ts'
 import { findExchangeSource } from './exchange-source.ts'
-import { exactCandidates } from './exact-candidates.ts'
+import { exactCandidates, type LabelSizes } from './exact-candidates.ts'
 import { type Lead, MORE_IF_LABELLED, type ProbeTarget, toLead } from './lead.ts'
 import { findMatchingValues } from './distinct-values.ts'
 import {
@@ -244,9 +244,6 @@ export const joinValues = (plan: FilterPlan, range?: readonly [string, string]):
 }
 
 type LabelNode = Extract<ContactFilter, { kind: 'tags' | 'groups' }>
-
-/** About how many contacts have one of the labels that a node selects, as they are counted. */
-type LabelSizes = ReadonlyMap<ContactFilter, number>
 
 /**
  * Resolves the tags and groups that each node selects to ids, in one statement, with their `sizes` where it is sent.

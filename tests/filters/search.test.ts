@@ -87,13 +87,13 @@ const indexedConditions = fc.array(
   { minLength: 2, maxLength: 4 },
 )
 
-/** Values and labels, of which a query finds the contacts together. */
 const labelled: readonly JsonObject[] = [
   { tags: { some: { name: { eq: 'VIP' } } } },
   { tags: { some: { name: { in: ['vips', 'VIP', 'Straße'] } } } },
   { tags: { none: { name: { in: ['vips', 'VIP', 'Straße'] } } } },
   { groups: { none: { name: { eq: 'North' } } } },
 ]
+/** Values and labels, of which a query finds the contacts together. */
 const valuesWithLabels: JsonObject[][] = [
   value('f_select', { stringValue: { in: ['red', 'ß', 'Red'] } }),
   value('f_text', { stringValue: { in: ['Pro', 'Enterprise', 'x'] } }),
@@ -256,6 +256,27 @@ everyDatabase(
         })
       })
     }
+
+    it('counts exactly where few match, though twice as many candidates as else must be tested', async () => {
+      const seed = await seeded()
+      const conditions = [{ createdAt: { lt: '-1d' } }, value('f_checkbox', { booleanValue: { eq: true } })]
+      const count = (filter: JsonObject) => findExpectedIds(seed, { filter }).length
+      const matches = count({ and: conditions })
+      assert.ok(matches > 10, 'more than a page')
+      Object.assign(filterStrategy, {
+        maxCandidates: Math.ceil(Math.min(...conditions.map(count)) / 2),
+        listedPerLookUp: 0,
+        maxCountedContacts: 0,
+        maxCountedForFew: 0,
+      })
+      try {
+        const search = createSearch(server(), seed.workspace.owner.key)
+        const { total, approximate } = await search({ filter: { and: conditions }, limit: 10 })
+        assert.deepEqual({ total, approximate }, { total: matches, approximate: false })
+      } finally {
+        Object.assign(filterStrategy, defaultStrategy)
+      }
+    })
 
     it('never matches labels, broadcasts or contacts of another workspace', async () => {
       const { workspace, foreign } = await seeded()
