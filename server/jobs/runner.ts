@@ -136,16 +136,16 @@ export const createJob = (definition: JobDefinition, log: Pick<Logger, 'warn'>, 
       last = { processed: result.processed ?? 0 }
     } catch (error) {
       failures++
-      if (started) result = { nextInMs: getRetryDelay(intervalMs, failures) }
+      result = { nextInMs: getRetryDelay(intervalMs, failures) }
       last = { error }
       if (!isLogged?.(error)) logFailure(log, { job: name, failures }, error)
     }
     running = undefined
     if (stopping) return
-    const { nextInMs = started ? getIntervalMs() : undefined, pauseMs = 0 } = result
+    const { nextInMs, pauseMs = 0 } = result
     notBefore = performance.now() + pauseMs
-    const delay = woken ? pauseMs : nextInMs
-    if (delay !== undefined) schedule(delay)
+    if (woken) schedule(pauseMs)
+    else if (started) schedule(nextInMs ?? getIntervalMs())
   }
 
   const begin = async (): Promise<void> => {

@@ -35,6 +35,27 @@ it('a job never runs concurrently, and a wake-up during a run causes one more ru
   assert.equal(runs, 2)
 })
 
+it('a job that was not started runs only when it is woken, whatever its run returns', async (test) => {
+  const results: (() => Promise<{ nextInMs: number }>)[] = [
+    async () => ({ nextInMs: 0 }),
+    async () => {
+      throw new Error('once')
+    },
+  ]
+  test.mock.timers.enable({ apis: ['setTimeout'] })
+  for (const result of results) {
+    let runs = 0
+    const job = createTestJob({ run: async () => (runs++, await result()) })
+    job.wake()
+    for (const _ of [1, 2]) {
+      test.mock.timers.tick(120_000)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    assert.equal(runs, 1)
+    await job.stop()
+  }
+})
+
 it('a started job polls, and is retried after a failure', async () => {
   let runs = 0
   const done = Promise.withResolvers<void>()

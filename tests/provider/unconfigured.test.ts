@@ -77,7 +77,8 @@ everyDatabase(
         assert.equal(await server().app.jobs.job(job).runOnce(), 0, job)
     })
   },
-  { provider: { provider: 'none' } },
+  // Its own database: updates that tests of other servers left are due there.
+  { provider: { provider: 'none' }, dedicated: true },
 )
 
 everyDatabase(
