@@ -3,9 +3,10 @@ import type { Db } from './database.ts'
 
 /**
  * The last write of a change, sent in one statement with its events and its stored response: common table
- * expressions that write, and the name of the one, if any, that must have written a row.
+ * expressions that write, and the name of the one, if any, that must have written a row. `eventsOf`: the name of the
+ * one without whose rows there are no events.
  */
-export type DeferredWrite = { parts: RawBuilder<unknown>; expectRow?: string }
+export type DeferredWrite = { parts: RawBuilder<unknown>; expectRow?: string; eventsOf?: string }
 
 const DIVISION_BY_ZERO = '22012'
 

@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from './database.ts'
+import type { DeferredWrite } from './deferred-write.ts'
 import { QUICK } from './driver.ts'
 import { toStorableTime } from './times.ts'
 
@@ -16,18 +17,25 @@ export const deliveryIdSql = (eventId: string) =>
       `upper(left(gen_random_uuid()::text, 8) || right(gen_random_uuid()::text, 8))`,
   )
 
+const eventGuard = (write: Pick<DeferredWrite, 'eventsOf'> | undefined) =>
+  write?.eventsOf === undefined ? sql`` : sql`where exists (select from ${sql.raw(write.eventsOf)})`
+
 /**
  * Common table expressions that insert events, and the deliveries of each, so that both commit together.
- * Where a workspace has no endpoint the deliveries cost one index lookup.
+ * Where a workspace has no endpoint the deliveries cost one index lookup. `write`: the change they tell of.
  */
-export const eventInserts = (workspaceId: string, events: readonly EventRow[]) =>
+export const eventInserts = (
+  workspaceId: string,
+  events: readonly EventRow[],
+  write?: Pick<DeferredWrite, 'eventsOf'>,
+) =>
   events.length === 0
     ? sql`owed as (select 1 where false)`
     : sql`
   written as (
     insert into events (workspace_id, id, type, occurred_at, data)
     select ${workspaceId}::bigint, e->>'id', e->>'type', (e->>'occurred_at')::timestamptz, e->'data'
-    from jsonb_array_elements(${JSON.stringify(events)}::jsonb) as e
+    from jsonb_array_elements(${JSON.stringify(events)}::jsonb) as e ${eventGuard(write)}
     returning id, type, occurred_at
   ), owed as (
     insert into webhook_deliveries

@@ -92,7 +92,7 @@ export const insertResult = async (
 ): Promise<boolean> => {
   const { workspaceId, staffId, key, operation, fingerprint, status, body, view, now, expiresAt } = record
   const statement = sql<{ is_owed: boolean }>`
-    with ${deferredParts(write)} ${eventInserts(workspaceId, events)}
+    with ${deferredParts(write)} ${eventInserts(workspaceId, events, write)}
       ${auditInsertPart(workspaceId, record.audit)}
     insert into idempotency (workspace_id, staff_id, key, operation, fingerprint, state, status, body, view,
       created_at, expires_at)

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { addToCounters, deleteCounter, randomShard } from './counters.ts'
+import { addToCounters, deleteCounter } from './counters.ts'
 import type { Db } from './database.ts'
 import { toStorableId } from './ids.ts'
 import { containsPattern, fold } from './text.ts'
@@ -7,7 +7,8 @@ import { containsPattern, fold } from './text.ts'
 /** Tags and groups are labels of contacts. Both have the same tables under other names. */
 export type LabelKind = 'tag' | 'group'
 
-const tables = {
+/** Their tables and columns. */
+export const labelTables = {
   tag: {
     labels: sql.raw('tags'),
     links: sql.raw('contact_tags'),
@@ -49,7 +50,7 @@ export const listLabelPage = async (
   kind: LabelKind,
   { search, after, limit }: LabelListRequest,
 ): Promise<LabelRow[]> => {
-  const { labels, extra } = tables[kind]
+  const { labels, extra } = labelTables[kind]
   const isAfter =
     after === null ? sql`` : sql`and (l.name_key, l.id) > (${after.nameKey} collate "C", ${after.id}::bigint)`
   const { rows } = await sql<LabelRow>`
@@ -71,7 +72,7 @@ export const countLabels = async (
   search: string | undefined,
 ): Promise<number> => {
   const { rows } = await sql<{ n: string }>`
-    select count(*) as n from ${tables[kind].labels} l
+    select count(*) as n from ${labelTables[kind].labels} l
     where l.workspace_id = ${workspaceId} ${matchesSearch(search)}`.execute(tx)
   return Number(rows[0]!.n)
 }
@@ -103,7 +104,7 @@ export const findLabels = async (
 ): Promise<(Label & { name_key: string })[]> =>
   (
     await sql<Label & { name_key: string }>`
-    select id, name, name_key from ${tables[kind].labels}
+    select id, name, name_key from ${labelTables[kind].labels}
     where workspace_id = ${workspaceId} and (id = any(${ids.map(toStorableId)}::bigint[])
       or name_key = any(${nameKeys}::text[]))`.execute(tx)
   ).rows
@@ -259,75 +260,6 @@ export const hasContacts = async (tx: Db, workspaceId: string, ids: readonly str
     .limit(1)
     .executeTakeFirst()) !== undefined
 
-export type LabelChanges = {
-  /** Ids of those of the contacts that exist. */
-  contacts: string[]
-  /** The labels that contacts gained or lost. */
-  pairs: { label: string; contact: string }[]
-}
-
-/**
- * An array whose length the planner does not look at. It would plan for short arrays anew each time, because the
- * plan for arrays of any length looks dearer; planning takes longer than the statement.
- */
-const asUnknown = (ids: readonly string[]) => sql`(select ${ids}::bigint[])::bigint[]`
-
-/**
- * Adds every label to, or removes it from, those of these contacts that exist, with their counts and times, in
- * one statement. The contacts are locked in the order of their ids, so that they are not deleted meanwhile.
- */
-export const changeContactLabels = async (
-  tx: Db,
-  workspaceId: string,
-  { kind, action, labelIds, contactIds, now }: LabelChangeRequest,
-): Promise<LabelChanges> => {
-  const { links, column } = tables[kind]
-  const change =
-    action === 'add'
-      ? sql`
-        insert into ${links} (workspace_id, ${column}, contact_id)
-        select ${workspaceId}::bigint, l, locked.id from unnest(${asUnknown(labelIds)}) as l, locked
-        order by l, locked.id
-        on conflict do nothing returning ${column} as label, contact_id as contact`
-      : sql`
-        delete from ${links} where workspace_id = ${workspaceId} and ${column} = any(${asUnknown(labelIds)})
-          and contact_id = any(array(select id from locked))
-        returning ${column} as label, contact_id as contact`
-  const sign = sql.raw(action === 'add' ? '' : '-')
-  const { rows } = await sql<{ contact: string; labels: string[] | null }>`
-    with locked as materialized (
-      select id from contacts
-      where workspace_id = ${workspaceId} and id = any(${asUnknown(contactIds.map(toStorableId))})
-      order by id for no key update
-    ), pairs as (${change}
-    ), counted as (
-      insert into counters (workspace_id, subject, shard, n)
-      select ${workspaceId}::bigint, ${`${kind}:`} || label, ${randomShard()}::smallint, ${sign}count(*) from pairs
-      group by label order by 2
-      on conflict (workspace_id, subject, shard) do update set n = counters.n + excluded.n
-    ), touched as (
-      update contacts set updated_at = ${now}::timestamptz
-      where workspace_id = ${workspaceId} and id = any(array(select contact from pairs))
-    )
-    select locked.id as contact, array_agg(pairs.label order by pairs.label)
-      filter (where pairs.label is not null) as labels
-    from locked left join pairs on pairs.contact = locked.id
-    group by locked.id order by locked.id`.execute(tx)
-  return {
-    contacts: rows.map(({ contact }) => contact),
-    pairs: rows.flatMap(({ contact, labels }) => (labels ?? []).map((label) => ({ label, contact }))),
-  }
-}
-
-/** `now`: the time that contacts get whose labels change. */
-export type LabelChangeRequest = {
-  kind: LabelKind
-  action: 'add' | 'remove'
-  labelIds: readonly string[]
-  contactIds: readonly string[]
-  now: string
-}
-
 /** Adds every label to every contact. Returns the pairs that are new. */
 export const linkLabels = async (
   tx: Db,
@@ -336,7 +268,7 @@ export const linkLabels = async (
   labelIds: readonly string[],
   contactIds: readonly string[],
 ): Promise<{ label: string; contact: string }[]> => {
-  const { links, column } = tables[kind]
+  const { links, column } = labelTables[kind]
   const { rows } = await sql<{ label: string; contact: string }>`
     insert into ${links} (workspace_id, ${column}, contact_id)
     select ${workspaceId}, l, c from unnest(${labelIds}::bigint[]) as l, unnest(${contactIds}::bigint[]) as c

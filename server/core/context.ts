@@ -121,6 +121,11 @@ export type Context<Emits extends EventTypeId = never> = {
    */
   readonly deferWrite: (write: DeferredWrite) => void
   /**
+   * A change may be deferred whose outcome is foreseen: on the first attempt of a call. Where it turns out otherwise,
+   * the call is retried.
+   */
+  readonly mayForesee: boolean
+  /**
    * Writes what a dry run leaves behind, once it was rolled back: its plan, for as long as usual or until `expiresAt`.
    * Does nothing in another call.
    */

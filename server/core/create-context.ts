@@ -39,6 +39,8 @@ type ContextOptions = {
   /** Collects what the handler leaves to the end of the call. */
   pending?: PendingWrites
   attempt?: number
+  /** What is deferred is written by the statement that writes the response. */
+  mayForesee?: boolean
   watch?: CallWatch | undefined
   /** The token of the plan that a change was sent with. */
   plan?: string | undefined
@@ -87,6 +89,7 @@ export const createContext = (
     dryRun = false,
     pending = { events: [] },
     attempt = 1,
+    mayForesee = false,
     watch,
     plan,
     trace,
@@ -122,6 +125,7 @@ export const createContext = (
     deferWrite: (write) => {
       pending.deferred = write
     },
+    mayForesee,
     afterDryRun: (write) => {
       pending.afterDryRun = write
     },

@@ -18,6 +18,7 @@ import { notFound, Problem } from '../core/problem.ts'
 import {
   changeLabels,
   distinctIds,
+  foreseeLabels,
   type LabelRefs,
   listLabels,
   loadLabelNames,
@@ -25,6 +26,7 @@ import {
   unknownLabelIds,
   unknownLabelName,
 } from '../labels/labels.ts'
+import { keepLabels } from '../labels/known-labels.ts'
 
 export const listGroups: Handler<'crm_list_groups'> = (ctx, input) =>
   listLabels(ctx, 'group', input, (row) => ({
@@ -78,8 +80,9 @@ const addMembers: ContactsChange<InputOf<'crm_add_contacts_to_group'>, 'contact.
   operation: 'crm_add_contacts_to_group',
   records: contactRecords,
   apply: async (ctx, input, ids) => {
-    const group = await requireGroup(ctx, input.group_id)
-    const { output, changes } = await changeLabels(ctx, 'group', 'add', [group], ids)
+    const { output, changes } =
+      foreseeLabels(ctx, 'group', 'add', [input.group_id], ids) ??
+      (await changeLabels(ctx, 'group', 'add', [await requireGroup(ctx, input.group_id)], ids))
     for (const { labels, contactIds } of changes)
       ctx.emit('contact.groups_added/1', { contact_ids: contactIds, groups: labels })
     return output
@@ -94,8 +97,9 @@ const removeMembers: ContactsChange<InputOf<'crm_remove_contacts_from_group'>, '
   operation: 'crm_remove_contacts_from_group',
   records: contactRecords,
   apply: async (ctx, input, ids) => {
-    const group = await requireGroup(ctx, input.group_id)
-    const { output, changes } = await changeLabels(ctx, 'group', 'remove', [group], ids)
+    const { output, changes } =
+      foreseeLabels(ctx, 'group', 'remove', [input.group_id], ids) ??
+      (await changeLabels(ctx, 'group', 'remove', [await requireGroup(ctx, input.group_id)], ids))
     for (const { labels, contactIds } of changes)
       ctx.emit('contact.groups_removed/1', { contact_ids: contactIds, groups: labels })
     return output
@@ -126,6 +130,7 @@ export const removeContactsFromGroup: Handler<'crm_remove_contacts_from_group'> 
 const requireGroup = async (ctx: Context, id: string): Promise<Label> => {
   const group = await lockGroup(ctx.tx, ctx.actor.workspace.id, id)
   if (!group) throw notFound('group', id)
+  keepLabels(ctx.actor.workspace.id, 'group', [group])
   return group
 }
 

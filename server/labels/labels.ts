@@ -1,5 +1,5 @@
+import { buildLabelChange, changeContactLabels } from '../../storage/label-changes.ts'
 import {
-  changeContactLabels,
   countLabels,
   findLabels,
   type Label,
@@ -15,6 +15,7 @@ import type { InputOf } from '../core/handler.ts'
 import { createPage } from '../core/paging.ts'
 import { toPointer, Problem } from '../core/problem.ts'
 import { findNearestName } from '../nearest-name.ts'
+import { isIdText, recallLabels } from './known-labels.ts'
 
 /** What tags and groups have in common: both are names that contacts carry. */
 
@@ -39,8 +40,6 @@ export const unknownLabelIds = (
       fix: `List the ${kind}s to find its id.`,
     })),
   })
-
-const isIdText = (ref: string | number): boolean => typeof ref === 'number' || /^[1-9]\d{0,18}$/.test(ref)
 
 /** How many names an error compares an unknown one with. */
 const MAX_COMPARED_NAMES = 5000
@@ -124,6 +123,7 @@ export const listLabels = <Out>(
 
 /** Contacts that gained or lost the same labels; one event covers them. */
 type LabelChange = { labels: Label[]; contactIds: string[] }
+type LabelsChanged = { output: BulkOutput<never>; changes: LabelChange[] }
 
 /**
  * Adds the labels to, or removes them from, those of these contacts that exist. Returns the output, and the
@@ -135,19 +135,34 @@ export const changeLabels = async (
   action: 'add' | 'remove',
   labels: readonly Label[],
   contactIds: LabelRefs,
-): Promise<{ output: BulkOutput<never>; changes: LabelChange[] }> => {
+): Promise<LabelsChanged> => {
   const requested = distinctIds(contactIds)
-  const { contacts, pairs } = await changeContactLabels(ctx.tx, ctx.actor.workspace.id, {
-    kind,
-    action,
-    labelIds: labels.map((label) => label.id),
-    contactIds: requested,
-    now: ctx.now,
-  })
+  const request = { kind, action, labels, contactIds: requested, now: ctx.now }
+  const { contacts, pairs } = await changeContactLabels(ctx.tx, ctx.actor.workspace.id, request)
   return {
     output: toBulkOutput(ctx, requested, listMissing(requested, contacts)),
     changes: groupByLabels(labels, pairs),
   }
+}
+
+/**
+ * The same for one contact, with labels that calls before have read: one round trip instead of three. The contact is
+ * taken to exist, and to gain or lose all of them, or none. Undefined where it must be read what the call means.
+ */
+export const foreseeLabels = (
+  ctx: Context,
+  kind: LabelKind,
+  action: 'add' | 'remove',
+  refs: LabelRefs,
+  contactIds: LabelRefs,
+): LabelsChanged | undefined => {
+  const requested = distinctIds(contactIds)
+  if (!ctx.mayForesee || requested.length !== 1) return undefined
+  const labels = recallLabels(ctx.actor.workspace.id, kind, refs)
+  if (!labels) return undefined
+  const request = { kind, action, labels, contactIds: requested, now: ctx.now }
+  ctx.deferWrite(buildLabelChange(ctx.actor.workspace.id, request))
+  return { output: toBulkOutput(ctx, requested, []), changes: [{ labels, contactIds: requested }] }
 }
 
 /** Groups contacts by the set of labels that they gained or lost. */

@@ -18,12 +18,14 @@ import {
   changeLabels,
   distinctIds,
   findNearestLabel,
+  foreseeLabels,
   type LabelRefs,
   listLabels,
   loadLabelNames,
   requireFreeName,
   unknownLabelIds,
 } from '../labels/labels.ts'
+import { isIdText, keepLabels } from '../labels/known-labels.ts'
 
 export const listTags: Handler<'crm_list_tags'> = (ctx, input) =>
   listLabels(ctx, 'tag', input, (row) => ({
@@ -60,8 +62,9 @@ const addTags: ContactsChange<InputOf<'crm_tag_contacts'>, 'contact.tags_added/1
   apply: async (ctx, input, ids) => {
     // A tag is created for contacts, so not where none of them exists.
     const hasAny = () => hasContacts(ctx.tx, ctx.actor.workspace.id, distinctIds(ids))
-    const tags = await resolveTags(ctx, input.tags, hasAny)
-    const { output, changes } = await changeLabels(ctx, 'tag', 'add', tags, ids)
+    const { output, changes } =
+      foreseeLabels(ctx, 'tag', 'add', input.tags, ids) ??
+      (await changeLabels(ctx, 'tag', 'add', await resolveTags(ctx, input.tags, hasAny), ids))
     for (const { labels, contactIds } of changes)
       ctx.emit('contact.tags_added/1', { contact_ids: contactIds, tags: labels })
     return output
@@ -93,8 +96,10 @@ const removeTags: ContactsChange<InputOf<'crm_untag_contacts'>, 'contact.tags_re
   operation: 'crm_untag_contacts',
   records: contactRecords,
   apply: async (ctx, input, ids) => {
-    const tags = selectTags(await findTags(ctx, input.tags), input.tags)
-    const { output, changes } = await changeLabels(ctx, 'tag', 'remove', tags, ids)
+    const readTags = async () => selectTags(await findTags(ctx, input.tags), input.tags)
+    const { output, changes } =
+      foreseeLabels(ctx, 'tag', 'remove', input.tags, ids) ??
+      (await changeLabels(ctx, 'tag', 'remove', await readTags(), ids))
     for (const { labels, contactIds } of changes)
       ctx.emit('contact.tags_removed/1', { contact_ids: contactIds, tags: labels })
     return output
@@ -121,15 +126,14 @@ export const untagContacts: Handler<'crm_untag_contacts'> = (ctx, input) =>
 /** Tags by id and by folded name. */
 export type TagIndex = { byId: ReadonlyMap<string, Label>; byName: ReadonlyMap<string, Label> }
 
-const isId = (ref: string | number): boolean => typeof ref === 'number' || /^[1-9]\d{0,18}$/.test(ref)
-
 /** Reads the tags that these refs may mean, locked against deletion. */
 export const findTags = async (ctx: Context, refs: LabelRefs): Promise<TagIndex> => {
   const names = refs.filter((ref) => typeof ref === 'string')
   const found =
     refs.length === 0
       ? []
-      : await lockTags(ctx.tx, ctx.actor.workspace.id, refs.filter(isId).map(String), names.map(fold))
+      : await lockTags(ctx.tx, ctx.actor.workspace.id, refs.filter(isIdText).map(String), names.map(fold))
+  keepLabels(ctx.actor.workspace.id, 'tag', found)
   return {
     byId: new Map(found.map(({ id, name }) => [id, { id, name }])),
     byName: new Map(found.map(({ id, name, name_key: key }) => [key, { id, name }])),
@@ -138,7 +142,7 @@ export const findTags = async (ctx: Context, refs: LabelRefs): Promise<TagIndex>
 
 /** An integer, or a digit string that is an existing tag's id, is an id; any other string is a name. */
 const lookUpTag = ({ byId, byName }: TagIndex, ref: string | number): Label | undefined =>
-  (isId(ref) ? byId.get(String(ref)) : undefined) ??
+  (isIdText(ref) ? byId.get(String(ref)) : undefined) ??
   (typeof ref === 'string' ? byName.get(fold(ref)) : undefined)
 
 /** Returns the distinct tags that these refs mean, in their order; unknown refs are ignored. */

@@ -197,7 +197,7 @@ describe('The estimate of a regular expression', () => {
             assert.equal((error as { code: string }).code, '2201B', `${cost} ${pattern}`)
           }
         }),
-        { numRuns: runs(2000, 100_000), interruptAfterTimeLimit: 60_000 },
+        { numRuns: runs(2000, 30_000) },
       )
     } finally {
       await client.end()
