@@ -1,9 +1,5 @@
-import {
-  type ContactChanges,
-  type ContactRow,
-  readContact,
-  updateContactRow,
-} from '../../storage/contacts.ts'
+import { readContact } from '../../storage/contact-reads.ts'
+import { type ContactChanges, type ContactRow, updateContactRow } from '../../storage/contacts.ts'
 import type { Label } from '../../storage/labels.ts'
 import type { Context } from '../core/context.ts'
 import { applyValues, toFieldTypes, type ValueChanges } from './input.ts'

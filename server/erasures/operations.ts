@@ -1,4 +1,5 @@
-import { deleteContactRows, lockContact, readContact } from '../../storage/contacts.ts'
+import { readContact } from '../../storage/contact-reads.ts'
+import { deleteContactRows, lockContact } from '../../storage/contacts.ts'
 import {
   cancelApprovalsOf,
   countContactRows,

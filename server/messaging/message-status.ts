@@ -1,4 +1,5 @@
-import { lockContact, readContact, updateContactRow } from '../../storage/contacts.ts'
+import { readContact } from '../../storage/contact-reads.ts'
+import { lockContact, updateContactRow } from '../../storage/contacts.ts'
 import { lockConversation, type ConversationState } from '../../storage/conversations.ts'
 import { readMessage } from '../../storage/message-lists.ts'
 import {
