@@ -30,7 +30,7 @@ anyHook.enable = function () {
  * A failing property is made smaller for so long: the test then ends with what failed, before its own time is over,
  * which would hide it. A property that is merely slow fails too.
  */
-const PROPERTY_TIMEOUT_MS = 240_000
+const PROPERTY_TIMEOUT_MS = process.env.WCRM_TEST_LEVEL === 'soak' ? 540_000 : 240_000
 fc.configureGlobal({
   interruptAfterTimeLimit: PROPERTY_TIMEOUT_MS,
   markInterruptAsFailure: true,

@@ -12,7 +12,8 @@ import { type FileResult, noCounts, type TestCounts } from './test-reporter.ts'
  * - `npm test`: format, types and lint, then every test on both databases, but for the soak.
  * - `npm test -- FILE…`: these files alone, and each of their tests is shown.
  * - `npm run test:quick`: a selection, on the embedded database alone, with fewer generated cases.
- * - `npm run test:soak`: servers killed at random, and many more generated cases.
+ * - `npm run test:soak`: servers killed at random, and many more generated cases. `--minutes N`: no file begins after
+ *   them; those that did not are named.
  * - `npm run test:pooler`: every test on PostgreSQL alone, through a PgBouncer in transaction mode.
  *
  * Files are dealt out to a few processes, each of which runs one after another (`test-worker.ts`).
@@ -22,12 +23,16 @@ const { values: flags, positionals: files } = parseArgs({
     quick: { type: 'boolean', default: false },
     soak: { type: 'boolean', default: false },
     pooler: { type: 'boolean', default: false },
+    minutes: { type: 'string' },
   },
   allowPositionals: true,
 })
 
-/** A test stops being waited for after five minutes. */
-const TIMEOUT_MS = 300_000
+/** When the last file may begin, on the clock of `performance.now()`. */
+const deadline = flags.minutes === undefined ? Infinity : performance.now() + Number(flags.minutes) * 60_000
+
+/** A test stops being waited for after five minutes, and after ten in the soak, which generates many cases. */
+const TIMEOUT_MS = flags.soak ? 600_000 : 300_000
 
 /**
  * Files that take longest come first, so that all processes end at about the same time. The one that opens many
@@ -70,10 +75,22 @@ const toPath = (name: string): string => `tests/${name}.test.ts`
 const isSoak = (file: string): boolean =>
   file.startsWith('tests/soak/') || /from '\.\.?\/level\.ts'/.test(readFileSync(file, 'utf8'))
 
+/**
+ * What no other run tests comes first. The rest begins anywhere, so that over several runs each file has its turn
+ * where time is short.
+ */
+const listSoak = (all: readonly string[]): string[] => {
+  const [own, others] = [true, false].map((isOwn) =>
+    all.filter((file) => file.startsWith('tests/soak/') === isOwn),
+  ) as [string[], string[]]
+  const begin = Math.floor(Math.random() * others.length)
+  return [...own, ...others.slice(begin), ...others.slice(0, begin)]
+}
+
 const selectFiles = (): string[] => {
   if (files.length > 0) return files
   const all = globSync('tests/**/*.test.ts').sort()
-  if (flags.soak) return all.filter(isSoak)
+  if (flags.soak) return listSoak(all.filter(isSoak))
   const usual = all.filter((file) => !file.startsWith('tests/soak/'))
   if (flags.quick) return usual.filter((file) => QUICK.map(toPath).includes(file))
   return [...new Set([...LONGEST.map(toPath).filter((file) => usual.includes(file)), ...usual])]
@@ -113,7 +130,7 @@ const runWorker = (
     let hasFailed = false
     let start = 0
     const sendNext = () => {
-      file = queue.shift()
+      file = performance.now() < deadline ? queue.shift() : undefined
       lastFile = file ?? lastFile
       start = performance.now()
       worker.send(file ?? '')
@@ -166,11 +183,13 @@ const runFiles = async (selected: readonly string[], env: Record<string, string>
     printResult(result, seconds)
   }
   const runLane = async (): Promise<void> => {
-    while (queue.length > 0) await runWorker(queue, env, onResult)
+    while (queue.length > 0 && performance.now() < deadline) await runWorker(queue, env, onResult)
   }
   // One more than there are processors: tests wait for timers and for PostgreSQL.
   const lanes = Math.min(selected.length, 4, availableParallelism() + 1)
   await Promise.all(Array.from({ length: lanes }, runLane))
+  if (queue.length > 0)
+    console.log(`\nNot run, for the ${flags.minutes} minutes were over:\n  ${queue.join('\n  ')}`)
   printTotals(results, Math.round(performance.now() - start))
   return !results.some(isFailed)
 }
@@ -186,6 +205,10 @@ const isComplete = ({ env }: TestEnvironment): boolean => {
 }
 
 const main = async (): Promise<boolean> => {
+  if (Number.isNaN(deadline)) {
+    console.error('--minutes must be a number.')
+    return false
+  }
   const checking = files.length > 0 || flags.quick || flags.soak || flags.pooler ? true : check()
   if (flags.pooler && !isPoolerInstalled()) {
     console.error('PgBouncer is not installed. (apt-get install pgbouncer)')
