@@ -2,10 +2,18 @@ import { type RawBuilder, sql } from 'kysely'
 import { lineIndex, lineKey } from './contact-lines.ts'
 import { addToCounters, randomShard } from './counters.ts'
 import type { Db } from './database.ts'
+import { QUICK } from './driver.ts'
 import type { DeferredWrite } from './deferred-write.ts'
 import { toStorableId } from './ids.ts'
 import { lockTagsOf } from './label-merges.ts'
-import { loadNames, resolveNames, type NamedRef, type CachedField } from './names-cache.ts'
+import { prepare } from './prepared.ts'
+import {
+  loadNames,
+  resolveNames,
+  type NamedRef,
+  type CachedField,
+  namesVersionColumn,
+} from './names-cache.ts'
 import { fold } from './text.ts'
 import {
   type Attrs,
@@ -55,7 +63,7 @@ export type ContactRow = {
  */
 export type TimelineScope = 'all' | 'none' | readonly string[]
 /** The same for SQL, where the channels may be a parameter. */
-export type TimelineSql = TimelineScope | RawBuilder<unknown>
+type TimelineSql = TimelineScope | RawBuilder<unknown>
 
 const timelineColumn = (timeline: TimelineSql) => {
   if (timeline === 'none') return sql``
@@ -89,7 +97,7 @@ export const fullColumns = sql`
   array(select l.group_id from contact_groups l
     where l.workspace_id = c.workspace_id and l.contact_id = c.id) as group_ids`
 
-export type ContactQueryRow = ContactRow & {
+type ContactQueryRow = ContactRow & {
   tag_ids?: string[]
   group_ids?: string[]
   names_version: string | null
@@ -111,6 +119,59 @@ export const attachNames = async (
     rows.forEach((row, i) => Object.assign(row, { tags: tags[i], groups: groups[i] }))
   }
   return names.fields
+}
+
+export type ContactWithFields = { contact: ContactRow; fields: CachedField[] }
+
+/** What a contact is read by. */
+type ContactKey = 'id' | 'external_id'
+
+const prepareSelectContact = (key: ContactKey, toTimeline: (channels: RawBuilder<unknown>) => TimelineSql) =>
+  prepare<{ workspaceId: string; value: string; channels: readonly string[] }, ContactQueryRow>(
+    ['workspaceId', 'value', 'channels'],
+    ({ workspaceId, value, channels }) => sql`${sql.raw(QUICK)}
+      select ${contactColumns(toTimeline(channels))}, ${fullColumns}, ${namesVersionColumn(workspaceId)}
+      from contacts c left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
+      where c.workspace_id = ${workspaceId} and c.${sql.ref(key)} = ${value}`,
+  )
+
+const prepareSelects = (key: ContactKey) => ({
+  all: prepareSelectContact(key, () => 'all'),
+  none: prepareSelectContact(key, () => 'none'),
+  some: prepareSelectContact(key, (channels) => channels),
+})
+
+const selectContact = { id: prepareSelects('id'), external_id: prepareSelects('external_id') }
+
+/** Returns a full contact and the custom fields of its values; undefined when there is none. */
+export const readContact = (
+  tx: Db,
+  workspaceId: string,
+  id: string,
+  timeline: TimelineScope = 'all',
+): Promise<ContactWithFields | undefined> =>
+  readContactBy(tx, workspaceId, { key: 'id', value: toStorableId(id) }, timeline)
+
+/** The same by the external id. */
+export const readContactByExternalId = (
+  tx: Db,
+  workspaceId: string,
+  externalId: string,
+  timeline: TimelineScope,
+): Promise<ContactWithFields | undefined> =>
+  readContactBy(tx, workspaceId, { key: 'external_id', value: externalId }, timeline)
+
+const readContactBy = async (
+  tx: Db,
+  workspaceId: string,
+  { key, value }: { key: ContactKey; value: string },
+  timeline: TimelineScope,
+): Promise<ContactWithFields | undefined> => {
+  const channels = typeof timeline === 'string' ? [] : timeline
+  const select = selectContact[key][typeof timeline === 'string' ? timeline : 'some']
+  const { rows } = await select(tx, { workspaceId, value, channels })
+  const fields = await attachNames(tx, workspaceId, rows)
+  return rows[0] && { contact: rows[0], fields }
 }
 
 /** Returns the id of the contact with this line, by its key, locked; undefined when there is none. */

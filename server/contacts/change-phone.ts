@@ -6,7 +6,7 @@ import {
 } from '../../storage/former-phones.ts'
 import { toStorableId } from '../../storage/ids.ts'
 import { type CustomerRow, findCustomers, lockCustomersById, updateCustomer } from '../../storage/inbound.ts'
-import { readContact } from '../../storage/contact-reads.ts'
+import { readContact } from '../../storage/contacts.ts'
 import type { App } from '../core/app.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'

@@ -1,5 +1,10 @@
-import { type ContactWithFields, readContact, readContactByExternalId } from '../../storage/contact-reads.ts'
-import { deleteContactRows, lockContact } from '../../storage/contacts.ts'
+import {
+  type ContactWithFields,
+  deleteContactRows,
+  lockContact,
+  readContact,
+  readContactByExternalId,
+} from '../../storage/contacts.ts'
 import { findMergedInto } from '../../storage/contact-merges.ts'
 import { listFields } from '../../storage/custom-fields.ts'
 import { liftProviderOptOut } from '../consent/record.ts'

@@ -1,5 +1,9 @@
-import { readContact } from '../../storage/contact-reads.ts'
-import { type ContactChanges, type ContactRow, updateContactRow } from '../../storage/contacts.ts'
+import {
+  type ContactChanges,
+  type ContactRow,
+  readContact,
+  updateContactRow,
+} from '../../storage/contacts.ts'
 import type { Label } from '../../storage/labels.ts'
 import type { Context } from '../core/context.ts'
 import { applyValues, toFieldTypes, type ValueChanges } from './input.ts'

@@ -14,8 +14,7 @@ import {
   restoreMergedContact,
 } from '../../storage/contact-merges.ts'
 import { type FieldTypes, writeMetadata, writeValues } from '../../storage/contact-values.ts'
-import { readContact } from '../../storage/contact-reads.ts'
-import { lockContact } from '../../storage/contacts.ts'
+import { lockContact, readContact } from '../../storage/contacts.ts'
 import { type FieldRow, listFields } from '../../storage/custom-fields.ts'
 import { findLabels } from '../../storage/labels.ts'
 import type { App } from '../core/app.ts'

@@ -1,7 +1,6 @@
 import { countWithFields, lockContacts } from '../../storage/contact-matches.ts'
 import type { StoredValue } from '../../storage/contact-values.ts'
-import { readContact } from '../../storage/contact-reads.ts'
-import { type ContactRow } from '../../storage/contacts.ts'
+import { type ContactRow, readContact } from '../../storage/contacts.ts'
 import { type FieldRow, listFields } from '../../storage/custom-fields.ts'
 import { changeTarget } from '../bulk-jobs/change-target.ts'
 import { type BulkOutput, listMissing, toBulkOutput } from '../bulk-jobs/output.ts'

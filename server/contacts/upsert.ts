@@ -1,10 +1,11 @@
 import { toPhoneKey } from '../../storage/contact-lines.ts'
-import { readContact, type ContactWithFields } from '../../storage/contact-reads.ts'
 import {
   buildContactInsert,
   type ContactRow,
   type NewContact,
   toNewContactRow,
+  readContact,
+  type ContactWithFields,
   touchContacts,
 } from '../../storage/contacts.ts'
 import { listFields } from '../../storage/custom-fields.ts'

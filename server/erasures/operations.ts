@@ -1,5 +1,4 @@
-import { readContact } from '../../storage/contact-reads.ts'
-import { deleteContactRows, lockContact } from '../../storage/contacts.ts'
+import { deleteContactRows, lockContact, readContact } from '../../storage/contacts.ts'
 import {
   cancelApprovalsOf,
   countContactRows,

@@ -1,6 +1,5 @@
 import type { Reason } from '../../catalog/reasons.ts'
-import { readContact } from '../../storage/contact-reads.ts'
-import { lockContact } from '../../storage/contacts.ts'
+import { lockContact, readContact } from '../../storage/contacts.ts'
 import { findExport, findRunningExport, insertExport, listExportPage } from '../../storage/exports.ts'
 import { countPersonRows } from '../../storage/person-rows.ts'
 import type { Actor, Context } from '../core/context.ts'

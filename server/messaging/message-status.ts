@@ -1,5 +1,4 @@
-import { readContact } from '../../storage/contact-reads.ts'
-import { lockContact, updateContactRow } from '../../storage/contacts.ts'
+import { lockContact, readContact, updateContactRow } from '../../storage/contacts.ts'
 import { lockConversation, type ConversationState } from '../../storage/conversations.ts'
 import { readMessage } from '../../storage/message-lists.ts'
 import {

@@ -1,6 +1,5 @@
 import { findBoundFacts } from '../../storage/agent-policy.ts'
-import { readContact } from '../../storage/contact-reads.ts'
-import { lockContact } from '../../storage/contacts.ts'
+import { lockContact, readContact } from '../../storage/contacts.ts'
 import { findReplyTarget, readQuickMessage, readRecipient, readSendingChannel } from '../../storage/sends.ts'
 import { findChannelOfConversation } from '../../storage/channel-messages.ts'
 import { queueReply } from '../channels/queue-reply.ts'
