@@ -1,3 +1,4 @@
+import { createHeavyTurns, type HeavyTurns } from './heavy-turns.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 import type { KeyRow } from '../../storage/keys.ts'
 
@@ -49,18 +50,10 @@ export type BodyBudget = { total: number; readonly bySender: Map<string, number>
 /** How many early refusals of each key were recorded in this minute of real time. */
 type AuditLimiter = { minute: number; readonly countByKey: Map<string, number> }
 
-/** A turn of an expensive read. `start` begins it. */
-export type HeavyTurn = {
-  readonly keyId: string
-  readonly workspaceId: string
-  startedAt: number
-  readonly start: () => void
-}
-
 /** Expensive reads (steps/heavy-reads.ts). */
 type HeavyReadQueue = {
-  readonly running: Set<HeavyTurn>
-  readonly waiting: Set<HeavyTurn>
+  readonly running: HeavyTurns
+  readonly waiting: HeavyTurns
   /** How long the reads of each key took of late. */
   readonly meanMs: Map<string, number>
   /** The number of the last turn of each key and workspace. */
@@ -132,8 +125,8 @@ export const createAppState = (): AppState => ({
   streams: { countByKey: new Map(), open: new Set(), pending: new Set(), stopped: false },
   bodyBudget: { total: 0, bySender: new Map() },
   heavyReadQueue: {
-    running: new Set(),
-    waiting: new Set(),
+    running: createHeavyTurns(),
+    waiting: createHeavyTurns(),
     meanMs: new Map(),
     lastTurn: new Map(),
     turns: { count: 0 },

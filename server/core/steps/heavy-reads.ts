@@ -2,8 +2,8 @@ import type { KyselyPlugin } from 'kysely'
 import type { Operation } from '../../../catalog/index.ts'
 import type { Db } from '../../../storage/database.ts'
 import type { App } from '../app.ts'
-import type { HeavyTurn } from '../app-state.ts'
 import type { Actor } from '../context.ts'
+import type { HeavyTurn, HeavyTurns } from '../heavy-turns.ts'
 import { Problem } from '../problem.ts'
 import { withDeadline } from './deadline.ts'
 
@@ -33,51 +33,57 @@ const policies: Record<Scope, string> = {
 export const isHeavy = ({ heavy }: Operation, input: Record<string, unknown>): boolean =>
   heavy === true || (heavy ?? []).some((field) => input[field] !== undefined)
 
-/** How many of its turns at a time a workspace and a key may have: one is left to the others. */
-const countTurns = (app: App, keyId: string): Record<Scope, number> => {
-  const server = app.heavyReads
-  const workspace = Math.max(1, server - 1)
-  const isSlow = (app.heavyReadQueue.meanMs.get(keyId) ?? 0) > SLOW_READ_MS
-  return { server, workspace, key: isSlow ? 1 : workspace }
-}
+/** How many turns at a time a key may have; the server and a workspace have theirs whoever reads. */
+const countKeyTurns = (app: App, keyId: string): number =>
+  (app.heavyReadQueue.meanMs.get(keyId) ?? 0) > SLOW_READ_MS ? 1 : countWorkspaceTurns(app)
 
-const isOf = (scope: Scope, turn: HeavyTurn, actor: Pick<HeavyTurn, 'keyId' | 'workspaceId'>): boolean =>
-  scope === 'server' ||
-  (scope === 'key' ? turn.keyId === actor.keyId : turn.workspaceId === actor.workspaceId)
-
-const count = (turns: Iterable<HeavyTurn>, scope: Scope, of: HeavyTurn): number => {
-  let n = 0
-  for (const turn of turns) if (isOf(scope, turn, of)) n++
-  return n
-}
+/** One is left to other workspaces. */
+const countWorkspaceTurns = ({ heavyReads }: App): number => Math.max(1, heavyReads - 1)
 
 const SCOPES = ['key', 'workspace', 'server'] as const
 
-/** Returns whose turns are all taken; undefined when this read may run. */
-const findFull = (app: App, turn: HeavyTurn): Scope | undefined => {
-  const limits = countTurns(app, turn.keyId)
-  return SCOPES.find((scope) => count(app.heavyReadQueue.running, scope, turn) >= limits[scope])
+const countOf = (turns: HeavyTurns, scope: Scope, { keyId, workspaceId }: HeavyTurn): number =>
+  scope === 'server' ? turns.size : turns.count(scope === 'key' ? keyId : workspaceId)
+
+const getLimit = (app: App, scope: Scope, { keyId }: HeavyTurn): number => {
+  if (scope === 'server') return app.heavyReads
+  return scope === 'key' ? countKeyTurns(app, keyId) : countWorkspaceTurns(app)
 }
 
-/** Starts those that wait while there is room: the workspace, then the key, with the fewest turns first. */
+/** Returns whose turns are all taken; undefined when this read may run. */
+const findFull = (app: App, turn: HeavyTurn): Scope | undefined =>
+  SCOPES.find((scope) => countOf(app.heavyReadQueue.running, scope, turn) >= getLimit(app, scope, turn))
+
+/** Whether `a` comes before `b`: the workspace, then the key, with the fewest turns, then whose last was longer ago. */
+const isBefore = ({ heavyReadQueue }: App, a: HeavyTurn, b: HeavyTurn): boolean => {
+  const { running, lastTurn } = heavyReadQueue
+  const byRunning =
+    running.count(a.workspaceId) - running.count(b.workspaceId) ||
+    running.count(a.keyId) - running.count(b.keyId)
+  if (byRunning !== 0) return byRunning < 0
+  const last = (id: string): number => lastTurn.get(id) ?? 0
+  return (last(a.workspaceId) - last(b.workspaceId) || last(a.keyId) - last(b.keyId)) < 0
+}
+
+/** Returns the read whose turn it is. Of each key the one that has waited longest is looked at. */
+const findNext = (app: App): HeavyTurn | undefined => {
+  const { running, waiting } = app.heavyReadQueue
+  if (running.size >= app.heavyReads) return undefined
+  const keys = new Set<string>()
+  let next: HeavyTurn | undefined
+  for (const turn of waiting.values()) {
+    if (keys.has(turn.keyId)) continue
+    keys.add(turn.keyId)
+    if ((!next || isBefore(app, turn, next)) && findFull(app, turn) === undefined) next = turn
+  }
+  return next
+}
+
+/** Starts those that wait while there is room. */
 const startWaiting = (app: App): void => {
-  const { running, waiting, lastTurn } = app.heavyReadQueue
-  for (;;) {
-    const [next] = [...waiting]
-      .filter((turn) => findFull(app, turn) === undefined)
-      .map((turn) => ({
-        turn,
-        order: [
-          count(running, 'workspace', turn),
-          count(running, 'key', turn),
-          lastTurn.get(turn.workspaceId) ?? 0,
-          lastTurn.get(turn.keyId) ?? 0,
-        ],
-      }))
-      .toSorted((a, b) => a.order.map((n, i) => n - b.order[i]!).find((n) => n !== 0) ?? 0)
-    if (!next) return
-    waiting.delete(next.turn)
-    next.turn.start()
+  for (let next = findNext(app); next; next = findNext(app)) {
+    app.heavyReadQueue.waiting.delete(next)
+    next.start()
   }
 }
 
@@ -96,7 +102,7 @@ const finish = (app: App, turn: HeavyTurn): void => {
 }
 
 const createBusyProblem = (app: App, turn: HeavyTurn, full: Scope): Problem => {
-  const turns = countTurns(app, turn.keyId)[full]
+  const turns = getLimit(app, full, turn)
   const owner = { key: 'this key', workspace: 'this workspace', server: 'this server' }[full]
   return new Problem(
     'rate_limited',
@@ -127,7 +133,7 @@ const takeHeavyTurn = (app: App, { key, workspace }: Actor): Promise<() => void>
         resolve(() => finish(app, turn))
       },
     }
-    const crowded = SCOPES.find((scope) => count(waiting, scope, turn) >= MAX_WAITING[scope])
+    const crowded = SCOPES.find((scope) => countOf(waiting, scope, turn) >= MAX_WAITING[scope])
     if (crowded) return reject(createBusyProblem(app, turn, crowded))
     const timer = setTimeout(() => {
       waiting.delete(turn)
