@@ -47,7 +47,12 @@ export const readContactIdentity = async (
       array(select distinct phone from phones where phone is not null) as phones,
       array(select distinct text from texts where text is not null) as texts,
       array(select name_key from names) as names,
-      coalesce((select max(id) from provider_updates), 0)::text as "lastUpdateId"`.execute(tx)
+      coalesce((select max(id) from provider_updates), 0)::text as "lastUpdateId",
+      coalesce((select max(id) from sandbox_updates), 0)::text as "lastSandboxUpdateId",
+      coalesce((select max(b.seq) from channels h
+        cross join lateral (select max(seq) as seq from sandbox_messages m
+          where m.number_id = h.provider_phone_number_id) as b
+        where h.workspace_id = ${workspaceId}), 0)::text as "lastSandboxSeq"`.execute(tx)
   return rows[0]!
 }
 

@@ -167,16 +167,24 @@ const toQuoted = (texts: readonly string[]): string[] =>
     .filter((text) => /\d{7}/.test(text))
     .map((text) => `%${JSON.stringify(text).replace(/[\\%_]/g, '\\$&')}%`)
 
-/** Erases the person at the emulated provider, on the numbers of the workspace. */
+/** More than every id. */
+const NO_END = String(2n ** 63n - 1n)
+
+/**
+ * Erases the person at the emulated provider, on the numbers of the workspace: what was there at the erasure. Who
+ * writes while it runs is a stranger, whose message is delivered.
+ */
 export const eraseSandboxPerson = async (
   tx: Db,
   workspaceId: string,
-  { phones, texts, conversationIds }: Pick<ErasureSubject, 'phones' | 'texts' | 'conversationIds'>,
+  { phones, texts, conversationIds, ...last }: ErasureSubject,
 ): Promise<ErasureCounts> => {
+  const { lastSandboxUpdateId = NO_END, lastSandboxSeq = NO_END } = last
   const numbers = sql`(select provider_phone_number_id from channels where workspace_id = ${workspaceId})`
   const accounts = sql`(select account_id from channels where workspace_id = ${workspaceId})`
   const isPerson = sql`b.number_id in ${numbers}
     and (b.wa_id = any(${phones}::text[]) or b.user_id = any(${[...texts, ...phones]}::text[]))`
+  const isMessage = sql`${isPerson} and b.seq <= ${lastSandboxSeq}::bigint`
   const patterns = toQuoted([...phones, ...texts])
   return {
     sandbox_media: {
@@ -187,11 +195,17 @@ export const eraseSandboxPerson = async (
               join messages m on m.workspace_id = d.workspace_id and m.id = d.message_id
               where d.workspace_id = ${workspaceId} and m.conversation_id = any(${conversationIds}::bigint[]))
             or exists (select from sandbox_messages b
-              where ${isPerson} and strpos(b.body::text, '"' || f.id || '"') > 0))`,
+              where ${isMessage} and strpos(b.body::text, '"' || f.id || '"') > 0))`,
       ),
     },
-    sandbox_messages: { deleted: await count(tx, sql`delete from sandbox_messages b where ${isPerson}`) },
-    sandbox_customers: { deleted: await count(tx, sql`delete from sandbox_customers b where ${isPerson}`) },
+    sandbox_messages: { deleted: await count(tx, sql`delete from sandbox_messages b where ${isMessage}`) },
+    sandbox_customers: {
+      deleted: await count(
+        tx,
+        sql`delete from sandbox_customers b where ${isPerson} and not exists (select from sandbox_messages m
+          where m.number_id = b.number_id and m.user_id = b.user_id and m.seq > ${lastSandboxSeq}::bigint)`,
+      ),
+    },
     sandbox_faults: {
       deleted: await count(
         tx,
@@ -203,7 +217,8 @@ export const eraseSandboxPerson = async (
       deleted: await count(
         tx,
         sql`delete from sandbox_updates
-        where account_id in ${accounts} and value::text like any(${patterns}::text[])`,
+        where account_id in ${accounts} and id <= ${lastSandboxUpdateId}::bigint
+          and value::text like any(${patterns}::text[])`,
       ),
     },
   }

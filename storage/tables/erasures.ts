@@ -25,6 +25,9 @@ export type ErasureSubject = {
   names: string[]
   /** The last update of the provider that had arrived. */
   lastUpdateId: string
+  /** The last update and the last message of the sandbox. Absent from erasures that began in an earlier version. */
+  lastSandboxUpdateId?: string
+  lastSandboxSeq?: string
 }
 
 /** Rows of one table by what became of them. */

@@ -5,11 +5,39 @@ import { callAs, doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { generatePhone } from '../messaging/fixtures.ts'
 import { finishErasures } from '../person.ts'
+import { createSandboxDriver } from '../messaging/fixtures.ts'
 import { makeWorkspace } from '../servers.ts'
 
 everyDatabase(
   'An erasure',
   (server) => {
+    it('leaves what the sandbox got of the person after it, and has not delivered', async () => {
+      const workspace = await makeWorkspace(server())
+      const { db } = server()
+      const run = doAs(server(), workspace.owner.key)
+      const phone = generatePhone()
+      const sandbox = createSandboxDriver(server(), workspace)
+      await sandbox.say({ from: phone, name: 'Grace', text: 'Hello' })
+      const [first] = (await run('crm_search_contacts', { query: phone })).data
+      /** An update that waits for an hour. */
+      const plant = async (text: string): Promise<string> => {
+        const { rows } = await sql<{ id: string }>`
+          insert into sandbox_updates (account_id, field, value, due_at, created_at)
+          select account_id, 'messages', ${JSON.stringify({ from: phone.replace('+', ''), text })}::text::json,
+            clock_timestamp() + interval '1 hour', clock_timestamp()
+          from channels where workspace_id = ${workspace.id} and account_id is not null limit 1
+          returning id`.execute(db)
+        return rows[0]!.id
+      }
+      const before = await plant('Before')
+      await run('crm_erase_contact', { contact_id: first.id })
+      const after = await plant('After')
+      await finishErasures(server(), workspace.id)
+      const { rows } = await sql<{ id: string }>`
+        delete from sandbox_updates where id in (${before}, ${after}) returning id`.execute(db)
+      assert.deepEqual(rows, [{ id: after }])
+    })
+
     it('finds the person in jobs, calls for several, notes and spellings', async () => {
       const workspace = await makeWorkspace(server())
       const { db } = server()
