@@ -132,7 +132,9 @@ const createDriver = (pools: ConnectionPools): Driver => ({
   },
   rollbackTransaction: async (connection) => {
     const lazy = connection as LazyConnection
-    if (lazy.began && !lazy.ended && !lazy.held!.lost) await endTransaction(pools.main, lazy, ROLLBACK)
+    // The statement before the commit failed, so the commit rolls back: nothing is locked once it has its response.
+    if (lazy.ended) await lazy.ended.catch(() => {})
+    else if (lazy.began && !lazy.held!.lost) await endTransaction(pools.main, lazy, ROLLBACK)
   },
   releaseConnection: async (connection) => {
     const { held, isClean } = connection as LazyConnection

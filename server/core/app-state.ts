@@ -1,4 +1,5 @@
 import { createHeavyTurns, type HeavyTurns } from './heavy-turns.ts'
+import type { Label } from '../../storage/labels.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 import type { KeyRow } from '../../storage/keys.ts'
 
@@ -107,6 +108,8 @@ export type AppState = {
   readonly heavyReadQueue: HeavyReadQueue
   /** What the database said of regular expressions: null when it takes them, else its message. */
   readonly regexVerdicts: Map<string, string | null>
+  /** Labels that calls named lately (labels/known-labels.ts). */
+  readonly knownLabels: Map<string, Label>
 }
 
 /** What one server keeps in memory between calls. */
@@ -132,4 +135,5 @@ export const createAppState = (): AppState => ({
     turns: { count: 0 },
   },
   regexVerdicts: new Map(),
+  knownLabels: new Map(),
 })

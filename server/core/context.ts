@@ -3,6 +3,7 @@ import type { Operation, Scope } from '../../catalog/index.ts'
 import type { KeyPolicy } from '../../catalog/policy.ts'
 import type { Role } from '../../catalog/workspace.ts'
 import type { Db } from '../../storage/database.ts'
+import type { Label } from '../../storage/labels.ts'
 import type { DeferredWrite } from '../../storage/deferred-write.ts'
 import type { Sealer } from '../sealer.ts'
 import type { Emit } from './emit.ts'
@@ -84,6 +85,8 @@ export type Context<Emits extends EventTypeId = never> = {
   readonly heavy: Db
   /** What the database said of regular expressions: null when it takes them, else its message. */
   readonly regexVerdicts: Map<string, string | null>
+  /** Labels that calls named lately (labels/known-labels.ts). */
+  readonly knownLabels: Map<string, Label>
   readonly actor: Actor
   /** Business time, ISO 8601 UTC. */
   readonly now: string

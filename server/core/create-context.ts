@@ -102,6 +102,7 @@ export const createContext = (
     tx,
     heavy,
     regexVerdicts: app.regexVerdicts,
+    knownLabels: app.knownLabels,
     actor,
     now,
     dryRun,

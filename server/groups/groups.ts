@@ -130,7 +130,7 @@ export const removeContactsFromGroup: Handler<'crm_remove_contacts_from_group'> 
 const requireGroup = async (ctx: Context, id: string): Promise<Label> => {
   const group = await lockGroup(ctx.tx, ctx.actor.workspace.id, id)
   if (!group) throw notFound('group', id)
-  keepLabels(ctx.actor.workspace.id, 'group', [group])
+  keepLabels(ctx, 'group', [group])
   return group
 }
 

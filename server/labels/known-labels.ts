@@ -1,11 +1,12 @@
 import type { Label, LabelKind } from '../../storage/labels.ts'
 import { fold } from '../../storage/text.ts'
+import type { Context } from '../core/context.ts'
 
-/**
+/*
  * The labels that calls named lately, by id and by folded name. They may have changed since: a statement that relies on
- * them looks whether they have. Ids of other databases may be among them, for the same reason.
+ * them looks whether they have.
  */
-const known = new Map<string, Label>()
+
 const MAX_KNOWN = 20_000
 
 /** A label as a client names it that may be an id. */
@@ -16,13 +17,19 @@ const idKey = (workspaceId: string, kind: LabelKind, id: string): string => `${w
 const nameKey = (workspaceId: string, kind: LabelKind, name: string): string =>
   `${workspaceId} ${kind} name ${fold(name)}`
 
-/** Keeps labels that were read, for `recallLabels`. */
-export const keepLabels = (workspaceId: string, kind: LabelKind, labels: readonly Label[]): void => {
+/** Keeps labels that were read, for `recallLabels`. Those of a dry run may be undone with it. */
+export const keepLabels = (
+  { actor, dryRun, knownLabels }: Pick<Context, 'actor' | 'dryRun' | 'knownLabels'>,
+  kind: LabelKind,
+  labels: readonly Label[],
+): void => {
+  if (dryRun) return
+  const workspaceId = actor.workspace.id
   for (const { id, name } of labels)
     for (const key of [idKey(workspaceId, kind, id), nameKey(workspaceId, kind, name)]) {
-      known.delete(key)
-      known.set(key, { id, name })
-      if (known.size > MAX_KNOWN) known.delete(known.keys().next().value!)
+      knownLabels.delete(key)
+      knownLabels.set(key, { id, name })
+      if (knownLabels.size > MAX_KNOWN) knownLabels.delete(knownLabels.keys().next().value!)
     }
 }
 
@@ -31,16 +38,17 @@ export const keepLabels = (workspaceId: string, kind: LabelKind, labels: readonl
  * Undefined unless all of them were read lately.
  */
 export const recallLabels = (
-  workspaceId: string,
+  { actor, knownLabels }: Pick<Context, 'actor' | 'knownLabels'>,
   kind: LabelKind,
   refs: readonly (string | number)[],
 ): Label[] | undefined => {
+  const workspaceId = actor.workspace.id
   const labels = new Map<string, Label>()
   for (const ref of refs) {
     const key = isIdText(ref)
       ? idKey(workspaceId, kind, String(ref))
       : nameKey(workspaceId, kind, String(ref))
-    const label = known.get(key)
+    const label = knownLabels.get(key)
     if (!label) return undefined
     labels.set(label.id, label)
   }

@@ -158,7 +158,7 @@ export const foreseeLabels = (
 ): LabelsChanged | undefined => {
   const requested = distinctIds(contactIds)
   if (!ctx.mayForesee || requested.length !== 1) return undefined
-  const labels = recallLabels(ctx.actor.workspace.id, kind, refs)
+  const labels = recallLabels(ctx, kind, refs)
   if (!labels) return undefined
   const request = { kind, action, labels, contactIds: requested, now: ctx.now }
   ctx.deferWrite(buildLabelChange(ctx.actor.workspace.id, request))

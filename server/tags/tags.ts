@@ -133,7 +133,7 @@ export const findTags = async (ctx: Context, refs: LabelRefs): Promise<TagIndex>
     refs.length === 0
       ? []
       : await lockTags(ctx.tx, ctx.actor.workspace.id, refs.filter(isIdText).map(String), names.map(fold))
-  keepLabels(ctx.actor.workspace.id, 'tag', found)
+  keepLabels(ctx, 'tag', found)
   return {
     byId: new Map(found.map(({ id, name }) => [id, { id, name }])),
     byName: new Map(found.map(({ id, name, name_key: key }) => [key, { id, name }])),

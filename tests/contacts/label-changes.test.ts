@@ -222,4 +222,17 @@ everyDoor('Labels of one contact', (test) => {
       ],
     )
   })
+
+  test('are read where a dry run made them, which was undone', async (scene) => {
+    const { call } = scene
+    const { tags } = await labelOf(scene)
+    const input = { ...tags, tags: ['vip', 'Fresh'] }
+    assert.equal((await call('crm_tag_contacts', { ...input, dry_run: true })).body.succeeded, 1)
+    let answer: Reply | undefined
+    const texts = await labelStatements(async () => {
+      answer = await call('crm_tag_contacts', input)
+    })
+    assert.equal(answer!.body.succeeded, 1)
+    assert.ok(!texts.some((text) => text.includes('foreseen')), 'the tag of the dry run was taken to exist')
+  })
 })
