@@ -1,7 +1,7 @@
-import { createHeavyTurns, type HeavyTurns } from './heavy-turns.ts'
-import type { Label } from '../../storage/labels.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 import type { KeyRow } from '../../storage/keys.ts'
+import type { Label } from '../../storage/labels.ts'
+import { createHeavyTurns, type HeavyTurns } from './heavy-turns.ts'
 
 /**
  * Keys looked up a moment ago, by their hash; the hashes of keys that were valid when they were last looked
