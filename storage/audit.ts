@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from './database.ts'
 import { CUSTOM_PLAN } from './driver.ts'
-import { toStorableId } from './ids.ts'
+import { MAX_BIGINT, toStorableId } from './ids.ts'
 import { AUDIT_SEQUENCE_BITS } from './partitions.ts'
 
 type AuditTransport = 'rest' | 'ops' | 'mcp' | 'cli'
@@ -26,7 +26,7 @@ export type AuditEntry = {
   approved_by?: string | null
 }
 
-const MAX_ID = (1n << 63n) - 1n
+const MAX_ID = BigInt(MAX_BIGINT)
 
 /** Returns the smallest id of a time (ISO 8601), which may be any that ISO 8601 can express. */
 export const firstIdAt = (time: string): string => {

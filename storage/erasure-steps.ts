@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from './database.ts'
 import type { ErasureCounts } from './erasures.ts'
+import { MAX_BIGINT } from './ids.ts'
 import type { ErasureSubject } from './tables/erasures.ts'
 
 /** Erases rows that the contact's ids, conversations or phones lead to. */
@@ -167,9 +168,6 @@ const toQuoted = (texts: readonly string[]): string[] =>
     .filter((text) => /\d{7}/.test(text))
     .map((text) => `%${JSON.stringify(text).replace(/[\\%_]/g, '\\$&')}%`)
 
-/** More than every id. */
-const NO_END = String(2n ** 63n - 1n)
-
 /**
  * Erases the person at the emulated provider, on the numbers of the workspace: what was there at the erasure. Who
  * writes while it runs is a stranger, whose message is delivered.
@@ -179,7 +177,7 @@ export const eraseSandboxPerson = async (
   workspaceId: string,
   { phones, texts, conversationIds, ...last }: ErasureSubject,
 ): Promise<ErasureCounts> => {
-  const { lastSandboxUpdateId = NO_END, lastSandboxSeq = NO_END } = last
+  const { lastSandboxUpdateId = MAX_BIGINT, lastSandboxSeq = MAX_BIGINT } = last
   const numbers = sql`(select provider_phone_number_id from channels where workspace_id = ${workspaceId})`
   const accounts = sql`(select account_id from channels where workspace_id = ${workspaceId})`
   const isPerson = sql`b.number_id in ${numbers}

@@ -1,4 +1,5 @@
-const MAX_BIGINT = '9223372036854775807'
+/** The greatest number that a bigint holds. */
+export const MAX_BIGINT = '9223372036854775807'
 
 /** Returns an id as a bigint can store it. One that exceeds a bigint names nothing, as does 0. */
 export const toStorableId = (id: string | number): string => {

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { randomShard } from './counters.ts'
+import { addToCounters, randomShard } from './counters.ts'
 import type { Db } from './database.ts'
 import type { DeferredWrite } from './deferred-write.ts'
 import { toStorableId } from './ids.ts'
@@ -85,15 +85,15 @@ export const changeContactLabels = async (
 }
 
 /**
- * Returns the change of contacts with labels that were not read in the transaction. It is made, with its events,
- * where the contacts exist, the labels exist under these names, and either each contact gains or loses each of them,
- * or none does, which needs no event; otherwise it is undone. The labels are locked.
+ * Returns the optimistic change of contacts: with labels that were not read in the transaction. It is made, with its
+ * events, where the contacts exist, the labels exist under these names, and either each contact gains or loses each of
+ * them, or none does, which needs no event; otherwise it is undone. The labels are locked.
  */
 export const buildLabelChange = (workspaceId: string, request: LabelChangeRequest): DeferredWrite => {
   const { kind, labels, contactIds } = request
   const [ids, names] = [labels.map(({ id }) => id), labels.map(({ name }) => name)]
   return {
-    expectRow: 'foreseen',
+    expectRow: 'as_assumed',
     eventsOf: 'pairs',
     parts: sql`
     known as materialized (
@@ -101,10 +101,38 @@ export const buildLabelChange = (workspaceId: string, request: LabelChangeReques
       cross join lateral (
         select t.id from ${labelTables[kind].labels} t
         where t.workspace_id = ${workspaceId} and t.id = u.id and t.name = u.name for key share) as l
-    ), ${changeParts(workspaceId, request)}, foreseen as (
+    ), ${changeParts(workspaceId, request)}, as_assumed as (
       select from (select count(*) as n from known) as l, (select count(*) as n from locked) as c,
         (select count(*) as n from pairs) as p
       where l.n = ${ids.length}::int and c.n = ${contactIds.length}::int and p.n in (0, l.n * c.n)
     )`,
   }
+}
+
+/** Adds every label to every contact. Returns the pairs that are new. */
+export const linkLabels = async (
+  tx: Db,
+  workspaceId: string,
+  kind: LabelKind,
+  labelIds: readonly string[],
+  contactIds: readonly string[],
+): Promise<{ label: string; contact: string }[]> => {
+  const { links, column } = labelTables[kind]
+  const { rows } = await sql<{ label: string; contact: string }>`
+    insert into ${links} (workspace_id, ${column}, contact_id)
+    select ${workspaceId}, l, c from unnest(${labelIds}::bigint[]) as l, unnest(${contactIds}::bigint[]) as c
+      order by l, c
+    on conflict do nothing returning ${column} as label, contact_id as contact`.execute(tx)
+  await addToCounters(tx, workspaceId, countByLabel(kind, rows, 1))
+  return rows
+}
+
+const countByLabel = (
+  kind: LabelKind,
+  pairs: readonly { label: string }[],
+  by: 1 | -1,
+): Map<string, number> => {
+  const counts = new Map<string, number>()
+  for (const { label } of pairs) counts.set(`${kind}:${label}`, (counts.get(`${kind}:${label}`) ?? 0) + by)
+  return counts
 }

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { addToCounters, deleteCounter } from './counters.ts'
+import { deleteCounter } from './counters.ts'
 import type { Db } from './database.ts'
 import { toStorableId } from './ids.ts'
 import { containsPattern, fold } from './text.ts'
@@ -259,31 +259,3 @@ export const hasContacts = async (tx: Db, workspaceId: string, ids: readonly str
     .where('id', '=', sql<string>`any(${ids.map(toStorableId)}::bigint[])`)
     .limit(1)
     .executeTakeFirst()) !== undefined
-
-/** Adds every label to every contact. Returns the pairs that are new. */
-export const linkLabels = async (
-  tx: Db,
-  workspaceId: string,
-  kind: LabelKind,
-  labelIds: readonly string[],
-  contactIds: readonly string[],
-): Promise<{ label: string; contact: string }[]> => {
-  const { links, column } = labelTables[kind]
-  const { rows } = await sql<{ label: string; contact: string }>`
-    insert into ${links} (workspace_id, ${column}, contact_id)
-    select ${workspaceId}, l, c from unnest(${labelIds}::bigint[]) as l, unnest(${contactIds}::bigint[]) as c
-      order by l, c
-    on conflict do nothing returning ${column} as label, contact_id as contact`.execute(tx)
-  await addToCounters(tx, workspaceId, countByLabel(kind, rows, 1))
-  return rows
-}
-
-const countByLabel = (
-  kind: LabelKind,
-  pairs: readonly { label: string }[],
-  by: 1 | -1,
-): Map<string, number> => {
-  const counts = new Map<string, number>()
-  for (const { label } of pairs) counts.set(`${kind}:${label}`, (counts.get(`${kind}:${label}`) ?? 0) + by)
-  return counts
-}

@@ -9,7 +9,8 @@ import {
   touchContacts,
 } from '../../storage/contacts.ts'
 import { listFields } from '../../storage/custom-fields.ts'
-import { type Label, type LabelKind, linkLabels } from '../../storage/labels.ts'
+import { linkLabels } from '../../storage/label-changes.ts'
+import type { Label, LabelKind } from '../../storage/labels.ts'
 import type { Context } from '../core/context.ts'
 import type { EmitsOf, Handler, OutputOf } from '../core/handler.ts'
 import { resolveGroups } from '../groups/groups.ts'

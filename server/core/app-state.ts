@@ -108,8 +108,8 @@ export type AppState = {
   readonly heavyReadQueue: HeavyReadQueue
   /** What the database said of regular expressions: null when it takes them, else its message. */
   readonly regexVerdicts: Map<string, string | null>
-  /** Labels that calls named lately (labels/known-labels.ts). */
-  readonly knownLabels: Map<string, Label>
+  /** By id and by name (labels/label-cache.ts). */
+  readonly labelCache: Map<string, Label>
 }
 
 /** What one server keeps in memory between calls. */
@@ -135,5 +135,5 @@ export const createAppState = (): AppState => ({
     turns: { count: 0 },
   },
   regexVerdicts: new Map(),
-  knownLabels: new Map(),
+  labelCache: new Map(),
 })

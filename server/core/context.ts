@@ -85,8 +85,8 @@ export type Context<Emits extends EventTypeId = never> = {
   readonly heavy: Db
   /** What the database said of regular expressions: null when it takes them, else its message. */
   readonly regexVerdicts: Map<string, string | null>
-  /** Labels that calls named lately (labels/known-labels.ts). */
-  readonly knownLabels: Map<string, Label>
+  /** By id and by name (labels/label-cache.ts). */
+  readonly labelCache: Map<string, Label>
   readonly actor: Actor
   /** Business time, ISO 8601 UTC. */
   readonly now: string
@@ -124,10 +124,10 @@ export type Context<Emits extends EventTypeId = never> = {
    */
   readonly deferWrite: (write: DeferredWrite) => void
   /**
-   * A change may be deferred whose outcome is foreseen: on the first attempt of a call. Where it turns out otherwise,
-   * the call is retried.
+   * The deferred write may be optimistic, and assume what it finds: on the first attempt of a call. Where it finds
+   * something else, the call is retried.
    */
-  readonly mayForesee: boolean
+  readonly mayBeOptimistic: boolean
   /**
    * Writes what a dry run leaves behind, once it was rolled back: its plan, for as long as usual or until `expiresAt`.
    * Does nothing in another call.

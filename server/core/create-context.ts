@@ -40,7 +40,7 @@ type ContextOptions = {
   pending?: PendingWrites
   attempt?: number
   /** What is deferred is written by the statement that writes the response. */
-  mayForesee?: boolean
+  mayBeOptimistic?: boolean
   watch?: CallWatch | undefined
   /** The token of the plan that a change was sent with. */
   plan?: string | undefined
@@ -89,7 +89,7 @@ export const createContext = (
     dryRun = false,
     pending = { events: [] },
     attempt = 1,
-    mayForesee = false,
+    mayBeOptimistic = false,
     watch,
     plan,
     trace,
@@ -102,7 +102,7 @@ export const createContext = (
     tx,
     heavy,
     regexVerdicts: app.regexVerdicts,
-    knownLabels: app.knownLabels,
+    labelCache: app.labelCache,
     actor,
     now,
     dryRun,
@@ -126,7 +126,7 @@ export const createContext = (
     deferWrite: (write) => {
       pending.deferred = write
     },
-    mayForesee,
+    mayBeOptimistic,
     afterDryRun: (write) => {
       pending.afterDryRun = write
     },

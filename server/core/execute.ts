@@ -112,7 +112,7 @@ const executeLocal = (app: App, call: WriteCall, handler: LocalHandler<unknown>)
         await checkPlan(app, tx, call, attempt)
         const pending: PendingWrites = { events: [] }
         const output = await handler(
-          createContext(app, { ...call, tx, pending, attempt, mayForesee: attempt === 1 }),
+          createContext(app, { ...call, tx, pending, attempt, mayBeOptimistic: attempt === 1 }),
           withoutPrecondition(call),
         )
         if (hasContactBudget(call.actor))

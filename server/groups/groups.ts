@@ -18,7 +18,7 @@ import { notFound, Problem } from '../core/problem.ts'
 import {
   changeLabels,
   distinctIds,
-  foreseeLabels,
+  changeLabelsOptimistically,
   type LabelRefs,
   listLabels,
   loadLabelNames,
@@ -26,7 +26,7 @@ import {
   unknownLabelIds,
   unknownLabelName,
 } from '../labels/labels.ts'
-import { keepLabels } from '../labels/known-labels.ts'
+import { cacheLabels } from '../labels/label-cache.ts'
 
 export const listGroups: Handler<'crm_list_groups'> = (ctx, input) =>
   listLabels(ctx, 'group', input, (row) => ({
@@ -81,7 +81,7 @@ const addMembers: ContactsChange<InputOf<'crm_add_contacts_to_group'>, 'contact.
   records: contactRecords,
   apply: async (ctx, input, ids) => {
     const { output, changes } =
-      foreseeLabels(ctx, 'group', 'add', [input.group_id], ids) ??
+      changeLabelsOptimistically(ctx, 'group', 'add', [input.group_id], ids) ??
       (await changeLabels(ctx, 'group', 'add', [await requireGroup(ctx, input.group_id)], ids))
     for (const { labels, contactIds } of changes)
       ctx.emit('contact.groups_added/1', { contact_ids: contactIds, groups: labels })
@@ -98,7 +98,7 @@ const removeMembers: ContactsChange<InputOf<'crm_remove_contacts_from_group'>, '
   records: contactRecords,
   apply: async (ctx, input, ids) => {
     const { output, changes } =
-      foreseeLabels(ctx, 'group', 'remove', [input.group_id], ids) ??
+      changeLabelsOptimistically(ctx, 'group', 'remove', [input.group_id], ids) ??
       (await changeLabels(ctx, 'group', 'remove', [await requireGroup(ctx, input.group_id)], ids))
     for (const { labels, contactIds } of changes)
       ctx.emit('contact.groups_removed/1', { contact_ids: contactIds, groups: labels })
@@ -129,8 +129,8 @@ export const removeContactsFromGroup: Handler<'crm_remove_contacts_from_group'> 
 /** Returns the group, locked against deletion. Throws 404. */
 const requireGroup = async (ctx: Context, id: string): Promise<Label> => {
   const group = await lockGroup(ctx.tx, ctx.actor.workspace.id, id)
+  cacheLabels(ctx, 'group', [id], group ? [group] : [])
   if (!group) throw notFound('group', id)
-  keepLabels(ctx, 'group', [group])
   return group
 }
 

@@ -15,7 +15,7 @@ import type { InputOf } from '../core/handler.ts'
 import { createPage } from '../core/paging.ts'
 import { toPointer, Problem } from '../core/problem.ts'
 import { findNearestName } from '../nearest-name.ts'
-import { isIdText, recallLabels } from './known-labels.ts'
+import { isIdText, findCachedLabels } from './label-cache.ts'
 
 /** What tags and groups have in common: both are names that contacts carry. */
 
@@ -146,10 +146,10 @@ export const changeLabels = async (
 }
 
 /**
- * The same for one contact, with labels that calls before have read: one round trip instead of three. The contact is
- * taken to exist, and to gain or lose all of them, or none. Undefined where it must be read what the call means.
+ * The same for one contact, with cached labels: one round trip instead of three. The contact is assumed to exist, and
+ * to gain or lose all of them, or none. Undefined where a label is not cached, or the call may not be optimistic.
  */
-export const foreseeLabels = (
+export const changeLabelsOptimistically = (
   ctx: Context,
   kind: LabelKind,
   action: 'add' | 'remove',
@@ -157,8 +157,8 @@ export const foreseeLabels = (
   contactIds: LabelRefs,
 ): LabelsChanged | undefined => {
   const requested = distinctIds(contactIds)
-  if (!ctx.mayForesee || requested.length !== 1) return undefined
-  const labels = recallLabels(ctx, kind, refs)
+  if (!ctx.mayBeOptimistic || requested.length !== 1) return undefined
+  const labels = findCachedLabels(ctx, kind, refs)
   if (!labels) return undefined
   const request = { kind, action, labels, contactIds: requested, now: ctx.now }
   ctx.deferWrite(buildLabelChange(ctx.actor.workspace.id, request))

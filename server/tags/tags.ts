@@ -18,14 +18,14 @@ import {
   changeLabels,
   distinctIds,
   findNearestLabel,
-  foreseeLabels,
+  changeLabelsOptimistically,
   type LabelRefs,
   listLabels,
   loadLabelNames,
   requireFreeName,
   unknownLabelIds,
 } from '../labels/labels.ts'
-import { isIdText, keepLabels } from '../labels/known-labels.ts'
+import { isIdText, cacheLabels } from '../labels/label-cache.ts'
 
 export const listTags: Handler<'crm_list_tags'> = (ctx, input) =>
   listLabels(ctx, 'tag', input, (row) => ({
@@ -63,7 +63,7 @@ const addTags: ContactsChange<InputOf<'crm_tag_contacts'>, 'contact.tags_added/1
     // A tag is created for contacts, so not where none of them exists.
     const hasAny = () => hasContacts(ctx.tx, ctx.actor.workspace.id, distinctIds(ids))
     const { output, changes } =
-      foreseeLabels(ctx, 'tag', 'add', input.tags, ids) ??
+      changeLabelsOptimistically(ctx, 'tag', 'add', input.tags, ids) ??
       (await changeLabels(ctx, 'tag', 'add', await resolveTags(ctx, input.tags, hasAny), ids))
     for (const { labels, contactIds } of changes)
       ctx.emit('contact.tags_added/1', { contact_ids: contactIds, tags: labels })
@@ -98,7 +98,7 @@ const removeTags: ContactsChange<InputOf<'crm_untag_contacts'>, 'contact.tags_re
   apply: async (ctx, input, ids) => {
     const readTags = async () => selectTags(await findTags(ctx, input.tags), input.tags)
     const { output, changes } =
-      foreseeLabels(ctx, 'tag', 'remove', input.tags, ids) ??
+      changeLabelsOptimistically(ctx, 'tag', 'remove', input.tags, ids) ??
       (await changeLabels(ctx, 'tag', 'remove', await readTags(), ids))
     for (const { labels, contactIds } of changes)
       ctx.emit('contact.tags_removed/1', { contact_ids: contactIds, tags: labels })
@@ -133,7 +133,7 @@ export const findTags = async (ctx: Context, refs: LabelRefs): Promise<TagIndex>
     refs.length === 0
       ? []
       : await lockTags(ctx.tx, ctx.actor.workspace.id, refs.filter(isIdText).map(String), names.map(fold))
-  keepLabels(ctx, 'tag', found)
+  cacheLabels(ctx, 'tag', refs, found)
   return {
     byId: new Map(found.map(({ id, name }) => [id, { id, name }])),
     byName: new Map(found.map(({ id, name, name_key: key }) => [key, { id, name }])),

@@ -1,41 +1,54 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
+import { readContactIdentity } from '../../storage/erasure-start.ts'
+import { eraseSandboxPerson } from '../../storage/erasure-steps.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
-import { generatePhone } from '../messaging/fixtures.ts'
+import { createSandboxDriver, generatePhone } from '../messaging/fixtures.ts'
 import { finishErasures } from '../person.ts'
-import { createSandboxDriver } from '../messaging/fixtures.ts'
 import { makeWorkspace } from '../servers.ts'
 
 everyDatabase(
   'An erasure',
   (server) => {
-    it('leaves what the sandbox got of the person after it, and has not delivered', async () => {
+    it('leaves what the sandbox got of the person after it', async () => {
       const workspace = await makeWorkspace(server())
       const { db } = server()
       const run = doAs(server(), workspace.owner.key)
-      const phone = generatePhone()
+      const [phone, other] = [generatePhone(), generatePhone()]
       const sandbox = createSandboxDriver(server(), workspace)
-      await sandbox.say({ from: phone, name: 'Grace', text: 'Hello' })
-      const [first] = (await run('crm_search_contacts', { query: phone })).data
-      /** An update that waits for an hour. */
-      const plant = async (text: string): Promise<string> => {
-        const { rows } = await sql<{ id: string }>`
-          insert into sandbox_updates (account_id, field, value, due_at, created_at)
-          select account_id, 'messages', ${JSON.stringify({ from: phone.replace('+', ''), text })}::text::json,
-            clock_timestamp() + interval '1 hour', clock_timestamp()
-          from channels where workspace_id = ${workspace.id} and account_id is not null limit 1
-          returning id`.execute(db)
-        return rows[0]!.id
+      for (const from of [phone, other]) await sandbox.say({ from, name: 'Grace', text: 'Before' })
+      const read = async (query: string) => {
+        const [found] = (await run('crm_search_contacts', { query })).data
+        return await readContactIdentity(db, workspace.id, found.id)
       }
-      const before = await plant('Before')
-      await run('crm_erase_contact', { contact_id: first.id })
-      const after = await plant('After')
-      await finishErasures(server(), workspace.id)
-      const { rows } = await sql<{ id: string }>`
-        delete from sandbox_updates where id in (${before}, ${after}) returning id`.execute(db)
-      assert.deepEqual(rows, [{ id: after }])
+      const otherSubject = await read(other)
+      const digits = [phone, other].map((one) => one.replace('+', ''))
+      /** An update that is due in an hour. */
+      const plant = async (text: string): Promise<void> => {
+        await sql`
+          insert into sandbox_updates (account_id, field, value, due_at, created_at)
+          select account_id, 'messages', ${JSON.stringify({ from: digits[0], text })}::text::json,
+            clock_timestamp() + interval '1 hour', clock_timestamp()
+          from channels where workspace_id = ${workspace.id} and account_id is not null limit 1`.execute(db)
+      }
+      await plant('Before')
+      const subject = await read(phone)
+      await plant('After')
+      await sandbox.say({ from: phone, name: 'Grace', text: 'After' })
+      await eraseSandboxPerson(db, workspace.id, subject)
+      await eraseSandboxPerson(db, workspace.id, otherSubject)
+      const list = async (rows: ReturnType<typeof sql<{ text: string }>>) =>
+        (await rows.execute(db)).rows.map(({ text }) => text)
+      const updates = sql<{ text: string }>`
+        select value->>'text' as text from sandbox_updates where value->>'from' = ${digits[0]}`
+      const messages = sql<{ text: string }>`
+        select body->'text'->>'body' as text from sandbox_messages where wa_id = any(${digits}::text[])`
+      const customers = sql<{ text: string }>`
+        select wa_id as text from sandbox_customers where wa_id = any(${digits}::text[])`
+      const left = [await list(updates), await list(messages), await list(customers)]
+      assert.deepEqual(left, [['After'], ['After'], [digits[0]]])
     })
 
     it('finds the person in jobs, calls for several, notes and spellings', async () => {

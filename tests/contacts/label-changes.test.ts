@@ -60,7 +60,7 @@ class Model {
   }
 }
 
-/** Makes the step and returns what differs from the model in its answer: nothing. */
+/** Makes the step through the API and in the model. */
 const makeStep = async (
   run: ReturnType<typeof doAs>,
   model: Model,
@@ -233,6 +233,25 @@ everyDoor('Labels of one contact', (test) => {
       answer = await call('crm_tag_contacts', input)
     })
     assert.equal(answer!.body.succeeded, 1)
-    assert.ok(!texts.some((text) => text.includes('foreseen')), 'the tag of the dry run was taken to exist')
+    assert.ok(!texts.some((text) => text.includes('as_assumed')), 'the tag of the dry run was taken to exist')
+  })
+
+  test('are read where they are gone since, and then not assumed again', async (scene) => {
+    const { call, server, workspace } = scene
+    const { groups } = await labelOf(scene)
+    const run = doAs(server, workspace.owner.key)
+    await call('crm_add_contacts_to_group', groups)
+    await run('crm_delete_group', { group_id: groups.group_id })
+    for (const isAssumed of [true, false]) {
+      let answer: Reply | undefined
+      const texts = await labelStatements(async () => {
+        answer = await call('crm_add_contacts_to_group', groups)
+      })
+      assert.equal(answer!.status, 404)
+      assert.equal(
+        texts.some((text) => text.includes('as_assumed')),
+        isAssumed,
+      )
+    }
   })
 })

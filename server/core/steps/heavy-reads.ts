@@ -33,21 +33,16 @@ const policies: Record<Scope, string> = {
 export const isHeavy = ({ heavy }: Operation, input: Record<string, unknown>): boolean =>
   heavy === true || (heavy ?? []).some((field) => input[field] !== undefined)
 
-/** How many turns at a time a key may have; the server and a workspace have theirs whoever reads. */
-const countKeyTurns = (app: App, keyId: string): number =>
-  (app.heavyReadQueue.meanMs.get(keyId) ?? 0) > SLOW_READ_MS ? 1 : countWorkspaceTurns(app)
-
-/** One is left to other workspaces. */
-const countWorkspaceTurns = ({ heavyReads }: App): number => Math.max(1, heavyReads - 1)
-
 const SCOPES = ['key', 'workspace', 'server'] as const
 
 const countOf = (turns: HeavyTurns, scope: Scope, { keyId, workspaceId }: HeavyTurn): number =>
   scope === 'server' ? turns.size : turns.count(scope === 'key' ? keyId : workspaceId)
 
-const getLimit = (app: App, scope: Scope, { keyId }: HeavyTurn): number => {
-  if (scope === 'server') return app.heavyReads
-  return scope === 'key' ? countKeyTurns(app, keyId) : countWorkspaceTurns(app)
+/** How many turns at a time the server has, or a workspace or key may have: one is left to the others. */
+const getLimit = ({ heavyReads, heavyReadQueue }: App, scope: Scope, { keyId }: HeavyTurn): number => {
+  if (scope === 'server') return heavyReads
+  const isSlow = scope === 'key' && (heavyReadQueue.meanMs.get(keyId) ?? 0) > SLOW_READ_MS
+  return isSlow ? 1 : Math.max(1, heavyReads - 1)
 }
 
 /** Returns whose turns are all taken; undefined when this read may run. */
