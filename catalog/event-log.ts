@@ -44,7 +44,8 @@ export const listEvents = defineOperation({
   stability: 'stable',
   summary: 'Read the event log, oldest first',
   description:
-    'Poll with `after` set to the last id you received: no event is skipped or repeated. With ' +
+    'Poll with `after` set to the last id you received: no event is skipped or repeated, and events of one record ' +
+    'are in the order of its changes. With ' +
     '`Accept: text/event-stream` the response stays open and streams; it resumes from ' +
     '`Last-Event-ID`. A page can be empty although more events follow, when no event searched ' +
     'has a requested type: continue with `next_cursor` as `cursor`, as in all lists (`after` means the same). ' +

@@ -91,7 +91,7 @@ export const listObstacles = async (db: Db): Promise<Obstacle[]> => {
     select t.name || '.' || a.attname, 'counts on one server: ' || pg_get_expr(d.adbin, d.adrelid)
       from tables t join pg_attrdef d on d.adrelid = t.oid
       join pg_attribute a on a.attrelid = t.oid and a.attnum = d.adnum
-      where pg_get_expr(d.adbin, d.adrelid) ~ 'xact_id|txid'
+      where pg_get_expr(d.adbin, d.adrelid) ~ 'xact_id|txid|event_position'
     order by 1`.execute(db)
   return rows.filter(({ name }) => !KEYLESS.includes(name))
 }

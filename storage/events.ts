@@ -70,12 +70,19 @@ export const insertEvents = async (
 }
 
 /**
- * A position in the log: transactions in the order in which they become visible to everybody, and the events
- * of each by id (docs/decisions/0012-the-event-log.md).
+ * A position in the log: first the order of the statements that wrote events, as a number that begins with a
+ * transaction id, then that of their ids (docs/decisions/0012-the-event-log.md).
  */
 export type EventPosition = { xid: string; id: string }
 
-const allEnded = sql`pg_snapshot_xmin(pg_current_snapshot())`
+/** Bits of a position below its transaction id; `event_position()` of migration 0072 has them too. */
+const POSITION_BITS = 14
+
+/** The first position that a transaction of this id, or of a later one, can give an event. */
+const toFirstPosition = (xid: RawBuilder<unknown>) =>
+  sql`((${xid})::text::bigint << ${sql.lit(POSITION_BITS)})::text::xid8`
+
+const allEnded = toFirstPosition(sql`pg_snapshot_xmin(pg_current_snapshot())`)
 
 /** The position of an event in the log; undefined when it does not exist. */
 export const findEventPosition = async (
@@ -151,11 +158,11 @@ const findEndedXid = async (db: Db, workspaceId: string): Promise<string | undef
     from (select pg_current_snapshot() as taken) as s
     where exists (
       select from events
-      where workspace_id = ${workspaceId} and xid >= pg_snapshot_xmin(pg_current_snapshot()))`.execute(db)
+      where workspace_id = ${workspaceId} and xid >= ${allEnded})`.execute(db)
   ).rows[0]?.xid
 
 const toScanEnd = (endedXid: string | undefined): RawBuilder<unknown> =>
-  endedXid === undefined ? allEnded : sql`${endedXid}::text::xid8`
+  endedXid === undefined ? allEnded : toFirstPosition(sql`${endedXid}`)
 
 /** The position of the newest event that a scan would return; undefined while there is none. */
 export const findLatestPosition = async (db: Db, workspaceId: string): Promise<EventPosition | undefined> => {
@@ -199,7 +206,7 @@ export const isListed = async (db: Db, workspaceId: string, { xid }: EventPositi
   return rows[0]!.listed
 }
 
-/** `end`: the transaction id before which events are scanned. */
+/** `end`: the position before which events are scanned. */
 type ScanRequest = {
   after: EventPosition | undefined
   filter: EventFilter

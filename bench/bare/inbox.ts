@@ -108,7 +108,8 @@ const toConversation = (row: ConversationRow, { tags, groups }: Names) => ({
 
 const eventsSql = (limit: number) => `
   select id, type, occurred_at, data from events
-  where workspace_id = $1 and xid < pg_snapshot_xmin(pg_current_snapshot()) order by xid, id limit ${limit}`
+  where workspace_id = $1 and xid < (pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 14)::text::xid8
+  order by xid, id limit ${limit}`
 
 export const createInboxReads = ({ quick, workspaceId }: Database, namesOf: NamesCache) => ({
   conversations: async (limit: number) => {

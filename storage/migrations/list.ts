@@ -50,6 +50,7 @@ import * as filterMemberships from './0068-filter-memberships.ts'
 import * as exportFiles from './0069-exports.ts'
 import * as contactExports from './0070-contact-exports.ts'
 import * as dueTimes from './0071-due-times.ts'
+import * as eventPositions from './0072-event-positions.ts'
 
 /**
  * The migrations, oldest first, each with what it locks (CONTRIBUTING.md, "Writing a migration"). Migrations that a
@@ -212,4 +213,5 @@ export const migrations = {
     cost: { closes: ['approvals', 'bulk_jobs', 'erasures', 'exports'] },
     oldest: '0030-approval-plans',
   },
+  '0072-event-positions': { ...eventPositions, cost: { closes: ['events'] }, oldest: '0030-approval-plans' },
 } satisfies MigrationList

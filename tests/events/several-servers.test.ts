@@ -102,12 +102,14 @@ describe('Event log of several servers', { skip: databases.length === 1 }, () =>
     const write = async ({ db }: TestServer): Promise<void> => {
       for (let n = 0; n < 60; n++) {
         const events = Array.from({ length: 1 + Math.floor(random() * 3) }, () => groupEvent('x'))
-        const [long, fails] = [random() < 0.3, random() < 0.1]
+        const [long, waits, fails] = [random() < 0.3, random() < 0.5, random() < 0.1]
         const tx = await db.startTransaction().execute()
-        await insertEvents(tx, workspace.id, events)
-        // A long transaction takes its place in the order while others commit.
+        // A long transaction has its id, or its place in the order too, while others commit.
+        if (waits) await sql`select pg_current_xact_id()`.execute(tx)
+        else await insertEvents(tx, workspace.id, events)
         for (let pause = long ? 40 : 0; pause > 0; pause--) await nextTick()
         if (long) await sql`select pg_sleep(${random() * 0.05})`.execute(tx)
+        if (waits) await insertEvents(tx, workspace.id, events)
         await (fails ? tx.rollback() : tx.commit()).execute()
         if (!fails) written.push(...events.map(({ id }) => id))
       }
