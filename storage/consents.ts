@@ -85,6 +85,31 @@ export const listConsentStates = async (
     .orderBy('change_id')
     .execute()
 
+/** Returns which of some contacts withdrew a purpose on a channel by a source, and when, in the order of their ids. */
+export const listWithdrawals = async (
+  tx: Db,
+  workspaceId: string,
+  contactIds: readonly string[],
+  { purpose, channel, source }: Pick<ConsentChangeRow, 'purpose' | 'channel' | 'source'>,
+): Promise<{ contact_id: string; at: string }[]> =>
+  await tx
+    .selectFrom('consents as c')
+    .innerJoin('consent_changes as h', (join) =>
+      join
+        .onRef('h.workspace_id', '=', 'c.workspace_id')
+        .onRef('h.contact_id', '=', 'c.contact_id')
+        .onRef('h.id', '=', 'c.change_id'),
+    )
+    .select(['c.contact_id', 'c.at'])
+    .where('c.workspace_id', '=', workspaceId)
+    .where('c.contact_id', '=', sql<string>`any(${contactIds}::bigint[])`)
+    .where('c.purpose', '=', purpose)
+    .where('c.channel', '=', channel)
+    .where('c.state', '=', 'withdrawn')
+    .where('h.source', '=', source)
+    .orderBy('c.contact_id')
+    .execute()
+
 type Filter = { purpose?: string | undefined }
 
 const history = (db: Db, workspaceId: string, contactId: string, { purpose }: Filter) =>

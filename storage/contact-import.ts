@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { lineKey, type StoredLine, toPhoneKey } from './contact-lines.ts'
-import { type ContactRow, fullColumns, searchText } from './contacts.ts'
+import { contactColumnsUpdate } from './contact-updates.ts'
+import { searchText } from './contacts.ts'
 import { counterUpsert } from './counters.ts'
 import type { Db } from './database.ts'
 import type { DeferredWrite } from './deferred-write.ts'
@@ -74,39 +75,6 @@ export const lockContactsByPhone = async (
   return rows.map((row) => row.id)
 }
 
-export type ExistingContact = Pick<
-  ContactRow,
-  | 'id'
-  | 'name'
-  | 'email'
-  | 'external_id'
-  | 'dnd'
-  | 'starred'
-  | 'created_at'
-  | 'updated_at'
-  | 'attrs'
-  | 'metadata'
-> &
-  StoredLine & { tag_ids: string[]; group_ids: string[] }
-
-/**
- * Returns what an import may change of locked contacts. A statement of its own: the one that waits for a lock
- * sees values and tags as they were before.
- */
-export const readExistingContacts = async (
-  tx: Db,
-  workspaceId: string,
-  ids: readonly string[],
-): Promise<ExistingContact[]> =>
-  (
-    await sql<ExistingContact>`
-    select c.id, c.phone, coalesce(c.phone_key, c.phone) as key,
-      c.name, c.email, c.external_id, c.dnd, c.starred, c.created_at, c.updated_at,
-      coalesce(f.attrs, '{}') as attrs, ${fullColumns}
-    from contacts c left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
-    where c.workspace_id = ${workspaceId} and c.id = any(${ids}::bigint[])`.execute(tx)
-  ).rows
-
 export type ImportedContact = BasicContact & {
   id: string
   dnd: boolean
@@ -156,17 +124,7 @@ export const buildImportWrite = (
   const positiveCounts = [...counts].filter(([, n]) => n > 0)
   return {
     parts: sql`
-    c as (
-      update contacts c set name = u.name, email = u.email, external_id = u.external_id,
-        dnd = u.dnd::boolean, starred = u.starred::boolean, name_key = u.name_key, search = u.search,
-        updated_at = ${now}::timestamptz
-      from unnest(${stale.map((c) => c.id)}::bigint[], ${stale.map((c) => c.name)}::text[],
-        ${stale.map((c) => c.email)}::text[], ${stale.map((c) => c.external_id)}::text[],
-        ${stale.map((c) => String(c.dnd))}::text[], ${stale.map((c) => String(c.starred))}::text[],
-        ${stale.map((c) => fold(c.name ?? ''))}::text[],
-        ${stale.map((c) => searchText(c.name, c.phone))}::text[])
-          as u (id, name, email, external_id, dnd, starred, name_key, search)
-      where c.workspace_id = ${workspaceId} and c.id = u.id
+    c as (${contactColumnsUpdate(workspaceId, stale, now)}
     ), ${valueWriteParts(workspaceId, values)}, t as (
       insert into contact_tags (workspace_id, tag_id, contact_id)
       select ${workspaceId}::bigint, l, c

@@ -1,4 +1,9 @@
-import { findConsent, insertConsentChange, type NewConsentChange } from '../../storage/consents.ts'
+import {
+  findConsent,
+  insertConsentChange,
+  listWithdrawals,
+  type NewConsentChange,
+} from '../../storage/consents.ts'
 import type { ConversationContext } from '../inbox/conversation-context.ts'
 
 /** The purpose that marketing templates need. */
@@ -54,22 +59,23 @@ export const addConsentWord = async (
 }
 
 /**
- * Undoes an opt-out at the provider, as do-not-disturb that is turned off does. A withdrawal of another source stays.
+ * Undoes opt-outs of contacts at the provider, as do-not-disturb that is turned off does. A withdrawal of another
+ * source stays.
  */
-export const liftProviderOptOut = async (
+export const liftProviderOptOuts = async (
   context: ConsentContext,
-  contactId: string,
+  contactIds: readonly string[],
   staffId: string,
 ): Promise<void> => {
   const { tx, workspaceId, now } = context
-  const consent = await findConsent(tx, workspaceId, contactId, MARKETING, ALL_CHANNELS)
-  if (consent?.state === 'withdrawn' && consent.source === 'provider')
+  const request = { purpose: MARKETING, channel: ALL_CHANNELS, source: 'provider' } as const
+  for (const { contact_id: contactId, at } of await listWithdrawals(tx, workspaceId, contactIds, request))
     await addMarketingConsent(context, contactId, {
       state: 'granted',
       source: 'staff',
       proof: 'Do-not-disturb was turned off.',
       // Not before what it undoes: the provider's clock may be ahead.
-      at: consent.at > now ? consent.at : now,
+      at: at > now ? at : now,
       staff_id: staffId,
     })
 }

@@ -7,7 +7,7 @@ import {
 } from '../../storage/contacts.ts'
 import { findMergedInto } from '../../storage/contact-merges.ts'
 import { listFields } from '../../storage/custom-fields.ts'
-import { liftProviderOptOut } from '../consent/record.ts'
+import { liftProviderOptOuts } from '../consent/record.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { invalidField, notFound, Problem } from '../core/problem.ts'
@@ -69,7 +69,7 @@ export const updateContact: Handler<'crm_update_contact'> = async (ctx, input) =
     : new Map()
   if (typeof externalId === 'string') await requireFreeExternalId(ctx, externalId, id)
   await editContact(ctx, id, { name, externalId, metadata, dnd, starred, values })
-  if (dnd === false) await liftProviderOptOut(toConversationContext(ctx), id, ctx.actor.staff.id)
+  if (dnd === false) await liftProviderOptOuts(toConversationContext(ctx), [id], ctx.actor.staff.id)
   await markFirstUse(ctx, values)
   const { contact, fields } = await readWithFields(ctx, id)
   return showContact(ctx.actor, contact, fields, 'full')

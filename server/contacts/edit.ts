@@ -28,8 +28,9 @@ export const editContact = async (
   edit: ContactEdit,
 ): Promise<boolean> => {
   const { contact } = (await readContact(ctx.tx, ctx.actor.workspace.id, id, 'none'))!
-  const changes = await writeEdit(ctx, contact, edit)
+  const changes = emitEdit(ctx, contact, edit)
   if (!changes) return false
+  await updateContactRow(ctx.tx, ctx.actor.workspace.id, contact, changes, ctx.now)
   const { values: _values, email: _email, metadata: _metadata, ...columns } = changes
   ctx.auditChange(
     {
@@ -46,15 +47,16 @@ export const editContact = async (
   return true
 }
 
-/** Writes what differs on a locked contact, and emits the event. Returns it, undefined when nothing differs. */
-export const writeEdit = async (
+type EventContact = Parameters<typeof eventContact>[0]
+
+/** Returns what differs on a locked contact, for it to be written, and emits the event; undefined when nothing does. */
+export const emitEdit = (
   ctx: Context<'contact.updated/1'>,
-  contact: ContactRow,
+  contact: Parameters<typeof diffContact>[0] & EventContact,
   edit: ContactEdit,
-): Promise<ContactChanges | undefined> => {
+): ContactChanges | undefined => {
   const { changes, names } = diffContact(contact, edit, hasHiddenPhones(ctx.actor))
   if (names.length === 0) return undefined
-  await updateContactRow(ctx.tx, ctx.actor.workspace.id, contact, changes, ctx.now)
   const { values: _values, email: _email, metadata: _metadata, ...columns } = changes
   ctx.emit('contact.updated/1', {
     contact: eventContact({ ...contact, ...columns, updated_at: ctx.now }),

@@ -5,11 +5,10 @@ import {
   type ImportedContact,
   buildImportWrite,
   insertContacts,
-  type ExistingContact,
   lockContactsByPhone,
-  readExistingContacts,
   findTakenPhones,
 } from '../../storage/contact-import.ts'
+import { type ExistingContact, readExistingContacts } from '../../storage/contact-updates.ts'
 import { lockContactLimit } from '../../storage/contacts.ts'
 import { loadCounter } from '../../storage/counters.ts'
 import { type FieldRow, listFields } from '../../storage/custom-fields.ts'

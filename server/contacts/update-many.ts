@@ -1,18 +1,23 @@
 import { countWithFields, lockContacts } from '../../storage/contact-matches.ts'
 import type { StoredValue } from '../../storage/contact-values.ts'
-import { type ContactRow, readContact } from '../../storage/contacts.ts'
+import {
+  type ContactUpdate,
+  type ExistingContact,
+  readExistingContacts,
+  updateContactRows,
+} from '../../storage/contact-updates.ts'
 import { type FieldRow, listFields } from '../../storage/custom-fields.ts'
 import { changeTarget } from '../bulk-jobs/change-target.ts'
 import { type BulkOutput, listMissing, toBulkOutput } from '../bulk-jobs/output.ts'
 import { contactRecords, type ContactsChange } from '../bulk-jobs/contact-records.ts'
-import { liftProviderOptOut } from '../consent/record.ts'
+import { liftProviderOptOuts } from '../consent/record.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler, InputOf } from '../core/handler.ts'
 import { invalidField } from '../core/problem.ts'
 import { toConversationContext } from '../inbox/conversation-context.ts'
 import { distinctIds, type LabelRefs } from '../labels/labels.ts'
 import { hasHiddenPhones } from '../visibility/policy.ts'
-import { type ContactEdit, writeEdit } from './edit.ts'
+import { type ContactEdit, emitEdit } from './edit.ts'
 import { fieldsVisibleTo, markFirstUse, parseValues, type ValueChanges } from './input.ts'
 
 type Input = InputOf<'crm_update_contacts'>
@@ -38,7 +43,7 @@ type FieldState = { dnd?: boolean; starred?: boolean; values: Record<string, Sto
 /** What a job changed of one contact. */
 export type Undone = { contact_id: string; before: FieldState; after: FieldState }
 
-const recordUndo = (ctx: Context, contact: ContactRow, edit: ContactEdit): void => {
+const recordUndo = (ctx: Context, contact: ExistingContact, edit: ContactEdit): void => {
   const { dnd, starred, values } = edit
   const before: FieldState = { values: {} }
   const after: FieldState = { values: {} }
@@ -56,15 +61,33 @@ const recordUndo = (ctx: Context, contact: ContactRow, edit: ContactEdit): void 
 
 const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 
+/** Gives each of these contacts that exists what `toEdit` returns for it. Returns their ids. */
+const editContacts = async (
+  ctx: EditContext,
+  ids: readonly string[],
+  toEdit: (contact: ExistingContact) => ContactEdit,
+): Promise<string[]> => {
+  const { tx, now } = ctx
+  const workspaceId = ctx.actor.workspace.id
+  const found = await lockContacts(tx, workspaceId, ids)
+  const byId = new Map((await readExistingContacts(tx, workspaceId, found)).map((one) => [one.id, one]))
+  const updates: ContactUpdate[] = []
+  for (const contact of found.map((id) => byId.get(id)!)) {
+    const edit = toEdit(contact)
+    const changes = emitEdit(ctx, contact, edit)
+    if (!changes) continue
+    recordUndo(ctx, contact, edit)
+    updates.push({ contact, changes })
+  }
+  await updateContactRows(tx, workspaceId, updates, now)
+  return found
+}
+
 const apply = async (ctx: EditContext, input: Input, ids: LabelRefs) => {
   const edit = await readEdit(ctx, input)
   const requested = distinctIds(ids)
-  const found = await lockContacts(ctx.tx, ctx.actor.workspace.id, requested)
-  for (const id of found) {
-    const { contact } = (await readContact(ctx.tx, ctx.actor.workspace.id, id, 'none'))!
-    if (await writeEdit(ctx, contact, edit)) recordUndo(ctx, contact, edit)
-    if (edit.dnd === false) await liftProviderOptOut(toConversationContext(ctx), id, ctx.actor.staff.id)
-  }
+  const found = await editContacts(ctx, requested, () => edit)
+  if (edit.dnd === false) await liftProviderOptOuts(toConversationContext(ctx), found, ctx.actor.staff.id)
   if (found.length > 0) await markFirstUse(ctx, edit.values)
   return toBulkOutput(ctx, requested, listMissing(requested, found))
 }
@@ -96,7 +119,7 @@ export const updateContacts: Handler<'crm_update_contacts'> = (ctx, input) => ch
 
 /** What is still as the job left it gets what it was before. */
 const toRestored = (
-  contact: ContactRow,
+  contact: ExistingContact,
   { before, after }: Undone,
   fields: ReadonlyMap<string, FieldRow>,
 ): ContactEdit => {
@@ -119,13 +142,10 @@ export const restoreContacts = async (
 ): Promise<BulkOutput<never>> => {
   const workspaceId = ctx.actor.workspace.id
   const requested = contacts.map(({ contact_id: id }) => id)
-  const found = new Set(await lockContacts(ctx.tx, workspaceId, requested))
   const fields = new Map((await listFields(ctx.tx, workspaceId)).map((field) => [field.id, field]))
-  for (const undone of contacts) {
-    if (!found.has(undone.contact_id)) continue
-    const { contact } = (await readContact(ctx.tx, workspaceId, undone.contact_id, 'none'))!
-    const edit = toRestored(contact, undone, fields)
-    if (await writeEdit(ctx, contact, edit)) recordUndo(ctx, contact, edit)
-  }
-  return toBulkOutput(ctx, requested, listMissing(requested, [...found]))
+  const undoneById = new Map(contacts.map((undone) => [undone.contact_id, undone]))
+  const found = await editContacts(ctx, requested, (contact) =>
+    toRestored(contact, undoneById.get(contact.id)!, fields),
+  )
+  return toBulkOutput(ctx, requested, listMissing(requested, found))
 }
