@@ -2,49 +2,58 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Db } from './database.ts'
 import { isOnChannels, isWithin, type TimeRange, type VisibleChannels } from './reports.ts'
 
-/** An act in an episode of a conversation. `keyId`: the key that acted; null: unknown, as for the own app. */
-export type EpisodeAct = { conversationId: string; episode: number; keyId: string | null; at: string }
+/** An episode of a conversation. */
+export type EpisodeRef = { id: string; episode: number }
+/** Acts of one key in episodes of conversations. `keyId`: the key that acted; null: unknown, as for the own app. */
+export type EpisodeActs = { episodes: readonly EpisodeRef[]; keyId: string | null; at: string }
+
+const selectActs = (episodes: readonly EpisodeRef[]) => sql`
+  select * from unnest(${episodes.map(({ id }) => id)}::bigint[],
+    ${episodes.map(({ episode }) => episode)}::int[]) as u (conversation_id, episode)`
 
 /**
  * Parts of a statement that record who acted: an AI agent's key begins a session, a person takes it over.
  */
 export const recordActParts = (
   workspaceId: string,
-  { conversationId, episode, keyId, at }: EpisodeAct,
+  { episodes, keyId, at }: EpisodeActs,
 ): RawBuilder<unknown> => sql`
+  acted as (${selectActs(episodes)}),
   agent as (select id from api_keys where workspace_id = ${workspaceId} and id = ${keyId}::bigint and agent),
   agent_began as (
     insert into agent_sessions (workspace_id, conversation_id, episode, key_id, started_at)
-    select ${workspaceId}::bigint, ${conversationId}::bigint, ${episode}::int, id, ${at}::timestamptz
-    from agent on conflict do nothing
+    select ${workspaceId}::bigint, conversation_id, episode, id, ${at}::timestamptz
+    from acted, agent order by conversation_id on conflict do nothing
   ), person_took_over as (
-    update agent_sessions set handed_over_at = ${at}::timestamptz
-    where workspace_id = ${workspaceId} and conversation_id = ${conversationId}::bigint
-      and episode = ${episode}::int and handed_over_at is null and not exists (select from agent)
+    update agent_sessions s set handed_over_at = ${at}::timestamptz from acted a
+    where s.workspace_id = ${workspaceId} and s.conversation_id = a.conversation_id
+      and s.episode = a.episode and s.handed_over_at is null and not exists (select from agent)
   )`
 
 /**
- * Records that a conversation was assigned to a team (`staffId` null) or a staff member: an AI agent's key
+ * Records that conversations were assigned to a team (`staffId` null) or a staff member: an AI agent's key
  * that did so begins a session, and the session is handed over unless the assignee owns its key.
  */
-export const recordAssignment = async (
+export const recordAssignments = async (
   tx: Db,
   workspaceId: string,
-  { conversationId, episode, keyId, at }: EpisodeAct,
+  { episodes, keyId, at }: EpisodeActs,
   staffId: string | null,
 ): Promise<void> => {
+  if (episodes.length === 0) return
   await sql`
     insert into agent_sessions as s (workspace_id, conversation_id, episode, key_id, started_at,
       handed_over_at)
-    select ${workspaceId}::bigint, ${conversationId}::bigint, ${episode}::int, k.id, ${at}::timestamptz,
+    select ${workspaceId}::bigint, a.conversation_id, a.episode, k.id, ${at}::timestamptz,
       case when k.staff_id is distinct from ${staffId}::bigint then ${at}::timestamptz end
-    from api_keys k where k.workspace_id = ${workspaceId} and k.id = ${keyId}::bigint and k.agent
-    on conflict do nothing`.execute(tx)
+    from (${selectActs(episodes)}) as a, api_keys k
+    where k.workspace_id = ${workspaceId} and k.id = ${keyId}::bigint and k.agent
+    order by a.conversation_id on conflict do nothing`.execute(tx)
   await sql`
     update agent_sessions s set handed_over_at = ${at}::timestamptz
-    from api_keys k
-    where s.workspace_id = ${workspaceId} and s.conversation_id = ${conversationId}::bigint
-      and s.episode = ${episode}::int and s.handed_over_at is null
+    from (${selectActs(episodes)}) as a, api_keys k
+    where s.workspace_id = ${workspaceId} and s.conversation_id = a.conversation_id
+      and s.episode = a.episode and s.handed_over_at is null
       and k.workspace_id = s.workspace_id and k.id = s.key_id
       and k.staff_id is distinct from ${staffId}::bigint`.execute(tx)
 }

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { markLatestRecipient } from './broadcast-sends.ts'
-import { type EpisodeAct, recordActParts } from './agent-sessions.ts'
+import { recordActParts } from './agent-sessions.ts'
 import type { ConversationState } from './conversations.ts'
 import type { Db } from './database.ts'
 import { toStorableId } from './ids.ts'
@@ -178,13 +178,6 @@ export const updateOnInbound = async (
     )
   ).rows[0]!.next_response_due_at
 
-const toAct = ({ id, episode }: ConversationState, keyId: string | null, at: string): EpisodeAct => ({
-  conversationId: id,
-  episode,
-  keyId,
-  at,
-})
-
 /**
  * Writes what a message to the customer changed. It ends the wait for a reply, and is the first response of
  * the episode if there was none. It belongs to the present episode, though it may have been written before.
@@ -198,7 +191,9 @@ export const updateOnOutbound = async (
 ): Promise<void> => {
   await sql`
     with ${updateContactPart(workspaceId, next)}${
-      next.state === 'open' ? sql`, ${recordActParts(workspaceId, toAct(next, sent.keyId, sent.at))}` : sql``
+      next.state === 'open'
+        ? sql`, ${recordActParts(workspaceId, { episodes: [next], keyId: sent.keyId, at: sent.at })}`
+        : sql``
     }, m as (
       update messages set episode = ${next.episode}::int
       where workspace_id = ${workspaceId} and id = ${sent.id}::bigint and episode <> ${next.episode}::int
@@ -218,31 +213,59 @@ export const updateOnOutbound = async (
     where workspace_id = ${workspaceId} and id = ${next.id}::bigint`.execute(tx)
 }
 
-/** Ends the episode with its clocks and waits. */
+/** Ends the episodes of conversations with their clocks and waits. */
 export const updateOnClose = async (
   tx: Db,
   workspaceId: string,
-  next: ConversationState,
+  closing: readonly ConversationState[],
   closed: { by: string | null; keyId: string | null; reason: string | null },
   now: string,
 ): Promise<void> => {
+  if (closing.length === 0) return
   await sql`
-    with ${recordActParts(workspaceId, toAct(next, closed.keyId, now))}, w as (
-      update reply_waits set ended_at = greatest(${now}::timestamptz, since), ended_by = ${closed.by}::bigint
-      where workspace_id = ${workspaceId} and conversation_id = ${next.id}::bigint and ended_at is null
+    with ${recordActParts(workspaceId, { episodes: closing, keyId: closed.keyId, at: now })},
+    closing as materialized (
+      select * from unnest(${closing.map(({ id }) => id)}::bigint[],
+        ${closing.map(({ episode }) => episode)}::int[],
+        ${closing.map(({ created_at: at }) => at)}::text[]::timestamptz[],
+        ${closing.map(({ sla_breached: breached }) => String(breached))}::text[]::boolean[])
+          as u (id, episode, created_at, sla_breached)
+    ), w as (
+      update reply_waits r set ended_at = greatest(${now}::timestamptz, r.since), ended_by = ${closed.by}::bigint
+      from closing c
+      where r.workspace_id = ${workspaceId} and r.conversation_id = c.id and r.ended_at is null
     ), e as (
       insert into conversation_episodes as e
         (workspace_id, conversation_id, n, opened_at, closed_at, closed_by, close_reason)
-      values (${workspaceId}::bigint, ${next.id}::bigint, ${next.episode}::int,
-        ${next.created_at}::timestamptz, ${now}::timestamptz, ${closed.by}::bigint, ${closed.reason})
+      select ${workspaceId}::bigint, id, episode, created_at, ${now}::timestamptz, ${closed.by}::bigint,
+        ${closed.reason}
+      from closing order by id
       on conflict (workspace_id, conversation_id, n) do update
         set closed_at = excluded.closed_at, closed_by = excluded.closed_by,
           close_reason = excluded.close_reason
     )
-    update conversations set state = 'closed', first_response_due_at = null, next_response_due_at = null,
-      resolution_due_at = null,
-      sla_breached = ${next.sla_breached}::boolean, updated_at = ${now}::timestamptz
-    where workspace_id = ${workspaceId} and id = ${next.id}::bigint`.execute(tx)
+    update conversations v set state = 'closed', first_response_due_at = null, next_response_due_at = null,
+      resolution_due_at = null, sla_breached = c.sla_breached, updated_at = ${now}::timestamptz
+    from closing c where v.workspace_id = ${workspaceId} and v.id = c.id`.execute(tx)
+}
+
+export type Assignment = Pick<ConversationState, 'assigned_staff_id' | 'assigned_team_id'>
+
+/** Assigns conversations, each to a staff member, a team or both. */
+export const updateAssignments = async (
+  tx: Db,
+  workspaceId: string,
+  assigned: readonly ({ id: string } & Assignment)[],
+  now: string,
+): Promise<void> => {
+  if (assigned.length === 0) return
+  await sql`
+    update conversations v set assigned_staff_id = u.staff_id, assigned_team_id = u.team_id,
+      assigned_at = ${now}::timestamptz, updated_at = ${now}::timestamptz
+    from unnest(${assigned.map(({ id }) => id)}::bigint[],
+      ${assigned.map(({ assigned_staff_id: id }) => id)}::bigint[],
+      ${assigned.map(({ assigned_team_id: id }) => id)}::bigint[]) as u (id, staff_id, team_id)
+    where v.workspace_id = ${workspaceId} and v.id = u.id`.execute(tx)
 }
 
 /** Columns of a conversation that are set directly. */

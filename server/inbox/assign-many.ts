@@ -1,5 +1,6 @@
 import type { EventTypeId } from '../../catalog/events.ts'
 import { countIds } from '../../storage/contact-matches.ts'
+import type { Assignment } from '../../storage/conversation-changes.ts'
 import { countAssignable } from '../../storage/conversation-matches.ts'
 import type { ConversationState } from '../../storage/conversations.ts'
 import { changeTarget } from '../bulk-jobs/change-target.ts'
@@ -14,11 +15,11 @@ import type { Context, RecordFailure } from '../core/context.ts'
 import type { Handler, InputOf } from '../core/handler.ts'
 import { invalidField, Problem } from '../core/problem.ts'
 import {
-  applyAssignment,
+  applyAssignments,
   applyUnassignment,
-  type Assignment,
   findAssignmentProblem,
   isSameAssignment,
+  type NewAssignment,
   requireAssignee,
   toAssignment,
 } from './assign.ts'
@@ -62,14 +63,16 @@ const assigning: ConversationsChange<Input, 'conversation.assigned/1'> = {
     const { requested, conversations, missing } = await lockVisibleConversations(ctx, ids)
     const assignee = await requireAssignee(ctx, input)
     const failures = [...missing]
+    const changes: NewAssignment[] = []
     for (const conversation of conversations) {
       const problem = findAssignmentProblem(conversation, assignee, input.only_if_unassigned)
       if (problem) failures.push(toFailure(conversation.id, problem))
       const assignment = toAssignment(conversation, assignee)
       if (problem || isSameAssignment(conversation, assignment)) continue
       ctx.recordUndo(toUndone(conversation.id, conversation, assignment))
-      await applyAssignment(ctx, conversation, assignment)
+      changes.push({ conversation, assignment })
     }
+    await applyAssignments(ctx, changes)
     return toBulkOutput(ctx, requested, failures)
   },
   preview: async (ctx, input, batches) => {
@@ -106,7 +109,7 @@ const giveBack = async (
     if (problem) throw problem
   }
   if (staffId === null && teamId === null) await applyUnassignment(ctx, conversation)
-  else await applyAssignment(ctx, conversation, from)
+  else await applyAssignments(ctx, [{ conversation, assignment: from }])
 }
 
 /** Gives conversations back that a job assigned, where they are assigned as it left them. */

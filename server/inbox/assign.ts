@@ -1,5 +1,11 @@
-import { recordAssignment } from '../../storage/agent-sessions.ts'
-import { findStaffAssignee, findTeamName, updateConversation } from '../../storage/conversation-changes.ts'
+import { recordAssignments } from '../../storage/agent-sessions.ts'
+import {
+  type Assignment,
+  findStaffAssignee,
+  findTeamName,
+  updateAssignments,
+  updateConversation,
+} from '../../storage/conversation-changes.ts'
 import type { ConversationState } from '../../storage/conversations.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
@@ -66,8 +72,6 @@ export const findAssignmentProblem = (
 const isAssigned = ({ assigned_staff_id, assigned_team_id }: ConversationState): boolean =>
   assigned_staff_id !== null || assigned_team_id !== null
 
-export type Assignment = Pick<ConversationState, 'assigned_staff_id' | 'assigned_team_id'>
-
 /** A staff member who takes a team's conversation leaves it with the team; a new team starts without one. */
 export const toAssignment = (conversation: ConversationState, { staffId, teamId }: Assignee): Assignment =>
   staffId === undefined
@@ -77,19 +81,26 @@ export const toAssignment = (conversation: ConversationState, { staffId, teamId 
 export const isSameAssignment = (a: Assignment, b: Assignment): boolean =>
   a.assigned_staff_id === b.assigned_staff_id && a.assigned_team_id === b.assigned_team_id
 
-/** Gives a locked conversation to somebody else. */
-export const applyAssignment = async (
+export type NewAssignment = { conversation: ConversationState; assignment: Assignment }
+
+/** Gives locked conversations to others. */
+export const applyAssignments = async (
   ctx: Context<'conversation.assigned/1'>,
-  conversation: ConversationState,
-  assignment: Assignment,
+  changes: readonly NewAssignment[],
 ): Promise<void> => {
   const { workspace, key } = ctx.actor
-  const { id, state, episode } = conversation
-  await updateConversation(ctx.tx, workspace.id, id, { ...assignment, assigned_at: ctx.now }, ctx.now)
-  const act = { conversationId: id, episode, keyId: key.id, at: ctx.now }
-  if (state === 'open') await recordAssignment(ctx.tx, workspace.id, act, assignment.assigned_staff_id)
-  Object.assign(conversation, assignment)
-  ctx.emit('conversation.assigned/1', { conversation: toEventConversation(conversation) })
+  for (const { conversation, assignment } of changes) {
+    Object.assign(conversation, assignment)
+    ctx.emit('conversation.assigned/1', { conversation: toEventConversation(conversation) })
+  }
+  const assigned = changes.map(({ conversation }) => conversation)
+  await updateAssignments(ctx.tx, workspace.id, assigned, ctx.now)
+  const byStaff = Map.groupBy(
+    assigned.filter(({ state }) => state === 'open'),
+    ({ assigned_staff_id: staffId }) => staffId,
+  )
+  for (const [staffId, episodes] of byStaff)
+    await recordAssignments(ctx.tx, workspace.id, { episodes, keyId: key.id, at: ctx.now }, staffId)
 }
 
 /** Takes a locked conversation from whom it is assigned to. */
@@ -115,7 +126,7 @@ export const assignConversation: Handler<'inbox_assign_conversation'> = async (c
   const assignment = toAssignment(conversation, assignee)
   if (!isSameAssignment(conversation, assignment)) {
     ctx.auditChange({ ...conversation }, assignment)
-    await applyAssignment(ctx, conversation, assignment)
+    await applyAssignments(ctx, [{ conversation, assignment }])
   }
   return { conversation: await showConversationSummary(ctx, conversation), assigned_to: assignee.name }
 }

@@ -6,7 +6,7 @@ import type { Handler } from '../core/handler.ts'
 import { invalidField } from '../core/problem.ts'
 import { lockVisibleConversation } from './access.ts'
 import { toConversationContext } from './conversation-context.ts'
-import { applyClose, applyReopen } from './lifecycle.ts'
+import { applyCloses, applyReopen } from './lifecycle.ts'
 import { showConversationSummary } from './summary.ts'
 
 export const closeConversation: Handler<'inbox_close_conversation'> = async (ctx, input) => {
@@ -14,9 +14,9 @@ export const closeConversation: Handler<'inbox_close_conversation'> = async (ctx
   const changed = conversation.state === 'open'
   ctx.auditChange({ state: conversation.state }, { state: 'closed' })
   if (changed)
-    await applyClose(
+    await applyCloses(
       toConversationContext(ctx),
-      conversation,
+      [conversation],
       { by: ctx.actor.staff.id, keyId: ctx.actor.key.id },
       input.reason || null,
     )

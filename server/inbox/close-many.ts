@@ -11,20 +11,17 @@ import { type BulkOutput, toBulkOutput } from '../bulk-jobs/output.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler, InputOf } from '../core/handler.ts'
 import { toConversationContext } from './conversation-context.ts'
-import { applyClose, applyReopen } from './lifecycle.ts'
+import { applyCloses, applyReopen } from './lifecycle.ts'
 
 const closing: ConversationsChange<InputOf<'inbox_close_conversations'>, 'conversation.closed/1'> = {
   operation: 'inbox_close_conversations',
   records: conversationRecords,
   apply: async (ctx, { reason }, ids) => {
     const { requested, conversations, missing } = await lockVisibleConversations(ctx, ids)
-    const context = toConversationContext(ctx)
+    const open = conversations.filter(({ state }) => state === 'open')
     const who = { by: ctx.actor.staff.id, keyId: ctx.actor.key.id }
-    for (const conversation of conversations) {
-      if (conversation.state === 'closed') continue
-      await applyClose(context, conversation, who, reason || null)
-      ctx.recordUndo({ conversation_id: conversation.id, episode: conversation.episode })
-    }
+    await applyCloses(toConversationContext(ctx), open, who, reason || null)
+    for (const { id, episode } of open) ctx.recordUndo({ conversation_id: id, episode })
     return toBulkOutput(ctx, requested, missing)
   },
   preview: async (ctx, _input, batches) => ({

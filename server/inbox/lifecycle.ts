@@ -221,26 +221,28 @@ export const applyWindowCorrection = async (
   )
 }
 
-/** Closes an open conversation: its episode, clocks and waits end. `keyId`: the key that closes it. */
-export const applyClose = async (
+/** Closes open conversations: their episodes, clocks and waits end. `keyId`: the key that closes them. */
+export const applyCloses = async (
   context: ConversationContext<'conversation.closed/1'>,
-  conversation: ConversationState,
+  conversations: readonly ConversationState[],
   { by, keyId }: { by: string | null; keyId: string | null },
   reason: string | null,
 ): Promise<void> => {
-  const { first_response_due_at, next_response_due_at, resolution_due_at } = conversation
-  conversation.sla_breached ||= isAnyOverdue(
-    [first_response_due_at, next_response_due_at, resolution_due_at],
-    context.now,
-  )
-  Object.assign(conversation, {
-    state: 'closed',
-    first_response_due_at: null,
-    next_response_due_at: null,
-    resolution_due_at: null,
-  })
-  await updateOnClose(context.tx, context.workspaceId, conversation, { by, keyId, reason }, context.now)
-  context.emit('conversation.closed/1', { conversation: toEventConversation(conversation), reason })
+  for (const conversation of conversations) {
+    const { first_response_due_at, next_response_due_at, resolution_due_at } = conversation
+    conversation.sla_breached ||= isAnyOverdue(
+      [first_response_due_at, next_response_due_at, resolution_due_at],
+      context.now,
+    )
+    Object.assign(conversation, {
+      state: 'closed',
+      first_response_due_at: null,
+      next_response_due_at: null,
+      resolution_due_at: null,
+    })
+    context.emit('conversation.closed/1', { conversation: toEventConversation(conversation), reason })
+  }
+  await updateOnClose(context.tx, context.workspaceId, conversations, { by, keyId, reason }, context.now)
 }
 
 /** Reopens a closed conversation for a staff member. A customer who had no reply before waits from now. */

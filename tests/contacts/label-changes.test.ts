@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import fc from 'fast-check'
-import { statementChannel } from '../../storage/statement-channel.ts'
 import { doAs } from '../calls.ts'
 import { everyDatabase, everyDoor, type Reply } from '../doors.ts'
 import { runs } from '../level.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
+import { recordTexts } from '../statements.ts'
 
 const PHONES = ['+15550100071', '+15550100072'] as const
 const NAMES = ['VIP', 'vip', 'Press', '7'] as const
@@ -148,21 +148,8 @@ everyDatabase('Labels of one contact', (server) => {
 })
 
 /** Returns the statements that `work` sends and that are about labels. */
-const labelStatements = async (work: () => Promise<unknown>): Promise<string[]> => {
-  const texts: string[] = []
-  const listener = {
-    start: ({ text }: { text: string }): void => {
-      if (/contact_(tags|groups)|from "?(tags|groups)/.test(text)) texts.push(text)
-    },
-  }
-  statementChannel.subscribe(listener as never)
-  try {
-    await work()
-  } finally {
-    statementChannel.unsubscribe(listener as never)
-  }
-  return texts
-}
+const labelStatements = (work: () => Promise<unknown>): Promise<string[]> =>
+  recordTexts(work, (text) => /contact_(tags|groups)|from "?(tags|groups)/.test(text))
 
 const labelOf = async ({
   server,

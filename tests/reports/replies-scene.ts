@@ -1,4 +1,4 @@
-import { applyClose, applyOutboundMessage, applyReopen } from '../../server/inbox/lifecycle.ts'
+import { applyCloses, applyOutboundMessage, applyReopen } from '../../server/inbox/lifecycle.ts'
 import { applyStatus } from '../../server/messaging/message-status.ts'
 import { generateReport, nightlyRanges } from '../../server/reports/generate.ts'
 import { updateConversation } from '../../storage/conversation-changes.ts'
@@ -97,7 +97,7 @@ const changeState = async (scene: Scene, told: Told, { do: what, by }: Step & { 
   await inConversationContext(server, workspaceId, clock, async (context) => {
     const conversation = (await lockConversation(context.tx, workspaceId, told.id))!
     await (what === 'close'
-      ? applyClose(context, conversation, { by: staff[by]!, keyId: null }, null)
+      ? applyCloses(context, [conversation], { by: staff[by]!, keyId: null }, null)
       : applyReopen(context, conversation, staff[by]!, null))
   })
   told.facts.push({ do: what, at: Date.parse(clock), by })
