@@ -251,17 +251,18 @@ export const updateOnClose = async (
 
 export type Assignment = Pick<ConversationState, 'assigned_staff_id' | 'assigned_team_id'>
 
-/** Assigns conversations, each to a staff member, a team or both. */
+/** Assigns conversations, each to a staff member, a team, both or nobody. `at`: since when; null for nobody. */
 export const updateAssignments = async (
   tx: Db,
   workspaceId: string,
   assigned: readonly ({ id: string } & Assignment)[],
+  at: string | null,
   now: string,
 ): Promise<void> => {
   if (assigned.length === 0) return
   await sql`
     update conversations v set assigned_staff_id = u.staff_id, assigned_team_id = u.team_id,
-      assigned_at = ${now}::timestamptz, updated_at = ${now}::timestamptz
+      assigned_at = ${at}::timestamptz, updated_at = ${now}::timestamptz
     from unnest(${assigned.map(({ id }) => id)}::bigint[],
       ${assigned.map(({ assigned_staff_id: id }) => id)}::bigint[],
       ${assigned.map(({ assigned_team_id: id }) => id)}::bigint[]) as u (id, staff_id, team_id)
@@ -270,9 +271,6 @@ export const updateAssignments = async (
 
 /** Columns of a conversation that are set directly. */
 export type ConversationSettings = {
-  assigned_staff_id?: string | null
-  assigned_team_id?: string | null
-  assigned_at?: string | null
   unread_count?: number
   reminder_at?: string | null
   window_corrected_at?: string

@@ -3,7 +3,7 @@ import { type StatementMessage, statementChannel } from '../storage/statement-ch
 /** Returns the texts of the statements that `work` sends, of those for which `isMeant` is true. */
 export const recordTexts = async (
   work: () => Promise<unknown>,
-  isMeant: (text: string) => boolean,
+  isMeant: (text: string) => boolean = () => true,
 ): Promise<string[]> => {
   const texts: string[] = []
   const listener = {

@@ -16,7 +16,8 @@ import type { Handler, InputOf } from '../core/handler.ts'
 import { invalidField, Problem } from '../core/problem.ts'
 import {
   applyAssignments,
-  applyUnassignment,
+  applyUnassignments,
+  type Assignee,
   findAssignmentProblem,
   isSameAssignment,
   type NewAssignment,
@@ -96,21 +97,35 @@ const assigning: ConversationsChange<Input, 'conversation.assigned/1'> = {
 export const assignConversations: Handler<'inbox_assign_conversations'> = (ctx, input) =>
   changeTarget(ctx, assigning, input)
 
-/** Gives a conversation back to whom it was assigned to. Throws 403 and 404 where they cannot have it any more. */
-const giveBack = async (
-  ctx: Context<EventTypeId>,
-  conversation: ConversationState,
-  from: Assignment,
-): Promise<void> => {
-  const { assigned_staff_id: staffId, assigned_team_id: teamId } = from
-  for (const one of [{ staff_id: staffId ?? undefined }, { team_id: teamId ?? undefined }]) {
-    if (Object.values(one)[0] === undefined) continue
-    const problem = findAssignmentProblem(conversation, await requireAssignee(ctx, one), false)
-    if (problem) throw problem
+/** Returns a check of why a conversation cannot be assigned as it was before; undefined where it can. */
+const createGiveBackCheck = (ctx: Context<EventTypeId>) => {
+  const assignees = new Map<string, Promise<Assignee | Problem>>()
+  const findAssignee = (field: 'staff_id' | 'team_id', id: string): Promise<Assignee | Problem> => {
+    const key = `${field} ${id}`
+    const found =
+      assignees.get(key) ??
+      requireAssignee(ctx, { [field]: id }).catch((error: unknown) => {
+        if (error instanceof Problem) return error
+        throw error
+      })
+    assignees.set(key, found)
+    return found
   }
-  if (staffId === null && teamId === null) await applyUnassignment(ctx, conversation)
-  else await applyAssignments(ctx, [{ conversation, assignment: from }])
+  return async (conversation: ConversationState, before: Assignment): Promise<Problem | undefined> => {
+    const { assigned_staff_id: staffId, assigned_team_id: teamId } = before
+    const staff = staffId === null ? undefined : await findAssignee('staff_id', staffId)
+    const team = teamId === null ? undefined : await findAssignee('team_id', teamId)
+    for (const assignee of [staff, team]) {
+      if (assignee instanceof Problem) return assignee
+      const problem = assignee && findAssignmentProblem(conversation, assignee, false)
+      if (problem) return problem
+    }
+    return undefined
+  }
 }
+
+const isNobody = ({ assignment }: NewAssignment): boolean =>
+  assignment.assigned_staff_id === null && assignment.assigned_team_id === null
 
 /** Gives conversations back that a job assigned, where they are assigned as it left them. */
 export const restoreAssignments = async (
@@ -120,18 +135,26 @@ export const restoreAssignments = async (
   const byId = new Map(undone.map((one) => [one.conversation_id, one]))
   const { requested, conversations, missing } = await lockVisibleConversations(ctx, [...byId.keys()])
   const failures: RecordFailure[] = [...missing]
+  const findProblem = createGiveBackCheck(ctx)
+  const changes: NewAssignment[] = []
   for (const conversation of conversations) {
     const one = byId.get(conversation.id)!
     const left = { assigned_staff_id: one.to_staff_id, assigned_team_id: one.to_team_id }
     if (!isSameAssignment(conversation, left)) continue
-    const before = { assigned_staff_id: one.from_staff_id, assigned_team_id: one.from_team_id }
-    try {
-      await giveBack(ctx, conversation, before)
-      ctx.recordUndo(toUndone(conversation.id, left, before))
-    } catch (error) {
-      if (!(error instanceof Problem)) throw error
-      failures.push(toFailure(conversation.id, error))
-    }
+    const assignment = { assigned_staff_id: one.from_staff_id, assigned_team_id: one.from_team_id }
+    const problem = await findProblem(conversation, assignment)
+    if (problem) failures.push(toFailure(conversation.id, problem))
+    if (problem) continue
+    ctx.recordUndo(toUndone(conversation.id, left, assignment))
+    changes.push({ conversation, assignment })
   }
+  await applyUnassignments(
+    ctx,
+    changes.filter(isNobody).map(({ conversation }) => conversation),
+  )
+  await applyAssignments(
+    ctx,
+    changes.filter((one) => !isNobody(one)),
+  )
   return toBulkOutput(ctx, requested, failures)
 }

@@ -4,7 +4,6 @@ import {
   findStaffAssignee,
   findTeamName,
   updateAssignments,
-  updateConversation,
 } from '../../storage/conversation-changes.ts'
 import type { ConversationState } from '../../storage/conversations.ts'
 import type { Context } from '../core/context.ts'
@@ -15,7 +14,7 @@ import { toEventConversation } from './lifecycle.ts'
 import { showConversationSummary } from './summary.ts'
 
 /** A staff member, or a team. `channels`: of which they may have conversations; null: of all. */
-type Assignee = {
+export type Assignee = {
   staffId: string | undefined
   teamId: string | undefined
   name: string
@@ -94,7 +93,7 @@ export const applyAssignments = async (
     ctx.emit('conversation.assigned/1', { conversation: toEventConversation(conversation) })
   }
   const assigned = changes.map(({ conversation }) => conversation)
-  await updateAssignments(ctx.tx, workspace.id, assigned, ctx.now)
+  await updateAssignments(ctx.tx, workspace.id, assigned, ctx.now, ctx.now)
   const byStaff = Map.groupBy(
     assigned.filter(({ state }) => state === 'open'),
     ({ assigned_staff_id: staffId }) => staffId,
@@ -103,16 +102,16 @@ export const applyAssignments = async (
     await recordAssignments(ctx.tx, workspace.id, { episodes, keyId: key.id, at: ctx.now }, staffId)
 }
 
-/** Takes a locked conversation from whom it is assigned to. */
-export const applyUnassignment = async (
+/** Takes locked conversations from whom they are assigned to. */
+export const applyUnassignments = async (
   ctx: Context<'conversation.unassigned/1'>,
-  conversation: ConversationState,
+  conversations: readonly ConversationState[],
 ): Promise<void> => {
-  const none = { assigned_staff_id: null, assigned_team_id: null }
-  const { workspace } = ctx.actor
-  await updateConversation(ctx.tx, workspace.id, conversation.id, { ...none, assigned_at: null }, ctx.now)
-  Object.assign(conversation, none)
-  ctx.emit('conversation.unassigned/1', { conversation: toEventConversation(conversation) })
+  for (const conversation of conversations) {
+    Object.assign(conversation, { assigned_staff_id: null, assigned_team_id: null })
+    ctx.emit('conversation.unassigned/1', { conversation: toEventConversation(conversation) })
+  }
+  await updateAssignments(ctx.tx, ctx.actor.workspace.id, conversations, null, ctx.now)
 }
 
 /**
@@ -136,7 +135,7 @@ export const unassignConversation: Handler<'inbox_unassign_conversation'> = asyn
   const changed = isAssigned(conversation)
   if (changed) {
     ctx.auditChange({ ...conversation }, { assigned_staff_id: null, assigned_team_id: null })
-    await applyUnassignment(ctx, conversation)
+    await applyUnassignments(ctx, [conversation])
   }
   return { conversation: await showConversationSummary(ctx, conversation), changed }
 }

@@ -1,7 +1,7 @@
 import { applyCloses, applyOutboundMessage, applyReopen } from '../../server/inbox/lifecycle.ts'
 import { applyStatus } from '../../server/messaging/message-status.ts'
 import { generateReport, nightlyRanges } from '../../server/reports/generate.ts'
-import { updateConversation } from '../../storage/conversation-changes.ts'
+import { updateAssignments } from '../../storage/conversation-changes.ts'
 import { lockConversation } from '../../storage/conversations.ts'
 import { insertMessages } from '../../storage/messages.ts'
 import { inConversationContext, receiveMessage } from '../inbox/conversations.ts'
@@ -106,13 +106,8 @@ const changeState = async (scene: Scene, told: Told, { do: what, by }: Step & { 
 const assign = async (scene: Scene, told: Told, by: number): Promise<void> => {
   const { server, workspaceId, staff } = scene
   const clock = scene.now()
-  await updateConversation(
-    server.db,
-    workspaceId,
-    told.id,
-    { assigned_staff_id: staff[by]!, assigned_at: clock },
-    clock,
-  )
+  const assignment = { id: told.id, assigned_staff_id: staff[by]!, assigned_team_id: null }
+  await updateAssignments(server.db, workspaceId, [assignment], clock, clock)
   told.assigned = { by, at: Date.parse(clock) }
 }
 
