@@ -201,13 +201,15 @@ export type ApprovalReader = {
   keyId: string | null
   staffId: string | null
   channels: readonly string[] | null
+  /** The staff member who reads: what their own keys asked for without a channel is shown to them. */
+  ownStaffId: string
 }
 
 /** Lists requests, newest first. `now`: those that expired by then have the status `expired`. */
 export const listApprovalRows = async (
   db: Db,
   workspaceId: string,
-  { keyId, staffId, channels }: ApprovalReader,
+  { keyId, staffId, channels, ownStaffId }: ApprovalReader,
   {
     status,
     now,
@@ -223,7 +225,7 @@ export const listApprovalRows = async (
       and (${keyId}::bigint is null or a.key_id = ${keyId}::bigint)
       and (${staffId}::bigint is null or a.staff_id = ${staffId}::bigint)
       and (${channels === null} or (a.channel_ids <@ ${channels ?? []}::bigint[]
-        and (a.channel_ids <> '{}' or a.operation like 'crm\\_%')))
+        and (a.channel_ids <> '{}' or a.operation like 'crm\\_%' or a.staff_id = ${ownStaffId}::bigint)))
       and (${status}::text is null or ${shown} = ${status}::text)
       and (${before}::bigint is null or a.id < ${before}::bigint)
     order by a.id desc limit ${limit}`.execute(db)

@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Db, TableRow } from './database.ts'
 import { toStorableId } from './ids.ts'
 
@@ -116,7 +116,17 @@ export type JobReader = {
   own?: { staffId: string; operations: readonly string[] }
 }
 
-const rows = (db: Db, workspaceId: string, { staffId, channelIds = null, own }: JobReader) =>
+/** Whether jobs (`j`) are read by somebody. */
+export const isReadBy = ({ staffId, channelIds = null, own }: JobReader): RawBuilder<boolean> => sql<boolean>`
+  ${staffId === null ? sql`true` : sql`j.staff_id = ${staffId}::bigint`}
+  and ${own ? sql`(j.operation <> all(${own.operations}::text[]) or j.staff_id = ${own.staffId}::bigint)` : sql`true`}
+  and ${
+    channelIds === null
+      ? sql`true`
+      : sql`(j.operation <> 'messaging_send_bulk' or j.input ->> 'channel_id' = any(${channelIds}::text[]))`
+  }`
+
+const rows = (db: Db, workspaceId: string, reader: JobReader) =>
   db
     .selectFrom('bulk_jobs as j')
     .leftJoin('staff as s', (join) =>
@@ -147,17 +157,7 @@ const rows = (db: Db, workspaceId: string, { staffId, channelIds = null, own }: 
     .select('s.name as staff_name')
     .where('j.workspace_id', '=', workspaceId)
     .where('j.state', '<>', 'planned')
-    .$if(staffId !== null, (query) => query.where('j.staff_id', '=', staffId!))
-    .$if(own !== undefined, (query) =>
-      query.where((is) =>
-        is.or([is('j.operation', 'not in', own!.operations), is('j.staff_id', '=', own!.staffId)]),
-      ),
-    )
-    .$if(channelIds !== null, (query) =>
-      query.where(
-        sql<boolean>`(j.operation <> 'messaging_send_bulk' or j.input ->> 'channel_id' = any(${channelIds}::text[]))`,
-      ),
-    )
+    .where(isReadBy(reader))
 
 /** Lists a page, newest first. */
 export const listJobPage = async (

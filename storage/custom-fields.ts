@@ -39,6 +39,11 @@ export const listFields = async (tx: Db, workspaceId: string): Promise<FieldRow[
     .$castTo<FieldRow>()
     .execute()
 
+/** One writer at a time may add fields, so that their count is exact. */
+export const lockFieldLimit = async (tx: Db, workspaceId: string): Promise<void> => {
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`custom_fields ${workspaceId}`}, 0))`.execute(tx)
+}
+
 /** Lists the keys that manager-only fields have or, when deleted, had. */
 export const listManagerOnlyKeys = async (db: Db, workspaceId: string): Promise<string[]> => {
   const rows = await db

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
+import { isReadBy, type JobReader } from './bulk-jobs.ts'
 import type { Db } from './database.ts'
 import type { DeferredWrite } from './deferred-write.ts'
 import { QUICK } from './driver.ts'
@@ -97,14 +98,15 @@ export const findEventPosition = async (
 
 /**
  * `types`: only events of these types. `channels`: of what belongs to a channel (conversations, messages, short
- * links, the channel itself) only events of these channels, of approvals those that `approvals_list` shows of these
- * channels, and all other events. `asker`: of approvals only those that this key, or a key of this staff member, asked
- * for. Undefined: all.
+ * links, the channel itself) only events of these channels, of approvals those that `approvals_list` shows to a staff
+ * member who sees these channels, and all other events. `asker`: of approvals only those that this key, or a key of
+ * this staff member, asked for. `jobs`: of jobs only those that are read by somebody. Undefined: all.
  */
 export type EventFilter = {
   types?: readonly string[] | undefined
-  channels?: readonly string[] | undefined
+  channels?: { ids: readonly string[]; staffId: string } | undefined
   asker?: { keyId: string } | { staffId: string } | undefined
+  jobs?: JobReader | undefined
 }
 export type LoggedEvent = EventRow & EventPosition
 export type EventScan = { events: LoggedEvent[]; last: EventPosition | undefined; more: boolean }
@@ -114,17 +116,29 @@ const isAskedBy = (asker: NonNullable<EventFilter['asker']>) =>
     ? sql`data->'approval'->>'key_id' = ${asker.keyId}`
     : sql`data->'approval'->>'staff_id' = ${asker.staffId}`
 
-const matchesFilter = ({ types, channels, asker }: EventFilter) => sql`
-  ${types ? sql`type = any(${types}::text[])` : sql`true`} and
-  ${asker ? sql`(type !~ '^approval[.]' or ${isAskedBy(asker)})` : sql`true`} and ${
-    channels
-      ? sql`(type !~ '^(conversation|message|short_link|channel|approval)[.]' or
-          coalesce(data->'conversation'->>'channel_id', data->'message'->>'channel_id',
-            data->'short_link'->>'channel_id', data->'channel'->>'id') = any(${channels}::text[]) or
-          (data->'approval'->'channel_ids' <@ to_jsonb(${channels}::text[]) and
-            (data->'approval'->'channel_ids' <> '[]' or data->'approval'->>'operation' like 'crm\\_%')))`
-      : sql`true`
-  }`
+const isOnChannels = ({ ids, staffId }: NonNullable<EventFilter['channels']>) => sql`
+  (type !~ '^(conversation|message|short_link|channel|approval)[.]' or
+    coalesce(data->'conversation'->>'channel_id', data->'message'->>'channel_id',
+      data->'short_link'->>'channel_id', data->'channel'->>'id') = any(${ids}::text[]) or
+    (data->'approval'->'channel_ids' <@ to_jsonb(${ids}::text[]) and
+      (data->'approval'->'channel_ids' <> '[]' or data->'approval'->>'operation' like 'crm\\_%'
+        or data->'approval'->>'staff_id' = ${staffId})))`
+
+const isOfJobs = (workspaceId: string, reader: JobReader) => sql`
+  (type !~ '^job[.]' or exists (
+    select from bulk_jobs j
+    where j.workspace_id = ${workspaceId} and j.id = (data->'job'->>'id')::bigint and ${isReadBy(reader)}))`
+
+const matchesFilter = (workspaceId: string, { types, channels, asker, jobs }: EventFilter) =>
+  sql.join(
+    [
+      types ? sql`type = any(${types}::text[])` : sql`true`,
+      ...(asker ? [sql`(type !~ '^approval[.]' or ${isAskedBy(asker)})`] : []),
+      ...(channels ? [isOnChannels(channels)] : []),
+      ...(jobs ? [isOfJobs(workspaceId, jobs)] : []),
+    ],
+    sql` and `,
+  )
 
 /**
  * The transaction id below which every transaction of this database has ended, where `pg_snapshot_xmin`
@@ -164,21 +178,54 @@ const findEndedXid = async (db: Db, workspaceId: string): Promise<string | undef
 const toScanEnd = (endedXid: string | undefined): RawBuilder<unknown> =>
   endedXid === undefined ? allEnded : toFirstPosition(sql`${endedXid}`)
 
-/** The position of the newest event that a scan would return; undefined while there is none. */
-export const findLatestPosition = async (db: Db, workspaceId: string): Promise<EventPosition | undefined> => {
-  const end = toScanEnd(await findEndedXid(db, workspaceId))
-  const { rows } = await sql<EventPosition>`
+const findLatestBefore = async (
+  db: Db,
+  workspaceId: string,
+  end: RawBuilder<unknown>,
+): Promise<EventPosition | undefined> =>
+  (
+    await sql<EventPosition>`
     select xid::text as xid, id from events
     where workspace_id = ${workspaceId} and xid < ${end} order by events.xid desc, id desc limit 1`.execute(
-    db,
-  )
-  return rows[0]
+      db,
+    )
+  ).rows[0]
+
+/** The position of the newest event that a scan would return; undefined while there is none. */
+export const findLatestPosition = async (db: Db, workspaceId: string): Promise<EventPosition | undefined> =>
+  findLatestBefore(db, workspaceId, toScanEnd(await findEndedXid(db, workspaceId)))
+
+/** Of events that happened so long after a time the first is looked for, then of all; seconds. */
+const SPANS = [3600, 86_400, 30 * 86_400] as const
+
+/**
+ * The first event that happened in a span of time. Its position is compared as a number, for which no index has an
+ * order: walking the log in its order would read all that is older. The index by time finds the span.
+ */
+const findFirstWithin = async (
+  db: Db,
+  workspaceId: string,
+  end: RawBuilder<unknown>,
+  since: string,
+  seconds: number | undefined,
+): Promise<EventPosition | undefined> => {
+  const until =
+    seconds === undefined
+      ? sql``
+      : sql`and occurred_at < ${since}::timestamptz + ${seconds}::int * interval '1 second'`
+  const { rows } = await sql<{ xid: string | null }>`
+    select min(xid::text::bigint)::text as xid from events
+    where workspace_id = ${workspaceId} and xid < ${end} and occurred_at >= ${since}::timestamptz
+      ${until}`.execute(db)
+  const xid = rows[0]?.xid ?? null
+  // Before all events at this position.
+  return xid === null ? undefined : { xid, id: '' }
 }
 
 /**
  * The position before the first event, in the order of the log, that happened at a time or later: before all events
- * of its transaction. While there is none, that of the newest event. Events that a scan would not return yet do not
- * count: one of a transaction that still runs may come before them.
+ * of its position. While there is none, that of the newest event. Events that a scan would not return yet do not
+ * count: one of a transaction that still runs may come before them. Clocks of servers may differ by an hour.
  */
 export const findPositionSince = async (
   db: Db,
@@ -186,17 +233,11 @@ export const findPositionSince = async (
   since: string,
 ): Promise<EventPosition | undefined> => {
   const end = toScanEnd(await findEndedXid(db, workspaceId))
-  const { rows } = await sql<EventPosition>`
-    select xid::text as xid, id from (
-      (select xid, '' as id, 1 as place from events
-        where workspace_id = ${workspaceId} and xid < ${end}
-          and occurred_at >= ${toStorableTime(since)}::timestamptz
-        order by events.xid, events.id limit 1)
-      union all
-      (select xid, id, 2 from events
-        where workspace_id = ${workspaceId} and xid < ${end} order by events.xid desc, events.id desc limit 1)
-    ) as found order by place limit 1`.execute(db)
-  return rows[0]
+  for (const seconds of [...SPANS, undefined]) {
+    const found = await findFirstWithin(db, workspaceId, end, toStorableTime(since), seconds)
+    if (found) return found
+  }
+  return await findLatestBefore(db, workspaceId, end)
 }
 
 /** Whether a scan would return the event at a position: every transaction that comes before it has ended. */
@@ -239,7 +280,7 @@ const scanFiltered = async (db: Db, workspaceId: string, request: ScanRequest): 
   const { rows } = await sql<LoggedEvent & { show: boolean; scanned: string }>`
     select xid::text as xid, id, type, occurred_at, case when show then data end as data, show, scanned
     from (
-      select e.*, ${matchesFilter(request.filter)} as show, row_number() over (order by xid, id) as n,
+      select e.*, ${matchesFilter(workspaceId, request.filter)} as show, row_number() over (order by xid, id) as n,
         count(*) over () as scanned
       from (${selectEvents(workspaceId, request)}) as e
     ) as s where show or n = scanned order by n`.execute(db)

@@ -13,23 +13,22 @@ export const getStatus = (
   now: string,
 ): ApprovalStatus => (status === 'pending' && expiresAt <= now ? 'expired' : status)
 
-const isManager = ({ staff: { role } }: Actor): boolean => role !== 'agent'
-
 /** Whose requests a key may read: an agent its own, managers all, other staff those of their own keys. */
 export const toReader = (actor: Actor): ApprovalReader => ({
   keyId: actor.key.agent ? actor.key.id : null,
-  staffId: isManager(actor) ? null : actor.staff.id,
+  staffId: canSeeManagerFields(actor) ? null : actor.staff.id,
   channels: listVisibleChannels(actor),
+  ownStaffId: actor.staff.id,
 })
 
 /** Whether this reader may know of a request. What is on a channel that they do not see does not exist. */
 export const canSeeApproval = (actor: Actor, row: ApprovalRow): boolean => {
-  const { keyId, staffId, channels } = toReader(actor)
+  const { keyId, staffId, channels, ownStaffId } = toReader(actor)
   const isVisible =
     channels === null ||
     (row.channel_ids.every((id) => canSeeChannel(actor, id)) &&
       // That of a send to a phone is not known before it is sent.
-      (row.channel_ids.length > 0 || row.operation.startsWith('crm_') || row.staff_id === actor.staff.id))
+      (row.channel_ids.length > 0 || row.operation.startsWith('crm_') || row.staff_id === ownStaffId))
   return (
     (keyId === null || row.key_id === keyId) && (staffId === null || row.staff_id === staffId) && isVisible
   )

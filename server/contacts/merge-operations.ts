@@ -24,7 +24,7 @@ import { invalidField, notFound, Problem } from '../core/problem.ts'
 import { toConversationContext } from '../inbox/conversation-context.ts'
 import { deleteInBatches } from '../jobs/delete-in-batches.ts'
 import { daysAgo } from '../jobs/partitions.ts'
-import { canSeeField, canSeeMetadata } from '../visibility/policy.ts'
+import { canSeeField, canSeeMetadata, hasHiddenPhones } from '../visibility/policy.ts'
 import { toChangeName } from './edit.ts'
 import { requireRoomForContact } from './limit.ts'
 import { type Merge, mergeContacts as merge } from './merge.ts'
@@ -70,24 +70,21 @@ const requireKnownFields = async (ctx: Context, names: readonly string[]): Promi
   }
 }
 
-/** Returns, of each field of which the other contact has a value, which value the one that stays has. */
+/**
+ * Returns, of each field of which the other contact has a value, which value the one that stays has. By what it took:
+ * whether both have the same is not told, for one of them may be hidden.
+ */
 const listWinners = (
   { actor }: Pick<Context, 'actor'>,
-  { other, merged, fields }: Merge,
+  { other, taken, fields }: Merge,
 ): OutputOf<'crm_merge_contacts'>['fields'] => {
-  const winner = (name: string, isOther: boolean) => ({
-    name,
-    winner: isOther ? ('other' as const) : ('kept' as const),
-  })
-  const now = { ...merged, phone: merged.line?.phone ?? null }
-  return [
-    ...COLUMNS.filter((name) => other[name] !== null).map((name) => winner(name, now[name] === other[name])),
+  const names = [
+    ...COLUMNS.filter((name) => other[name] !== null),
     ...fields
       .filter((field) => other.attrs[field.id] !== undefined && canSeeField(actor, field))
-      .map(({ id, key }) =>
-        winner(toChangeName(key), isDeepStrictEqual(merged.values.attrs[id], other.attrs[id])),
-      ),
+      .map(({ key }) => toChangeName(key)),
   ]
+  return names.map((name) => ({ name, winner: taken.has(name) ? 'other' : 'kept' }))
 }
 
 export const mergeContacts: Handler<'crm_merge_contacts'> = async (ctx, input) => {
@@ -102,7 +99,11 @@ export const mergeContacts: Handler<'crm_merge_contacts'> = async (ctx, input) =
   for (const each of [id, otherId]) if (!locked.includes(each)) throw notFound('contact', each)
   // The value of the field `email` is named like the column that follows it.
   const preferOther = new Set(names.map((name) => (name === 'attributes.email' ? 'email' : name)))
-  const done = await merge(toConversationContext(ctx), id, otherId, { reason: 'request', preferOther })
+  const done = await merge(toConversationContext(ctx), id, otherId, {
+    reason: 'request',
+    preferOther,
+    hidesPhones: hasHiddenPhones(ctx.actor),
+  })
   return {
     contact: await showOne(ctx, id),
     other_contact_id: otherId,

@@ -26,17 +26,22 @@ export type MergeEvent =
 
 type MergeContext = ConversationContext<MergeEvent>
 
-/** `preferOther`: names, as events have them, of what the contact that stays takes from the other one. */
+/**
+ * `preferOther`: names, as events have them, of what the contact that stays takes from the other one. `hidesPhones`:
+ * phones are hidden from whom asks for it. Phones in custom fields then count as changed whatever they were.
+ */
 export type MergeOptions = {
   reason: 'same_customer' | 'request'
   preferOther?: ReadonlySet<string>
+  hidesPhones?: boolean
 }
 
-/** Both contacts as they were, and the one that stays as it is now. */
+/** Both contacts as they were, and the one that stays as it is now. `taken`: names of what it took from the other. */
 export type Merge = {
   kept: MergeableContact
   other: MergeableContact
   merged: MergedContact
+  taken: ReadonlySet<string>
   fields: readonly FieldRow[]
 }
 
@@ -53,7 +58,7 @@ export const mergeContacts = async (
   context: MergeContext,
   keepId: string,
   otherId: string,
-  { reason, preferOther = new Set() }: MergeOptions,
+  { reason, preferOther = new Set(), hidesPhones = false }: MergeOptions,
 ): Promise<Merge | undefined> => {
   const { tx, workspaceId, now } = context
   const rows = await readMergeableContacts(tx, workspaceId, [keepId, otherId])
@@ -62,7 +67,7 @@ export const mergeContacts = async (
   const fields = await listFields(tx, workspaceId)
   await recordMerge(tx, workspaceId, { fromId: other.id, intoId: kept.id }, now)
   const labels = await moveContactRecords(tx, workspaceId, other.id, kept.id)
-  const merged = combine(kept, other, fields, preferOther)
+  const { merged, taken } = combine(kept, other, fields, { preferOther, hidesPhones })
   await updateMergedContact(tx, workspaceId, merged, now)
   await recordMergeResult(tx, workspaceId, other.id)
   context.emit('contact.deleted/1', { contact: { id: other.id, merged_into: kept.id, reason } })
@@ -78,7 +83,7 @@ export const mergeContacts = async (
       changes,
     })
   await emitMovedLabels(context, kept.id, labels)
-  return { kept, other, merged, fields }
+  return { kept, other, merged, taken, fields }
 }
 
 const later = (a: string | null, b: string | null): string | null =>
@@ -91,15 +96,19 @@ const combine = (
   kept: MergeableContact,
   other: MergeableContact,
   fields: readonly FieldRow[],
-  preferOther: ReadonlySet<string>,
-): MergedContact => {
-  const takes = (name: string, own: unknown, others: unknown): boolean =>
-    others != null && (own == null || preferOther.has(name))
+  { preferOther, hidesPhones }: Required<Omit<MergeOptions, 'reason'>>,
+): Pick<Merge, 'merged' | 'taken'> => {
+  const taken = new Set<string>()
+  const takes = (name: string, own: unknown, others: unknown): boolean => {
+    const isTaken = others != null && (own == null || preferOther.has(name))
+    if (isTaken) taken.add(name)
+    return isTaken
+  }
   const pick = <K extends keyof MergeableContact>(name: K): MergeableContact[K] =>
     (takes(name, kept[name], other[name]) ? other : kept)[name]
   const filled = fields.filter(({ id, key }) => takes(toChangeName(key), kept.attrs[id], other.attrs[id]))
   const ofPhone = takes('phone', kept.phone, other.phone) ? other : kept
-  return {
+  const merged = {
     id: kept.id,
     name: pick('name'),
     line: toLine(ofPhone),
@@ -118,11 +127,15 @@ const combine = (
       attrs: { ...kept.attrs, ...Object.fromEntries(filled.map(({ id }) => [id, other.attrs[id]!])) },
       changed: new Map(
         filled
-          .filter(({ id }) => !isDeepStrictEqual(kept.attrs[id], other.attrs[id]))
+          .filter(
+            ({ id, type }) =>
+              (hidesPhones && type === 'phone') || !isDeepStrictEqual(kept.attrs[id], other.attrs[id]),
+          )
           .map(({ id, type }) => [id, type]),
       ),
     },
   }
+  return { merged, taken }
 }
 
 /**

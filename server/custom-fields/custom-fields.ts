@@ -5,6 +5,7 @@ import {
   type FieldRow,
   insertField,
   listFields,
+  lockFieldLimit,
   listFieldsInUse,
   lockField,
   updateField,
@@ -84,6 +85,7 @@ export const createCustomField: Handler<'crm_create_custom_field'> = async (ctx,
   requireManager(ctx)
   checkOptions(input.type, input.options, true)
   const workspaceId = ctx.actor.workspace.id
+  await lockFieldLimit(ctx.tx, workspaceId)
   if ((await listFields(ctx.tx, workspaceId)).length >= MAX_CUSTOM_FIELDS) {
     throw new Problem('conflict', `A workspace has at most ${MAX_CUSTOM_FIELDS} custom fields.`, {
       reason: 'too_many_fields',

@@ -15,6 +15,7 @@ import type { Handler } from '../core/handler.ts'
 import { findConsumerStart } from './consumers.ts'
 import { invalidField, notFound, type Problem } from '../core/problem.ts'
 import { toReader } from '../approvals/view.ts'
+import { toReader as toJobReader } from '../bulk-jobs/view.ts'
 import { listVisibleChannels } from '../visibility/policy.ts'
 import { matchEventTypes, unknownEventTypeProblem } from '../webhooks/event-types.ts'
 import { showEvents } from './view.ts'
@@ -37,14 +38,19 @@ const toAsker = (actor: Actor): EventFilter['asker'] => {
 }
 
 /**
- * Limits events to the requested types, those of channels to the channels that the actor may see, and those of
- * approvals to the ones that `approvals_list` shows.
+ * Limits events to the requested types, those of channels to the channels that the actor may see, those of
+ * approvals to the ones that `approvals_list` shows, and those of jobs to the ones that `jobs_list` shows.
  */
-export const toEventFilter = (actor: Actor, given: readonly string[] | undefined): EventFilter => ({
-  types: resolveEventTypes(given),
-  channels: listVisibleChannels(actor) ?? undefined,
-  asker: toAsker(actor),
-})
+export const toEventFilter = (actor: Actor, given: readonly string[] | undefined): EventFilter => {
+  const channels = listVisibleChannels(actor)
+  const jobs = toJobReader(actor)
+  return {
+    types: resolveEventTypes(given),
+    channels: channels === null ? undefined : { ids: channels, staffId: actor.staff.id },
+    asker: toAsker(actor),
+    jobs: jobs.staffId === null && channels === null ? undefined : jobs,
+  }
+}
 
 /**
  * Events of one scan, and scans of one page: a rare type in a long log takes several pages, and no call
@@ -98,7 +104,7 @@ export const listEvents: Handler<'events_list'> = async ({ tx, actor }, input) =
   if (after === null) throw input.cursor === undefined ? notFound('event', start!) : invalidCursorProblem()
   if (start === NOW && kept === null) return { data: [], next_cursor: after?.id ?? null }
   const found: LoggedEvent[] = []
-  const scanSize = filter.types || filter.channels || filter.asker ? SCAN_SIZE : input.limit + 1
+  const scanSize = Object.values(filter).some((part) => part !== undefined) ? SCAN_SIZE : input.limit + 1
   let more = true
   for (let scans = 0; more && scans < MAX_SCANS && found.length <= input.limit; scans++) {
     const scan = await scanEvents(tx, workspaceId, after, filter, scanSize)

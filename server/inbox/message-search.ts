@@ -4,7 +4,7 @@ import { readSearchTerms, type SearchTerm } from '../../storage/message-search-t
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { invalidField } from '../core/problem.ts'
-import { refuseHiddenDigits, showContactName } from '../visibility/phones.ts'
+import { refuseHiddenDigits, showContactName, showMessageText } from '../visibility/phones.ts'
 import { toExcerpt } from './excerpt.ts'
 import { selectChannels } from './filters.ts'
 
@@ -18,7 +18,7 @@ const showHit = ({ actor }: Context, row: MessageHitRow, terms: readonly SearchT
   type: row.type as MessageType,
   note: row.note,
   from: row.direction === 'inbound' ? null : { staff_id: row.staff_id, name: row.staff_name },
-  excerpt: toExcerpt(row.text, terms),
+  excerpt: toExcerpt(showMessageText(actor, row), terms),
   created_at: row.created_at,
 })
 

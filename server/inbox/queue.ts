@@ -2,11 +2,11 @@ import { QUEUE_OLDER_TEXT_LENGTH, QUEUE_TEXT_LENGTH } from '../../catalog/conver
 import { type ConversationRow, listWaitingPage } from '../../storage/conversation-lists.ts'
 import { listRecentMessages, type RecentMessageRow } from '../../storage/message-lists.ts'
 import { listUsableChannels, type SendingChannel } from '../../storage/sends.ts'
-import type { Context } from '../core/context.ts'
+import type { Actor, Context } from '../core/context.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
 import { isOwnChannel } from '../messaging/channels.ts'
 import { clipText } from '../messaging/view.ts'
-import { showContactName } from '../visibility/phones.ts'
+import { showContactName, showMessageText } from '../visibility/phones.ts'
 import { showTotal, toConversationFilter } from './filters.ts'
 import { loadTemplateChoice, type TemplateChoice } from './queue-templates.ts'
 import { toSla } from './sla.ts'
@@ -26,10 +26,14 @@ const shorten = (given: string, max: number): string => {
   return truncated ? `${clipText(text, max - 1).text}…` : text
 }
 
-const showRecent = (row: RecentMessageRow, isNewest: boolean): QueueRow['messages'][number] => ({
+const showRecent = (
+  actor: Actor,
+  row: RecentMessageRow,
+  isNewest: boolean,
+): QueueRow['messages'][number] => ({
   from: row.direction === 'inbound' ? 'customer' : 'staff',
   text:
-    shorten(row.text ?? '', isNewest ? QUEUE_TEXT_LENGTH : QUEUE_OLDER_TEXT_LENGTH) ||
+    shorten(showMessageText(actor, row) ?? '', isNewest ? QUEUE_TEXT_LENGTH : QUEUE_OLDER_TEXT_LENGTH) ||
     (row.is_deleted ? '[deleted]' : `[${row.type}]`),
   ...(row.status === 'failed' ? { failed: true as const } : {}),
 })
@@ -71,7 +75,7 @@ const showRow = (
     can_reply,
     ...(window.closes_at === null ? {} : { window_closes_at: window.closes_at }),
     ...(can_reply ? {} : { template_ids: templates.idsFor(row) }),
-    messages: messages.map((message, i) => showRecent(message, i === messages.length - 1)),
+    messages: messages.map((message, i) => showRecent(actor, message, i === messages.length - 1)),
   }
 }
 

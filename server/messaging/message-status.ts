@@ -1,3 +1,4 @@
+import { findConsent } from '../../storage/consents.ts'
 import { lockContact, readContact, updateContactRow } from '../../storage/contacts.ts'
 import { lockConversation, type ConversationState } from '../../storage/conversations.ts'
 import { readMessage } from '../../storage/message-lists.ts'
@@ -16,7 +17,7 @@ import type { ConversationContext } from '../inbox/conversation-context.ts'
 import { invalidateReports } from '../reports/invalidate.ts'
 import { type CorrectionEvent, correctReplies, recountReplies } from '../inbox/corrections.ts'
 import { applyWindowCorrection, toEventConversation, applyOutboundMessage } from '../inbox/lifecycle.ts'
-import { addMarketingConsent } from '../consent/record.ts'
+import { addMarketingConsent, ALL_CHANNELS, MARKETING } from '../consent/record.ts'
 import { showSentMessage } from './view.ts'
 
 /** Error codes of the provider that carry information about the customer. */
@@ -308,13 +309,17 @@ const setDoNotDisturb = async (
   contactId: string,
 ): Promise<void> => {
   const read = await readContact(flow.tx, flow.workspaceId, contactId)
-  if (!read || read.contact.dnd) return
-  await addMarketingConsent(flow, contactId, {
-    state: 'withdrawn',
-    source: 'provider',
-    proof: `The provider refused a message with the code ${MARKETING_STOPPED_CODE}.`,
-    at: flow.now,
-  })
+  if (!read) return
+  // Also where staff turned do-not-disturb on already: that is theirs to turn off, the opt-out is not.
+  const consent = await findConsent(flow.tx, flow.workspaceId, contactId, MARKETING, ALL_CHANNELS)
+  if (consent?.state !== 'withdrawn')
+    await addMarketingConsent(flow, contactId, {
+      state: 'withdrawn',
+      source: 'provider',
+      proof: `The provider refused a message with the code ${MARKETING_STOPPED_CODE}.`,
+      at: flow.now,
+    })
+  if (read.contact.dnd) return
   await updateContactRow(flow.tx, flow.workspaceId, read.contact, { dnd: true }, flow.now)
   flow.emit('contact.updated/1', {
     contact: eventContact({ ...read.contact, dnd: true, updated_at: flow.now }),

@@ -4,7 +4,7 @@ import type { LastMessage, Message, MessageType } from '../../catalog/message-sc
 import type { EventData } from '../../catalog/events.ts'
 import type { MessageRow } from '../../storage/message-lists.ts'
 import type { Actor, Context } from '../core/context.ts'
-import { showQuotingText } from '../visibility/phones.ts'
+import { showMessageText, showQuotingText } from '../visibility/phones.ts'
 
 /** Code points of text that a conversation shows of its last message. */
 const MAX_PREVIEW_LENGTH = 500
@@ -61,7 +61,7 @@ const showShared = (actor: Actor, row: LastMessageRow) => ({
   type: row.type as MessageType,
   direction: row.direction,
   status: row.status,
-  text: row.type === 'SYSTEM' ? showQuotingText(actor, row.text) : row.text,
+  text: showMessageText(actor, row),
   text_truncated: false,
   has_media: hasMedia(row),
   from:

@@ -102,6 +102,22 @@ everyDatabase("The default policy of agents' keys", (server, database) => {
     assert.deepEqual([allowed.status, allowed.body.dnd], [200, false])
   })
 
+  it('a merge by a person is undone by a person', async () => {
+    const scene = await createAgentScene(server())
+    const [kept, other] = await Promise.all(
+      ['+15550100061', '+15550100062'].map(async (phone) => {
+        const { body } = await scene.person('crm_upsert_contact', { phone })
+        return body.id as string
+      }),
+    )
+    const merge = { contact_id: kept!, other_contact_id: other! }
+    const merged = await scene.person('crm_merge_contacts', merge, { confirm: 'delete' })
+    assert.equal(merged.status, 200, merged.text)
+    const asked = await scene.ask('crm_undo_contact_merge', { merged_contact_id: other! })
+    assert.equal(asked.status, 202, asked.text)
+    assert.equal((await scene.person('crm_get_contact', { contact_id: other! })).body.id, kept)
+  })
+
   it('everything else runs, and what is denied is a 403 even when confirmed', async () => {
     const scene = await createAgentScene(server())
     const note = { conversation_id: scene.id, text: 'Noted.' }

@@ -12,6 +12,23 @@ type ContactView = { attributes: Attribute[] }
 const toValues = (contact: ContactView): Record<string, unknown> =>
   Object.fromEntries(contact.attributes.map((a) => [a.key, a.value]))
 
+everyDatabase('The number of custom fields', (server) => {
+  it('is at most 200, however many are created at once', async () => {
+    const workspace = await makeWorkspace(server())
+    // With the field of the email, which each workspace has, 197.
+    await sql`
+      insert into custom_fields (workspace_id, key, label, type, created_at)
+      select ${workspace.id}::bigint, 'field_' || n, 'Field', 'text', now()
+      from generate_series(1, 196) as n`.execute(server().db)
+    const create = (_: unknown, n: number) =>
+      callAs(server(), workspace.owner.key)('crm_create_custom_field', { key: `new_${n}`, type: 'text' })
+    const replies = await Promise.all(Array.from({ length: 8 }, create))
+    assert.equal(replies.filter(({ status }) => status === 201).length, 3)
+    const refused = replies.filter(({ status }) => status !== 201)
+    assert.ok(refused.every(({ body }) => body.reason === 'too_many_fields'))
+  })
+})
+
 everyDoor('Custom fields', (test) => {
   test('managers create, list, update and delete fields', async ({ call, door, workspace, as }) => {
     const created = await call('crm_create_custom_field', {

@@ -104,9 +104,19 @@ everyDatabase('Message statuses', (server) => {
       [false],
     )
     await failWith(131050)
+    const [contact] = await scene.contacts()
+    assert.equal(contact!.dnd, true)
+    // What staff turned on is theirs to turn off, and the opt-out is not.
+    for (const dnd of [false, true]) await scene.run('crm_update_contact', { contact_id: contact!.id, dnd })
+    await failWith(131050)
+    const { data: consents } = await scene.run('crm_list_consents', { contact_id: contact!.id })
     assert.deepEqual(
-      (await scene.contacts()).map((c) => c.dnd),
-      [true],
+      consents.map((consent: { state: string; source: string }) => [consent.state, consent.source]),
+      [
+        ['withdrawn', 'provider'],
+        ['granted', 'staff'],
+        ['withdrawn', 'provider'],
+      ],
     )
   })
 

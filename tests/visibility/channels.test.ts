@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
 import { createChannel, updateStaff } from '../../storage/admin.ts'
+import { importContacts, MANY, runJobs } from '../bulk-jobs/many.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { deliverDue } from '../../server/webhooks/delivery-job.ts'
@@ -32,6 +33,53 @@ const countMatches = async (run: Run, filter: object): Promise<number> =>
   (await run('crm_count_contacts', { filter })).count as number
 
 everyDatabase('Staff who are limited to channels', (server) => {
+  it('the log tells of the jobs that jobs_list shows, and of no others', async () => {
+    const { workspace, owner, agent, key, first } = await createScene(server())
+    const manager = await workspace.staff({ role: 'manager', channel_ids: [first.id] })
+    await importContacts(callAs(server(), workspace.owner.key), MANY, (n) => ({ name: `Cy ${n}` }))
+    for (const [run, tag] of [
+      [owner, 'Owner'],
+      [agent, 'Agent'],
+    ] as const)
+      await run('crm_tag_contacts', { filter: { name: { contains: 'Cy' } }, tags: [tag] })
+    await runJobs(server())
+    for (const [viewer, count] of [
+      [workspace.owner.key, 2],
+      [manager.key, 2],
+      [key, 1],
+    ] as const) {
+      const run = doAs(server(), viewer)
+      const listed = (await run('jobs_list')).data.map(({ id }: { id: string }) => id)
+      const { data } = await run('events_list', { types: ['job.finished'] })
+      const told = data.map((event: { data: { job: { id: string } } }) => event.data.job.id)
+      assert.equal(listed.length, count)
+      assert.deepEqual(told.toSorted(), listed.toSorted())
+    }
+  })
+
+  it('a request of their own key without a channel is in the list and in the log, as it can be read', async () => {
+    const { workspace, agent, key, staffId } = await createScene(server())
+    const asking = await workspace.key(staffId, { agent: true })
+    const message = await agent('messaging_create_quick_message', { code: 'hello', text: 'Hello' })
+    const ask = callAs(server(), asking.key)
+    const asked = await ask(
+      'messaging_delete_quick_message',
+      { quick_message_id: message.id },
+      { confirm: 'delete' },
+    )
+    assert.equal(asked.status, 202, asked.text)
+    for (const viewer of [key, asking.key, workspace.owner.key]) {
+      const run = doAs(server(), viewer)
+      const { data: listed } = await run('approvals_list')
+      const { data: told } = await run('events_list', { types: ['approval.requested'] })
+      assert.equal(listed.length, 1)
+      assert.deepEqual(
+        [(await run('approvals_get', { approval_id: listed[0].id })).id, told[0]?.data.approval.id],
+        [listed[0].id, listed[0].id],
+      )
+    }
+  })
+
   it('filters are about the conversations and the activity on their channels', async () => {
     const { owner, agent, first, second } = await createScene(server())
     const future = { gte: '2100-01-01T00:00:00Z' }

@@ -6,6 +6,7 @@ import { updateStaff } from '../../storage/admin.ts'
 import { listAudit } from '../audit/audit-rows.ts'
 import { callAs, doAs } from '../calls.ts'
 import { type Door, doorsOf, everyDatabase, everyDoor } from '../doors.ts'
+import { plantConversation, receiveMessage } from '../inbox/conversations.ts'
 import { runs } from '../level.ts'
 import { ORDER_UPDATE } from '../messaging/send-template.ts'
 import { makeWorkspace } from '../servers.ts'
@@ -34,6 +35,46 @@ const collectAnswers = async (
 }
 
 everyDatabase('Guessing hidden phone numbers', (server) => {
+  it('a merge with a contact that has a guess in a field tells nothing of the number', async () => {
+    const { workspace, agent, contactId } = await createGuessScene(server(), KNOWN)
+    const run = doAs(server(), agent)
+    const merge = async (n: number, preferOther: string[]) => {
+      const { id } = await run('crm_upsert_contact', {
+        phone: `+1555660000${n}`,
+        attributes: { mobile: `+${phoneOf(n)}` },
+      })
+      const input = { contact_id: contactId, other_contact_id: id, prefer_other: preferOther }
+      const rehearsed = await run('crm_merge_contacts', { ...input, dry_run: true })
+      await run('crm_merge_contacts', input)
+      const { data } = await run('events_list', { types: ['contact.updated'], limit: 100 })
+      await doAs(server(), workspace.owner.key)('crm_undo_contact_merge', { merged_contact_id: id })
+      return { fields: rehearsed.fields, changes: data.at(-1).data.changes }
+    }
+    for (const preferred of [[], ['attributes.mobile']])
+      assert.deepEqual(await merge(0, preferred), await merge(1, preferred))
+  })
+
+  it('messages of the provider name no number, wherever they are shown', async () => {
+    const workspace = await makeWorkspace(server())
+    const { id } = await plantConversation(server(), workspace.id)
+    const text = 'Ada changed from +15550107777 to +15550108888'
+    await receiveMessage(server(), workspace.id, id, { type: 'SYSTEM', text })
+    const { key } = await workspace.staff({ hide_phone_numbers: true })
+    const calls: [string, Record<string, unknown>][] = [
+      ['inbox_list_messages', { conversation_id: id }],
+      ['inbox_get_conversation', { conversation_id: id }],
+      ['inbox_search_conversations', {}],
+      ['inbox_queue', {}],
+      ['inbox_search_messages', { query: 'changed' }],
+    ]
+    for (const [op, input] of calls) {
+      assert.match((await callAs(server(), workspace.owner.key)(op, input)).text, /15550107777/, op)
+      const shown = (await callAs(server(), key)(op, input)).text
+      assert.match(shown, /changed/, op)
+      assert.doesNotMatch(shown, /15550107777|15550108888/, op)
+    }
+  })
+
   it('every operation that takes a phone, a query or a filter is tried', () => {
     const takesGuess = ({ input }: Operation) =>
       Object.keys(input.shape).some((field) => /phone|^query$|^filter$|^rows$/.test(field))

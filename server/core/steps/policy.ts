@@ -32,6 +32,9 @@ const HANDS_OUT_PERSONS = new Set(['crm_export_person', 'crm_export_contacts'])
 /** What somebody stopped, and what somebody did to many, which the job does with the rights of who began it. */
 const CHANGES_JOBS_OF_OTHERS = new Set(['jobs_resume', 'jobs_undo'])
 
+/** It takes back what a person did with two records, an opt-out that one of them brought too. */
+const UNDOES_MERGES = new Set(['crm_undo_contact_merge'])
+
 /**
  * Changes of one field that are no business of an agent alone: a customer's opt-out undone, data of the agent's own
  * sent outside as an event of the product, and a field shown to all that was the managers'. By the input alone, so
@@ -82,6 +85,7 @@ export const getDecision = (
     CHANGES_DESTINATIONS.has(op.name) ||
     HANDS_OUT_PERSONS.has(op.name) ||
     CHANGES_JOBS_OF_OTHERS.has(op.name) ||
+    UNDOES_MERGES.has(op.name) ||
     ASKED_INPUTS[op.name]?.(input) === true
   return { decision: isAsked ? 'ask' : 'allow', by: 'operation' }
 }
