@@ -1,3 +1,4 @@
+import { parseUniqueJson } from '../catalog/duplicate-names.ts'
 import { readFileSync } from 'node:fs'
 import { usageError } from './error.ts'
 import { type Io, readStream } from './io.ts'
@@ -47,7 +48,7 @@ export const isIndirect = (text: string): boolean => text === '-' || text.starts
 
 const parseJson = (text: string, flag: string, expected: string): unknown => {
   try {
-    return JSON.parse(text)
+    return parseUniqueJson(text)
   } catch (error) {
     throw usageError(
       `${flag} is not ${expected}: ${(error as Error).message}.`,
@@ -172,15 +173,16 @@ export const parseFieldValue = async (
     case 'list':
       return (await Promise.all(texts.map((part) => parseListArgument(part, field, read)))).flat()
     case 'any':
-      return parseJsonOrText(await read(text, field.flag))
+      return parseJsonOrText(await read(text, field.flag), field.flag)
   }
 }
 
 /** Parses JSON; returns the text itself when it is not JSON. */
-const parseJsonOrText = (text: string): unknown => {
+const parseJsonOrText = (text: string, flag: string): unknown => {
   try {
-    return JSON.parse(text)
+    JSON.parse(text)
   } catch {
     return text
   }
+  return parseJson(text, flag, 'valid JSON')
 }

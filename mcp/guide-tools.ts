@@ -1,3 +1,4 @@
+import { findDuplicateName } from '../catalog/duplicate-names.ts'
 import type { Operation, Scope } from '../catalog/operation.ts'
 import type { Decision } from '../catalog/policy.ts'
 import { isObject } from '../catalog/values.ts'
@@ -277,6 +278,8 @@ const unwrap = (
       `\`${stray.slice(0, 100)}\` is not a field.`,
       `Put the fields of ${operation.name} into \`input\`.`,
     )
+  const twice = typeof given === 'string' && parseObject(given) !== undefined && findDuplicateName(given)
+  if (twice) return refuse('invalid_input', `\`input\` gives ${twice} twice.`, 'Give each field once.')
   const input = typeof given === 'string' ? parseObject(given) : given
   return isObject(input) && !Object.hasOwn(input, '__proto__')
     ? { operation, input }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { redactApiKeys } from '../catalog/redact.ts'
+import { isObject } from '../catalog/values.ts'
 import { readEvents } from '../client/event-stream.ts'
 import { isWcrmError, type WcrmError } from '../client/problem.ts'
 import { type Fetch, type FetchResponse, sendRequest, toConnectionError } from '../client/request.ts'
@@ -116,14 +117,21 @@ const relayRequest = async (link: BridgeState, line: string): Promise<void> => {
   }
 }
 
+/** Whether a tool call names its idempotency key itself, where the server reads it: not within another field. */
+const namesKey = ({ name, arguments: given }: Record<string, unknown>): boolean => {
+  if (!isObject(given)) return false
+  // Its input may be JSON text.
+  const input = typeof given['input'] === 'string' ? parseMessage(given['input']) : given['input']
+  const fields = name === 'run_write_operation' ? input : given
+  return isObject(fields) && Object.hasOwn(fields, 'idempotency_key')
+}
+
 /**
  * Returns the idempotency key under which a tool call is sent, also when it is sent again; undefined when the call
  * names one itself, or is none.
  */
 const createKey = ({ method, params }: JsonRpcMessage): string | undefined =>
-  method === 'tools/call' && !JSON.stringify(params?.arguments ?? {}).includes('"idempotency_key":')
-    ? randomUUID()
-    : undefined
+  method === 'tools/call' && !namesKey(params ?? {}) ? randomUUID() : undefined
 
 type Forward = (text: string) => boolean
 
@@ -281,6 +289,10 @@ const relayFailure = (
   { status, code, body, problem }: WcrmError,
   forward: Forward,
 ): void => {
+  const answer = parseMessage(body)
+  // Of a message that the server could not read it does not know the id.
+  if (answer?.error && answer.id === null && request.id !== undefined)
+    return void forward(JSON.stringify({ ...answer, id: request.id }))
   if (isJsonRpc(body)) return void forward(body)
   const isOurs = code !== 'unexpected_answer'
   const reason = isOurs && problem['detail'] ? `: ${String(problem['detail'])}.`.replace('..', '.') : '.'

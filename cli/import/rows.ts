@@ -1,3 +1,4 @@
+import { parseUniqueJson } from '../../catalog/duplicate-names.ts'
 import { type ExportedAttribute, losslessValue } from '../../catalog/contacts/export-lines.ts'
 import { isObject } from '../../catalog/values.ts'
 import { type ColumnMapping, type ImportField, READ_ONLY_FIELDS } from './columns.ts'
@@ -156,7 +157,7 @@ export const parseJsonRow = (
 ): ParsedRow => {
   let value: unknown
   try {
-    value = JSON.parse(text)
+    value = parseUniqueJson(text)
   } catch (error) {
     return {
       line,

@@ -1,9 +1,9 @@
+import { findDuplicateName } from '../../catalog/duplicate-names.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { App } from '../core/app.ts'
 import { type FieldError, Problem } from '../core/problem.ts'
 import { getIncoming, getResponse } from './address.ts'
 import { checkBudget, MAX_BYTES_PER_SENDER, returnBytes, type Sender, takeBytes } from './body-budget.ts'
-import { findDuplicateName } from './duplicate-names.ts'
 
 export const DEFAULT_MAX_BODY_BYTES = 1024 * 1024
 /** Maximum of any route (imports and template samples). */

@@ -147,6 +147,8 @@ describe('CLI: arguments and input', () => {
     [['contacts', 'search', '--limit', 'ten'], 'an invalid number'],
     [['contacts', 'update', '1', '--attributes', '{'], 'broken JSON'],
     [['contacts', 'update', '1', '--attributes', '@/nonexistent'], 'a missing file'],
+    [['groups', 'create', '--input', '{"name":"A","dry_run":true,"dry_run":false}'], 'a field given twice'],
+    [['contacts', 'update', '1', '--attributes', '{"a":1,"a":2}'], 'a field given twice within another'],
     [['contacts', 'serch'], 'an unknown verb'],
     [['nope'], 'an unknown group'],
     [['contacts', 'update'], 'a missing id'],

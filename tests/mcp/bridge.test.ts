@@ -158,10 +158,40 @@ describe('stdio bridge', () => {
     const keys = seen.map(({ headers }) => headers['idempotency-key'])
     assert.deepEqual([out[0].result, keys.length, new Set(keys).size], [{ ok: true }, 3, 1])
     assert.match(String(keys[0]), /^[\da-f-]{36}$/)
-    const named = await runBridge([call(2, { name: 'A', idempotency_key: 'mine-0001' })], (one, response) =>
-      json(response, result(one, {})),
+  })
+
+  it('a call has a key of the bridge unless it names one itself, where the server reads it', async () => {
+    const call = (name: string, input: object) => ({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { name, arguments: input, _meta: meta },
+    })
+    const own = { name: 'A', idempotency_key: 'mine-0001' }
+    const nested = { url: 'https://example.com', custom_headers: { idempotency_key: 'x' } }
+    const run = (input: unknown) =>
+      call('run_write_operation', { operation: 'webhooks_create_endpoint', input })
+    const calls: [object, boolean][] = [
+      [call('crm_create_group', own), false],
+      [call('webhooks_create_endpoint', nested), true],
+      [run(own), false],
+      [run(JSON.stringify(own)), false],
+      [run(nested), true],
+      [run(JSON.stringify(nested)), true],
+      [run('{nonsense'), true],
+    ]
+    for (const [message, hasKey] of calls) {
+      const { seen } = await runBridge([message], (one, response) => json(response, result(one, {})))
+      assert.equal(seen[0]!.headers['idempotency-key'] !== undefined, hasKey, JSON.stringify(message))
+    }
+  })
+
+  it('an error about a message that the server could not read has the id of its request', async () => {
+    const error = { code: -32700, message: 'Parse error' }
+    const { out } = await runBridge([{ jsonrpc: '2.0', id: 2, method: 'ping' }], (_, response) =>
+      json(response, { jsonrpc: '2.0', id: null, error }, 400),
     )
-    assert.equal(named.seen[0]!.headers['idempotency-key'], undefined)
+    assert.deepEqual(out, [{ jsonrpc: '2.0', id: 2, error }])
   })
 
   it('a cancelled request gets no response, and a subscription ends with the input', async () => {

@@ -196,6 +196,11 @@ everyDatabase('MCP: tools that lead to other tools', (server) => {
         ['run_read_operation', { operation: 'crm_list_groups', input: { nothing: 1 } }, /unknown|nothing/],
         [
           'run_write_operation',
+          { operation: 'crm_create_group', input: '{"name":"No","dry_run":true,"dry_run":false}' },
+          /gives #\/dry_run twice/,
+        ],
+        [
+          'run_write_operation',
           { operation: 'crm_delete_contact', input: { contact_id: '1' } },
           /confirm_required|not_found/,
         ],

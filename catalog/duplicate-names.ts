@@ -57,3 +57,11 @@ export const findDuplicateName = (text: string): string | undefined => {
   }
   return undefined
 }
+
+/** Parses JSON in which no object gives a name twice. Throws an error that says what is wrong. */
+export const parseUniqueJson = (text: string): unknown => {
+  const value: unknown = JSON.parse(text)
+  const pointer = findDuplicateName(text)
+  if (pointer === undefined) return value
+  throw new Error(`${pointer} is given twice`)
+}
