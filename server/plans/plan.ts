@@ -11,7 +11,8 @@ import { canonicalJson } from '../core/cursors.ts'
 import { Problem } from '../core/problem.ts'
 import { computeFingerprint } from '../core/steps/idempotency.ts'
 import type { WriteCall } from '../core/write-call.ts'
-import { createRecordReader, listTouched, type Touched } from './touched.ts'
+import { ID, listKnownIds, toIdKind, toKnownId, withoutNewIds } from './record-ids.ts'
+import { createExistenceTest, createRecordReader, listTouched, type Touched } from './touched.ts'
 
 /*
  * What a change would do: the fields of each record that would differ, before and after. A token seals a digest of it.
@@ -64,26 +65,6 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/
 
 const SECRET = /^whsec_/
 
-const ID = /^(?:.+_)?ids?$/
-
-/**
- * What an id is of, from the name of its field and of the record around it: `contact` for `contact_id`, for
- * `contact_ids`, and for `id` in `contact` or `contacts`. Ids of two tables can be equal.
- */
-const toIdKind = (name: string, record: string): string =>
-  (/^ids?$/.test(name) ? record : name.replace(/_ids?$/, '')).replace(/s$/, '')
-
-const toKnownId = (name: string, record: string, id: unknown): string => `${toIdKind(name, record)} ${id}`
-
-/** Returns the ids in a value, with what they are of: those of its fields `id`, `…_id`, `ids` and `…_ids`. */
-const listKnownIds = (value: unknown, record = ''): string[] => {
-  if (Array.isArray(value)) return value.flatMap((one) => listKnownIds(one, record))
-  if (!isObject(value)) return []
-  return Object.entries(value).flatMap(([name, member]) =>
-    ID.test(name) ? [member].flat().map((id) => toKnownId(name, record, id)) : listKnownIds(member, name),
-  )
-}
-
 /** What was there before a rehearsal: all of it as text, and the ids in it with what they are of. */
 type Known = { text: string; ids: ReadonlySet<string> }
 
@@ -123,8 +104,8 @@ const withoutRecords = (value: unknown, touched: readonly Touched[], record = ''
   )
 }
 
-/** `touched`: without those that the actor may not see, and those that are made. */
-type Observed = { touched: Touched[]; changes: Change[]; more: number }
+/** `touched`: without those that the actor may not see, and those that are made. `records`: changes as shown. */
+type Observed = { touched: Touched[]; changes: Change[]; records: Change[]; more: number }
 
 const toDigest = (
   { op, input }: PlannedCall,
@@ -171,15 +152,20 @@ const observe = async (
     return { rehearsed: result, touched: all, shown: first, after: records }
   })
   const read = createRecordReader(app, tx, call.actor)
+  const exists = createExistenceTest(app, tx, call.actor, read)
   const changes: Change[] = []
+  const records: Change[] = []
   const visible = touched.slice(shown.length).filter((one) => !one.made)
   for (const [i, one] of shown.entries()) {
     const before = one.made ? null : await read(one)
     const change = compare(one, before, after[i]!)
-    if (change) changes.push(change)
+    if (change) {
+      changes.push(change)
+      records.push({ ...change, after: await withoutNewIds(change, exists) })
+    }
     if (before !== null) visible.push(one)
   }
-  return { rehearsed, observed: { touched: visible, changes, more: touched.length - shown.length } }
+  return { rehearsed, observed: { touched: visible, changes, records, more: touched.length - shown.length } }
 }
 
 const toBinding = ({ workspace, staff }: Actor): string => `${workspace.id} ${staff.id}`
@@ -196,13 +182,12 @@ export const makePlan = async (
 ): Promise<Planned> => {
   const { rehearsed, observed } = await observe(app, tx, call, rehearse)
   const digest = toDigest(call, rehearsed, observed)
-  const records = observed.changes
   const token = app.planSealer.seal(digest, toBinding(call.actor))
   return {
     ...rehearsed,
     digest,
     touched: observed.touched,
-    plan: { token, records, more_records: observed.more },
+    plan: { token, records: observed.records, more_records: observed.more },
   }
 }
 

@@ -2,6 +2,7 @@ import { findOperation, type OperationName } from '../../catalog/index.ts'
 import { isObject } from '../../catalog/values.ts'
 import type { EventRow } from '../../storage/events.ts'
 import type { Db } from '../../storage/database.ts'
+import { findLabels } from '../../storage/labels.ts'
 import type { App } from '../core/app.ts'
 import type { Actor } from '../core/context.ts'
 import { createContext } from '../core/create-context.ts'
@@ -34,6 +35,13 @@ const readers: Readonly<Record<string, { name: OperationName; list?: true }>> = 
   custom_field: { name: 'crm_list_custom_fields', list: true },
   quick_message: { name: 'messaging_list_quick_messages', list: true },
 }
+
+/** Records that others name, and that no plan lists. */
+const namedOnly = ['message', 'tag']
+
+/** Of what kind the records are that a field names: messages for `last_message`. */
+const findKind = (of: string): string | undefined =>
+  [...Object.keys(readers), ...namedOnly].find((kind) => of === kind || of.endsWith(`_${kind}`))
 
 const toKind = (field: string): string | undefined => {
   const kind = field.replace(/_ids?$/, '')
@@ -87,14 +95,21 @@ const run = async (app: App, tx: Db, actor: Actor, name: OperationName, raw: Jso
   return (await handler(createContext(app, { tx, actor, op, input }), input)) as Json
 }
 
+const readOrNull = async (...call: Parameters<typeof run>): Promise<Json | null> => {
+  try {
+    return await run(...call)
+  } catch (error) {
+    if (error instanceof Problem && error.status < 500) return null
+    throw error
+  }
+}
+
 const MAX_PAGES = 20
 
+type RecordReader = (touched: Pick<Touched, 'kind' | 'id'>) => Promise<Json | null>
+
 /** Creates a reader of records in this transaction; a list is fetched once. Null: none that the actor may see. */
-export const createRecordReader = (
-  app: App,
-  tx: Db,
-  actor: Actor,
-): ((touched: Touched) => Promise<Json | null>) => {
+export const createRecordReader = (app: App, tx: Db, actor: Actor): RecordReader => {
   const lists = new Map<string, Map<unknown, Json>>()
   const load = async (name: OperationName): Promise<Map<unknown, Json>> => {
     const known = lists.get(name)
@@ -113,11 +128,17 @@ export const createRecordReader = (
   return async ({ kind, id }) => {
     const { name, list } = readers[kind]!
     if (list) return (await load(name)).get(id) ?? null
-    try {
-      return await run(app, tx, actor, name, { [`${kind}_id`]: id })
-    } catch (error) {
-      if (error instanceof Problem && error.status < 500) return null
-      throw error
-    }
+    return await readOrNull(app, tx, actor, name, { [`${kind}_id`]: id })
   }
 }
+
+/** Creates a test whether a record is there that a field names; ids of other things than records always are. */
+export const createExistenceTest =
+  (app: App, tx: Db, actor: Actor, read: RecordReader) =>
+  async (of: string, id: string): Promise<boolean> => {
+    const kind = findKind(of)
+    if (kind === undefined) return true
+    if (kind === 'tag') return (await findLabels(tx, actor.workspace.id, kind, [id], [])).length > 0
+    if (kind !== 'message') return (await read({ kind, id })) !== null
+    return (await readOrNull(app, tx, actor, 'messaging_get_message', { message_id: id })) !== null
+  }

@@ -23,7 +23,7 @@ export const checkPrecondition = async (
   const id = String(input[by])
   const n = await lockVersion(tx, actor.workspace.id, kind, id)
   if (n === undefined || isMet(given, n)) return
-  const shown = await createRecordReader(app, tx, actor)({ kind, id, made: false })
+  const shown = await createRecordReader(app, tx, actor)({ kind, id })
   if (!shown) return
   const version = shown['version'] as string
   const changed = listChangedFields(kind, given, version)
