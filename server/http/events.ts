@@ -3,9 +3,12 @@ import { openStream } from '../events/stream.ts'
 import { type CallRequest, perform } from '../core/perform.ts'
 import type { CallResponse } from '../core/respond.ts'
 
-/** True when the client accepts server-sent events. */
+/** True when the client accepts server-sent events; a weight of 0 means that it does not (RFC 9110, 12.4.2). */
 export const acceptsEventStream = (accept: string | undefined): boolean =>
-  /(?:^|,)\s*text\/event-stream\s*(?:;|,|$)/i.test(accept ?? '')
+  (accept ?? '').split(',').some((range) => {
+    const [type, ...parameters] = range.split(';').map((part) => part.trim().toLowerCase())
+    return type === 'text/event-stream' && !parameters.some((one) => /^q\s*=\s*0(?:\.0*)?$/.test(one))
+  })
 
 /**
  * Serves the event log as server-sent events. The call runs as any other first, so that all checks apply.

@@ -12,6 +12,21 @@ import { makeWorkspace } from '../servers.ts'
 import { type ShownEvent, openStream } from './event-fixture.ts'
 
 everyDatabase('Event stream', (server) => {
+  it('is for clients that accept it: not with the weight 0', async () => {
+    const { key } = (await makeWorkspace(server())).owner
+    for (const [accept, type] of [
+      ['text/event-stream;q=0, application/json', 'application/json; charset=utf-8'],
+      ['application/json, Text/Event-Stream; charset=utf-8 ; Q=0.000', 'application/json; charset=utf-8'],
+      ['application/json, text/event-stream;q=0.5', 'text/event-stream; charset=utf-8'],
+      ['text/event-stream', 'text/event-stream; charset=utf-8'],
+    ] as const) {
+      const headers = { Authorization: `Bearer ${key}`, Accept: accept }
+      const response = await fetch(`${server().url}/v1/events`, { headers })
+      assert.equal(response.headers.get('content-type'), type, accept)
+      await response.body?.cancel()
+    }
+  })
+
   it('sends stored and new events, and resumes after Last-Event-ID', async () => {
     const workspace = await makeWorkspace(server())
     const run = doAs(server(), workspace.owner.key)
