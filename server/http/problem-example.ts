@@ -1,4 +1,5 @@
 import { type ErrorCode, errors } from '../../catalog/errors.ts'
+import { reasons } from '../../catalog/reasons.ts'
 import type { ProblemDocument, ProblemExtras } from '../core/problem.ts'
 
 /**
@@ -28,8 +29,8 @@ const samples: Partial<Record<ErrorCode, { detail: string; extras?: ProblemExtra
   not_found: { detail: 'No contact with the id 42.' },
   method_not_allowed: { detail: 'PUT is not a method of this path.' },
   conflict: {
-    detail: 'A request with the same Idempotency-Key is still running.',
-    extras: { reason: 'in_progress' },
+    detail: reasons.still_running.when,
+    extras: { reason: 'still_running' },
   },
   payload_too_large: { detail: 'The body is larger than 1048576 bytes.', extras: { limit_bytes: 1_048_576 } },
   unsupported_media_type: { detail: 'The body is declared as text/plain.' },

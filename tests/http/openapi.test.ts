@@ -4,10 +4,11 @@ import { describe, it } from 'node:test'
 import { z } from 'zod'
 import { errors } from '../../catalog/errors.ts'
 import { eventTypes } from '../../catalog/events.ts'
-import { reasons } from '../../catalog/reasons.ts'
+import { type Reason, reasons } from '../../catalog/reasons.ts'
 import { catalog, getInputSchema, type Operation, getOutputSchema, listRoutes } from '../../catalog/index.ts'
 import { createOpenapi } from '../../server/http/openapi.ts'
 import { renderPage } from '../../server/http/pages.ts'
+import { problemExample } from '../../server/http/problem-example.ts'
 
 const operations: readonly Operation[] = catalog
 const publicUrl = 'http://127.0.0.1:8787'
@@ -140,6 +141,17 @@ describe('HTML pages', () => {
       assert.ok(text.includes(title) && text.includes(`${publicUrl}/errors/${code}`))
     }
     assert.ok((await (await get('/errors'))!.text()).includes('rate_limited'))
+  })
+
+  it('the example of a code has a reason of that code, and the text of a reason only with it', () => {
+    for (const code of Object.keys(errors) as (keyof typeof errors)[]) {
+      const { detail, reason } = problemExample(code, 'https://wcrm.example')
+      const told = Object.entries(reasons).find(([, { when }]) => when === detail)?.[0]
+      if (told !== undefined) assert.equal(reason, told, code)
+      const codes: readonly string[] = reason === undefined ? [code] : reasons[reason as Reason].codes
+      assert.ok(codes.includes(code), `${code}, ${String(reason)}`)
+    }
+    assert.equal(problemExample('conflict', '').reason, 'still_running')
   })
 
   it('every reason is given somewhere, and is on the pages of its codes', async () => {
