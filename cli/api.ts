@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { Command } from 'commander'
-import { runCommandTree } from './command-tree.ts'
+import { isObject } from '../catalog/values.ts'
+import { runOneCommand } from './command-tree.ts'
 import { loadCredentials } from './credentials.ts'
-import { usageError } from './error.ts'
+import { APPROVAL_EXIT_CODE, usageError } from './error.ts'
 import type { Io } from './io.ts'
 import { readManifest } from './manifest.ts'
+import { formatAskedHint, getResponseExitCode } from './output.ts'
 import { parseResponse, requestHeaders, unreachableError } from './remote.ts'
 import { type HttpResponse, readBytes, sendRequest } from './transport.ts'
 import { createArgumentReader, parseObjectArgument } from './values.ts'
@@ -91,7 +93,7 @@ const formatHead = (response: HttpResponse): string =>
   [...response.headers].map(([name, value]) => `${name}: ${value}\n`).join('') +
   '\n'
 
-const callApi = async (io: Io, given: string, path: string, flags: ApiFlags): Promise<void> => {
+const callApi = async (io: Io, given: string, path: string, flags: ApiFlags): Promise<number> => {
   const method = given.toUpperCase()
   if (!METHODS.includes(method))
     throw usageError(
@@ -127,10 +129,23 @@ const callApi = async (io: Io, given: string, path: string, flags: ApiFlags): Pr
   const bytes = await readBytes(response)
   io.stdout.write(bytes)
   if (io.stdout.isTTY && bytes.length > 0 && bytes.at(-1) !== 10) io.stdout.write('\n')
+  return getExitCode(io, response, bytes)
+}
+
+/** Returns the exit code of the same call as a command of its own. */
+const getExitCode = (io: Io, response: HttpResponse, bytes: Uint8Array): number => {
+  const approval = response.headers.get('approval-id')
+  if (approval !== null) {
+    io.stderr.write(formatAskedHint(approval))
+    return APPROVAL_EXIT_CODE
+  }
+  if (!response.headers.get('content-type')?.startsWith('application/json')) return 0
+  const value: unknown = JSON.parse(Buffer.from(bytes).toString())
+  return isObject(value) ? getResponseExitCode(value) : 0
 }
 
 /** The command with its flags, also for its manual page. */
-export const createCommand = (io: Io): Command =>
+export const createCommand = (io: Io, exit: (code: number) => void): Command =>
   new Command('wcrm api')
     .description(
       'Call the REST API with the key in use and print the body of the answer. Exit codes are those of all ' +
@@ -151,8 +166,9 @@ export const createCommand = (io: Io): Command =>
     .option('--idempotency-key <key>', 'a call with the same key never runs twice (default: a new key)')
     .option('--url <url>', 'base URL of the server (also WCRM_URL)')
     .option('--json', 'print a problem as JSON')
-    .action((method: string, path: string, flags: ApiFlags) => callApi(io, method, path, flags))
+    .action(async (method: string, path: string, flags: ApiFlags) =>
+      exit(await callApi(io, method, path, flags)),
+    )
 
 /** `wcrm api METHOD PATH`: one call of the REST API, with the stored key. Returns the exit code. */
-export const run = (argv: string[], io: Io): Promise<number> =>
-  runCommandTree(createCommand(io), argv.length > 0 ? argv : ['--'], io)
+export const run = (argv: string[], io: Io): Promise<number> => runOneCommand(createCommand, argv, io)

@@ -17,7 +17,7 @@ import {
 } from './error.ts'
 import { withInterruption } from './interruption.ts'
 import { type Io, isInteractive } from './io.ts'
-import { getResponseExitCode, listJsonFields, printRehearsal } from './output.ts'
+import { formatAskedHint, getResponseExitCode, listJsonFields, printRehearsal } from './output.ts'
 import type { JsonFlag, ParsedCommand } from './parsed-command.ts'
 import { printResult } from './result.ts'
 import { type CommandSpec, commandName } from './manifest.ts'
@@ -189,9 +189,7 @@ const printAsked = async (io: Io, { value, body }: Answer, format: AnswerFormat)
     // A program that reads one field of the answer must not take the request for the answer.
     if (!format.quiet && !format.jq && !format.template)
       await printResult(io, {}, value['approval'] as Record<string, unknown>, false)
-    io.stderr.write(
-      `A person decides on this call. Wait for it: wcrm approvals get ${id} --wait-seconds 30\n`,
-    )
+    io.stderr.write(formatAskedHint(id))
   }
   return APPROVAL_EXIT_CODE
 }

@@ -24,7 +24,7 @@ const exit = (): void => {}
 
 /** Commands with modules of their own; the others are built with the program. */
 const ownCommands: Readonly<Record<string, () => Command>> = {
-  api: () => api.createCommand(process),
+  api: () => api.createCommand(process, exit),
   inbox: () => inbox.createCommand(process, exit),
   listen: () => listen.createCommand(process),
   mcp: () => mcp.createCommand(process, exit),

@@ -192,6 +192,12 @@ const applyStep = async (
   }
 }
 
+type StepResult = { step: number; command: string; outcome: string; answer: unknown }
+
+/** A signing secret, which no later call shows again. */
+const hasSecret = (answer: object): boolean =>
+  Object.values(answer).some((value) => typeof value === 'string' && value.startsWith('whsec_'))
+
 /**
  * Makes the changes of a plan, in order. A step that was applied is noted in the file and left out from then on, so
  * that a plan which stopped goes on where it was. Returns the exit code; throws a CLI error at the first step that is
@@ -200,7 +206,22 @@ const applyStep = async (
 export const applyPlan = async (io: Io, path: string, options: ApplyOptions): Promise<number> => {
   const steps = readPlan(path)
   const to = await connectFor(io, steps, options)
-  const results: { step: number; command: string; outcome: string; answer: unknown }[] = []
+  const results: StepResult[] = []
+  try {
+    return await applySteps(io, { path, steps, to }, options, results)
+  } finally {
+    // Also of what was done before a step that was refused.
+    if (options.json && results.length > 0) io.stdout.write(`${JSON.stringify({ steps: results })}\n`)
+  }
+}
+
+/** The same, with the results added to `results`. */
+const applySteps = async (
+  io: Io,
+  { path, steps, to }: { path: string; steps: Step[]; to: ServerConnection },
+  options: ApplyOptions,
+  results: StepResult[],
+): Promise<number> => {
   let exitCode = 0
   for (const [i, step] of steps.entries()) {
     const note = (outcome: string, answer: unknown = null): void => {
@@ -223,8 +244,9 @@ export const applyPlan = async (io: Io, path: string, options: ApplyOptions): Pr
       writeSteps(path, steps)
     }
     note(response ? (isDry ? 'dry_run' : 'applied') : 'already_so', response?.value)
+    if (response && !options.json && hasSecret(response.value))
+      io.stdout.write(`${JSON.stringify(response.value)}\n`)
     exitCode = Math.max(exitCode, response ? getResponseExitCode(response.value) : 0)
   }
-  if (options.json) io.stdout.write(`${JSON.stringify({ steps: results })}\n`)
   return exitCode
 }

@@ -53,8 +53,7 @@ export const readSteps = (path: string): Step[] => {
     if (code === 'ENOENT') return []
     throw usageError(`${path} cannot be read: ${code}.`, 'file')
   }
-  makePrivate(path)
-  return text
+  const steps = text
     .split('\n')
     .filter((line) => line.trim() !== '')
     .map((line, i) => {
@@ -66,6 +65,9 @@ export const readSteps = (path: string): Step[] => {
         'Write plans with --plan FILE, and to a file of their own.',
       )
     })
+  // Not before it is known to be a plan: any other file keeps its mode.
+  makePrivate(path)
+  return steps
 }
 
 /** Replaces a plan at once; only its owner can read it. */

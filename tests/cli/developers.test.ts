@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { catalog } from '../../catalog/index.ts'
+import { doAs } from '../calls.ts'
 import { everyDatabase, runCli } from '../doors.ts'
 import { makeWorkspace } from '../servers.ts'
 
@@ -38,6 +39,23 @@ everyDatabase('wcrm api and wcrm ops', (server) => {
       const { exit, stdout, stderr } = await api([...words])
       assert.deepEqual([exit, stdout], [2, ''], stderr)
       assert.match(stderr, text)
+    }
+  })
+
+  it('api: the exit code is that of the command: partly done, invalid, waiting for a person', async () => {
+    const workspace = await makeWorkspace(server())
+    const run = doAs(server(), workspace.owner.key)
+    const { id } = await run('crm_upsert_contact', { phone: '+15550100045' })
+    const agent = await workspace.key(workspace.owner.staffId, { agent: true })
+    for (const [key, words, input, expected] of [
+      [workspace.owner.key, ['POST', '/v1/contacts/tag'], { contact_ids: [id, '999999'], tags: ['VIP'] }, 9],
+      [workspace.owner.key, ['POST', '/v1/templates/lint'], { name: 'Not A Name' }, 2],
+      [agent.key, ['DELETE', `/v1/contacts/${id}`, '--confirm', 'delete'], {}, 10],
+    ] as const) {
+      const env = { ...offline, WCRM_URL: server().url, WCRM_API_KEY: key }
+      const { exit, stderr } = await runCli(['api', ...words, '--input', '-'], env, JSON.stringify(input))
+      assert.equal(exit, expected, `${words.join(' ')}: ${stderr}`)
+      assert.equal(/wcrm approvals get \d+ --wait/.test(stderr), expected === 10)
     }
   })
 

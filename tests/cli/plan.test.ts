@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, it } from 'node:test'
@@ -100,15 +100,33 @@ everyDatabase('Plan and apply on the command line', (server) => {
     assert.equal((await wcrm('contacts', 'get', id)).exit, 3)
   })
 
+  it('prints what is shown once, and with --json also what was done before a step that is refused', async () => {
+    const { wcrm, upsert, ops, file } = await open('shown')
+    const hook = ['webhooks', 'create', '--url', 'https://hooks.example.com/in', '--event-types', '*']
+    await wcrm(...hook, '--plan', file)
+    const plain = await wcrm('apply', file)
+    assert.match(plain.stdout, /"whsec_[^"*]+"/, plain.stderr)
+    rmSync(file)
+    const id = await upsert('+15550155201')
+    await wcrm(...hook, '--plan', file)
+    await wcrm('contacts', 'update', id, '--name', 'Ada L', '--plan', file)
+    await ops.call('crm_update_contact', { contact_id: id, name: 'Grace' })
+    const stopped = await wcrm('apply', file, '--json')
+    assert.equal(stopped.exit, 5)
+    assert.match(JSON.parse(stopped.stdout).steps[0].answer.signing_secret, /^whsec_/)
+  })
+
   it('refuses a file that is no plan, and leaves it and its plan as they were on errors', async () => {
     const { wcrm, file } = await open('wrong')
     assert.equal((await wcrm('apply', file)).exit, 2)
     assert.equal((await wcrm('contacts', 'update', '999999', '--name', 'X', '--plan', file)).exit, 3)
     assert.equal(existsSync(file), false)
     writeFileSync(file, 'notes of mine\n')
+    chmodSync(file, 0o664)
     assert.equal((await wcrm('groups', 'create', '--name', 'A', '--plan', file)).exit, 2)
     assert.equal((await wcrm('diff', file)).exit, 2)
     assert.equal(readFileSync(file, 'utf8'), 'notes of mine\n')
+    assert.equal(statSync(file).mode & 0o777, 0o664)
     rmSync(file)
     await wcrm('groups', 'create', '--name', 'A', '--plan', file)
     writeFileSync(file, readFileSync(file, 'utf8').replace(server().url, 'https://elsewhere.example'))
