@@ -3,7 +3,8 @@ import { Command } from 'commander'
 import { isObject } from '../catalog/values.ts'
 import { runOneCommand } from './command-tree.ts'
 import { loadCredentials } from './credentials.ts'
-import { APPROVAL_EXIT_CODE, usageError } from './error.ts'
+import { APPROVAL_EXIT_CODE, isCliError, usageError } from './error.ts'
+import { withInterruption } from './interruption.ts'
 import type { Io } from './io.ts'
 import { readManifest } from './manifest.ts'
 import { formatAskedHint, getResponseExitCode } from './output.ts'
@@ -105,9 +106,8 @@ const callApi = async (io: Io, given: string, path: string, flags: ApiFlags): Pr
   const { url: base, key } = await loadCredentials(io.env, flags.url, (text) => io.stderr.write(text))
   const { url, writes, body } = await buildRequest(io, method, toUrl(base, path), flags)
   const idempotencyKey = writes ? (flags.idempotencyKey ?? randomUUID()) : undefined
-  let response: HttpResponse
-  try {
-    response = await sendRequest(io, url.href, {
+  const send = (signal?: AbortSignal): Promise<HttpResponse> =>
+    sendRequest(io, url.href, {
       method,
       headers: {
         ...requestHeaders({ url: base, key, version, apiVersion: io.env['WCRM_API_VERSION'] || null }),
@@ -119,13 +119,16 @@ const callApi = async (io: Io, given: string, path: string, flags: ApiFlags): Pr
       },
       ...(body === undefined ? {} : { body }),
       redirect: 'error',
-      signal: AbortSignal.timeout(TIMEOUT_MS),
+      signal: AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), ...(signal ? [signal] : [])]),
     })
+  let response: HttpResponse
+  try {
+    response = await (idempotencyKey === undefined ? send() : withInterruption(idempotencyKey, send))
   } catch (error) {
-    throw unreachableError(base, error, idempotencyKey)
+    throw isCliError(error) ? error : unreachableError(base, error, idempotencyKey)
   }
   if (flags.include) (response.ok ? io.stdout : io.stderr).write(formatHead(response))
-  if (!response.ok) await parseResponse(response, base)
+  if (!response.ok) await parseResponse(response, base, idempotencyKey)
   const bytes = await readBytes(response)
   io.stdout.write(bytes)
   if (io.stdout.isTTY && bytes.length > 0 && bytes.at(-1) !== 10) io.stdout.write('\n')

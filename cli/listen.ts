@@ -113,7 +113,11 @@ const forwardAll = async (
   // Before it is printed: who sees the line may end this process.
   const note = ({ id }: StreamedEvent): void => writeState(path, { ...state, start: { after: String(id) } })
   const counts = { accepted: 0, refused: 0 }
-  const input = { ...(types ? { types } : {}), ...(start.after === undefined ? {} : { after: start.after }) }
+  const input = {
+    ...(types ? { types } : {}),
+    ...(start.after === undefined ? {} : { after: start.after }),
+    ...(start.from === undefined ? {} : { from: new Date(start.from).toISOString() }),
+  }
   try {
     for await (const event of streamEvents(io, to, input, { signal, onConnection: watch.connection })) {
       watch.begin()

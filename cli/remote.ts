@@ -148,9 +148,13 @@ const toApiResponse = ({ status, headers, text, body }: Answer): ApiResponse => 
 })
 
 /** Parses a response. Throws an error with the exit code of its status when it is not successful. */
-export const parseResponse = async (response: HttpResponse, url: string): Promise<ApiResponse> => {
+export const parseResponse = async (
+  response: HttpResponse,
+  url: string,
+  idempotencyKey?: string,
+): Promise<ApiResponse> => {
   try {
-    return toApiResponse(await readAnswer(response))
+    return toApiResponse(await readAnswer(response, idempotencyKey))
   } catch (error) {
     throw toCliError(error, url)
   }

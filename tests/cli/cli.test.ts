@@ -143,6 +143,19 @@ describe('CLI: arguments and input', () => {
     assert.deepEqual(fake.requests[0]!.input, { contact_id: '42', name: 'B', dnd: true })
   })
 
+  it('api: a change whose outcome is not known is reported with its key, as of any command', async () => {
+    for (const argv of [
+      ['api', 'POST', '/v1/groups', '-f', 'name=abc'],
+      ['groups', 'create', '--name', 'abc'],
+    ]) {
+      fake.responses = [{ status: 502, body: '<html>', headers: { 'Content-Type': 'text/html' } }]
+      const { exit, stderr } = await fake.wcrm(argv)
+      const key = fake.requests.at(-1)!.headers['idempotency-key']
+      assert.equal(exit, 8, stderr)
+      assert.match(stderr, new RegExp(`--idempotency-key ${key}`))
+    }
+  })
+
   for (const [argv, description] of [
     [['contacts', 'search', '--limit', 'ten'], 'an invalid number'],
     [['contacts', 'update', '1', '--attributes', '{'], 'broken JSON'],
