@@ -20,7 +20,10 @@ export const runCommandTree = async (
     await root.parseAsync(argv.length > 0 ? argv : ['--help'], { from: 'user' })
     return 0
   } catch (error) {
-    if (!(error instanceof CommanderError)) return await reportError(io, convertError(error), undefined, json)
+    if (!(error instanceof CommanderError)) {
+      const words = [...root.name().split(' ').slice(1), ...argv]
+      return await reportError(io, convertError(error), undefined, json, words)
+    }
     if (error.exitCode === 0) {
       await writeHelp(io, texts)
       return 0

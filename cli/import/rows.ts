@@ -52,7 +52,7 @@ const parseFlag = (name: string, cell: string): boolean | RowRejection =>
 /** Parses a cell of metadata: a JSON object. */
 const parseMetadata = (cell: string): Record<string, unknown> | RowRejection => {
   try {
-    const value: unknown = JSON.parse(cell)
+    const value = parseUniqueJson(cell)
     if (isObject(value)) return { value }
   } catch {
     // What is no JSON is rejected as other values are.
