@@ -278,9 +278,10 @@ const unwrap = (
       `\`${stray.slice(0, 100)}\` is not a field.`,
       `Put the fields of ${operation.name} into \`input\`.`,
     )
-  const twice = typeof given === 'string' && parseObject(given) !== undefined && findDuplicateName(given)
-  if (twice) return refuse('invalid_input', `\`input\` gives ${twice} twice.`, 'Give each field once.')
   const input = typeof given === 'string' ? parseObject(given) : given
+  const twice = typeof given === 'string' && isObject(input) ? findDuplicateName(given) : undefined
+  if (twice !== undefined)
+    return refuse('invalid_input', `\`input\` gives ${twice} twice.`, 'Give each field once.')
   return isObject(input) && !Object.hasOwn(input, '__proto__')
     ? { operation, input }
     : refuse('invalid_input', '`input` must be an object.', `Its fields are those of ${operation.name}.`)

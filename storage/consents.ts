@@ -42,6 +42,17 @@ export const insertConsentChange = async (
   return rows[0]!
 }
 
+/** What holds (`c`), with the change that said so (`h`). */
+const selectHeld = (tx: Db) =>
+  tx
+    .selectFrom('consents as c')
+    .innerJoin('consent_changes as h', (join) =>
+      join
+        .onRef('h.workspace_id', '=', 'c.workspace_id')
+        .onRef('h.contact_id', '=', 'c.contact_id')
+        .onRef('h.id', '=', 'c.change_id'),
+    )
+
 /** Returns what holds for a purpose on channels of a type: the later of what was said of it and of all channels. */
 export const findConsent = async (
   tx: Db,
@@ -50,14 +61,7 @@ export const findConsent = async (
   purpose: string,
   channelType: string,
 ): Promise<{ state: 'granted' | 'withdrawn'; source: string; at: string } | undefined> =>
-  await tx
-    .selectFrom('consents as c')
-    .innerJoin('consent_changes as h', (join) =>
-      join
-        .onRef('h.workspace_id', '=', 'c.workspace_id')
-        .onRef('h.contact_id', '=', 'c.contact_id')
-        .onRef('h.id', '=', 'c.change_id'),
-    )
+  await selectHeld(tx)
     .select(['c.state', 'c.at', 'h.source'])
     .where('c.workspace_id', '=', workspaceId)
     .where('c.contact_id', '=', contactId)
@@ -92,14 +96,7 @@ export const listWithdrawals = async (
   contactIds: readonly string[],
   { purpose, channel, source }: Pick<ConsentChangeRow, 'purpose' | 'channel' | 'source'>,
 ): Promise<{ contact_id: string; at: string }[]> =>
-  await tx
-    .selectFrom('consents as c')
-    .innerJoin('consent_changes as h', (join) =>
-      join
-        .onRef('h.workspace_id', '=', 'c.workspace_id')
-        .onRef('h.contact_id', '=', 'c.contact_id')
-        .onRef('h.id', '=', 'c.change_id'),
-    )
+  await selectHeld(tx)
     .select(['c.contact_id', 'c.at'])
     .where('c.workspace_id', '=', workspaceId)
     .where('c.contact_id', '=', sql<string>`any(${contactIds}::bigint[])`)
