@@ -26,7 +26,7 @@ type Burst = { requests: number; milliseconds: number; processor: ProcessorTime 
  * so that whatever else the machine does meets both.
  */
 export const openBursts = async (
-  { product, other, writes }: BenchCase,
+  { product, other, writes }: Pick<BenchCase, 'product' | 'writes'> & { other: CaseSide },
   servers: Servers,
   reader: ProcessorReader,
 ) => {

@@ -1,3 +1,5 @@
+import { passingReasons } from './passing-reasons.ts'
+
 /**
  * The table of error codes: HTTP status, title, description and how to fix it. `code` is stable, so that
  * clients can branch on it.
@@ -67,8 +69,10 @@ export const errors = {
       'The request conflicts with the current state: something with this name exists, or a ' +
       'request with the same Idempotency-Key is still running. `reason` says which.',
     fix:
-      'Read the record again, then decide: as it is, the same request is refused again. Only with the reason ' +
-      '`still_running`, wait and retry with the same key.',
+      'Read the record again, then decide: as it is, the same request is refused again. Only with one of the reasons ' +
+      `${Object.keys(passingReasons)
+        .map((reason) => `\`${reason}\``)
+        .join(', ')}, wait and retry with the same key.`,
   },
   window_closed: {
     status: 409,

@@ -1,4 +1,5 @@
 import type { ErrorCode } from './errors.ts'
+import { passesSoon, type passingReasons } from './passing-reasons.ts'
 
 type ReasonEntry = { codes: readonly ErrorCode[]; when: string }
 
@@ -60,7 +61,7 @@ export const reasons = {
   endpoint_disabled: of('conflict', 'The webhook endpoint is disabled.'),
   error_rate: of('upstream_error', 'Too many messages of a broadcast failed, so its job stopped.'),
   event_gone: of('conflict', 'The event is older than the server keeps events.'),
-  event_not_listed: of('conflict', 'Changes from before the event are still being made; try again.'),
+  event_not_listed: of('conflict', 'Changes from before the event are still being made.'),
   events_deleted: of('conflict', 'Events were deleted before the consumer acknowledged them.'),
   expired: ofSome(['declined', 'conflict'], 'Nobody decided on the call in time.'),
   external_id_taken: of('conflict', 'Another record has the external id.'),
@@ -90,7 +91,6 @@ export const reasons = {
   ),
   idempotency_key_required: of('invalid_input', 'The operation needs an Idempotency-Key.'),
   idempotency_key_reused: of('invalid_input', 'The Idempotency-Key was used for another request.'),
-  in_progress: of('conflict', 'The same change is under way.'),
   in_review: of('conflict', 'The template is in review.'),
   invalid_input: of('invalid_input', 'The saved filter is no longer valid.'),
   job_state: of('conflict', 'The job is in a state in which this cannot be done.'),
@@ -192,6 +192,12 @@ export const reasons = {
   unknown_version: of('invalid_input', 'There is no such API version.'),
   unreachable: of('upstream_unavailable', 'The provider cannot be reached.'),
   visibility_changed: of('conflict', 'The stored answer shows more than the caller may see now.'),
-} satisfies Record<string, ReasonEntry>
+} satisfies Record<string, ReasonEntry> & Record<keyof typeof passingReasons, ReasonEntry>
 
 export type Reason = keyof typeof reasons
+
+/** When a reason is given, and whether a retry may help. */
+export const describeReason = (reason: Reason): string => {
+  const { when } = reasons[reason]
+  return passesSoon(reason) ? `${when} The same call may succeed a little later.` : when
+}

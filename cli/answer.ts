@@ -31,12 +31,26 @@ export type AnswerFormat = {
   readonly template?: TextTemplate | undefined
   readonly quiet: boolean
   readonly view: ViewFlags
+  /** The flags that say so, as given. */
+  readonly flags: readonly string[]
 }
 
 const refuseTwo = (given: readonly string[]): void => {
   if (given.length > 1)
     throw usageError(`${given.slice(0, 2).join(' and ')} exclude each other.`, given[0]!, 'Give one of them.')
 }
+
+const listFormatFlags = (
+  { formats = [], jq, template, quiet, view }: ParsedCommand,
+  json: JsonFlag,
+): string[] => [
+  ...formats.map((name) => `--${name}`),
+  ...(json.on ? [json.fields === undefined ? '--json' : '--json=…'] : []),
+  ...(jq === undefined ? [] : ['--jq']),
+  ...(template === undefined ? [] : ['--template']),
+  ...(quiet ? ['--quiet'] : []),
+  ...(view?.columns === undefined ? [] : ['--columns']),
+]
 
 /**
  * Reads the flags that say how the answer is printed. Throws a usage error, before anything is sent, for two that
@@ -59,6 +73,13 @@ export const parseAnswerFormat = async (
     ...one('--quiet', quiet),
   ])
   if (json.on) refuseTwo(['--json', ...one('--template', template), ...one('--quiet', quiet)])
+  // Columns are those of tables, of tab-separated lines and of CSV.
+  if (view?.columns !== undefined) {
+    const others = listFormatFlags(parsed, json).filter(
+      (flag) => !['--csv', '--header', '--columns'].includes(flag),
+    )
+    refuseTwo(['--columns', ...others])
+  }
   return {
     json: json.on,
     picks: json.fields === undefined ? undefined : parsePickedFields(spec, json.fields),
@@ -69,6 +90,7 @@ export const parseAnswerFormat = async (
         ? undefined
         : (await import('./template-text.ts')).parseTextTemplate(spec, template),
     quiet,
+    flags: listFormatFlags(parsed, json),
     view: {
       wide: view?.wide ?? false,
       utc: view?.utc ?? false,

@@ -106,8 +106,9 @@ const callApi = async (io: Io, given: string, path: string, flags: ApiFlags): Pr
   const { url: base, key } = await loadCredentials(io.env, flags.url, (text) => io.stderr.write(text))
   const { url, writes, body } = await buildRequest(io, method, toUrl(base, path), flags)
   const idempotencyKey = writes ? (flags.idempotencyKey ?? randomUUID()) : undefined
-  const send = (signal?: AbortSignal): Promise<HttpResponse> =>
-    sendRequest(io, url.href, {
+  const send = async (given?: AbortSignal): Promise<HttpResponse> => {
+    const signal = AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), ...(given ? [given] : [])])
+    const response = await sendRequest(io, url.href, {
       method,
       headers: {
         ...requestHeaders({ url: base, key, version, apiVersion: io.env['WCRM_API_VERSION'] || null }),
@@ -118,9 +119,11 @@ const callApi = async (io: Io, given: string, path: string, flags: ApiFlags): Pr
         ...(flags.reason === undefined ? {} : { 'Api-Reason': encodeURIComponent(flags.reason) }),
       },
       ...(body === undefined ? {} : { body }),
-      redirect: 'error',
-      signal: AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), ...(signal ? [signal] : [])]),
+      redirect: 'manual',
+      signal,
     })
+    return writes ? response : await followRedirection(io, url, response, signal)
+  }
   let response: HttpResponse
   try {
     response = await (idempotencyKey === undefined ? send() : withInterruption(idempotencyKey, send))
@@ -133,6 +136,29 @@ const callApi = async (io: Io, given: string, path: string, flags: ApiFlags): Pr
   io.stdout.write(bytes)
   if (io.stdout.isTTY && bytes.length > 0 && bytes.at(-1) !== 10) io.stdout.write('\n')
   return getExitCode(io, response, bytes)
+}
+
+/**
+ * Follows a redirection to a file in its store, whose address needs no key. One to the same path is that of a proxy to
+ * another host or scheme: with the key it must not be followed, and without it it is useless.
+ */
+const followRedirection = async (
+  io: Io,
+  url: URL,
+  response: HttpResponse,
+  signal: AbortSignal,
+): Promise<HttpResponse> => {
+  const location = response.headers.get('location')
+  const target = location === null ? null : URL.parse(location, url)
+  if (response.status < 300 || response.status >= 400 || target === null) return response
+  await readBytes(response)
+  if (target.pathname !== url.pathname)
+    return await sendRequest(io, target.href, { redirect: 'follow', signal })
+  throw usageError(
+    `${url.origin} redirects to ${target.origin}, where the key is not sent.`,
+    '--url',
+    `Use that address: --url ${target.origin}, or log in to it.`,
+  )
 }
 
 /** Returns the exit code of the same call as a command of its own. */

@@ -17,6 +17,7 @@ import {
 } from './listen/state.ts'
 import { readManifest } from './manifest.ts'
 import { callOperation, type ServerConnection } from './remote.ts'
+import { parseSince, type Since } from './since.ts'
 import { formatCell, formatTsv } from './text.ts'
 import { createArgumentReader } from './values.ts'
 
@@ -29,8 +30,6 @@ type ListenFlags = {
   readonly url?: string
   readonly json?: boolean
 }
-
-const UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /** Parses the address of the receiver; without a scheme it is http. Never quotes what may hold a password. */
 const parseTargetUrl = (text: string): string => {
@@ -46,21 +45,6 @@ const parseTargetUrl = (text: string): string => {
 const parseAttempts = (text: string): number => {
   if (/^[1-9]\d?$/.test(text)) return Number(text)
   throw usageError(`--attempts must be a number from 1 to 99, not "${text}".`, '--attempts')
-}
-
-/** What `--since` says: the present, an event, or a duration in milliseconds. */
-type Since = 'now' | { readonly after: string } | { readonly agoMs: number }
-
-const parseSince = (text: string): Since => {
-  if (text === 'now') return 'now'
-  if (/^evt_\w+$/.test(text)) return { after: text }
-  const [, n, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
-  if (n !== undefined) return { agoMs: Number(n) * UNIT_MS[unit!]! }
-  throw usageError(
-    `--since must be now, the id of an event or a duration, not "${text}".`,
-    '--since',
-    'For example --since 1h: s, m, h or d.',
-  )
 }
 
 /** Finds where to begin: without `--since` after the last event of the last time, else with what happens now. */

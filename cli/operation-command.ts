@@ -47,6 +47,20 @@ const readInput = async (io: Io, spec: CommandSpec, parsed: ParsedCommand): Prom
   return { input, given }
 }
 
+/** Returns the fields that `--since` stands for. */
+const readStart = async (
+  io: Io,
+  to: ServerConnection,
+  text: string | undefined,
+): Promise<Record<string, unknown>> => {
+  if (text === undefined) return {}
+  const since = (await import('./since.ts')).parseSince(text)
+  if (since === 'now') return { after: 'now' }
+  if ('after' in since) return since
+  const { now } = await (await import('./phrases.ts')).readServerClock(io, to)
+  return { from: new Date(now - since.agoMs).toISOString() }
+}
+
 /** Opens an editor for the text that a command is about, on a terminal, where nothing else was given. */
 const composeText = async (
   io: Io,
@@ -198,6 +212,12 @@ const printAsked = async (io: Io, { value, body }: Answer, format: AnswerFormat)
 const isFromFile = (spec: CommandSpec, parsed: ParsedCommand): boolean =>
   spec.word !== undefined && parsed.args[0] !== undefined
 
+/** Throws a usage error for the first of these flags: it would be ignored. */
+const refuseFlags = (flags: readonly string[], beside: string): void => {
+  const [flag] = flags
+  if (flag !== undefined) throw usageError(`${flag} has no effect with ${beside}.`, flag, 'Leave it out.')
+}
+
 /** Runs the commands of operations that do more than call and print. Returns undefined for any other. */
 const runOwnCommand = async (
   io: Io,
@@ -212,20 +232,35 @@ const runOwnCommand = async (
   if (parsed.plan !== undefined) {
     if (isFromFile(spec, parsed))
       throw usageError('An import of a file has no plan; use --dry-run.', '--plan')
+    refuseFlags(
+      format.flags.filter((name) => name !== '--json'),
+      '--plan',
+    )
     const { makePlan } = await import('./plan/make.ts')
     return await makePlan(io, to, spec, input, { path: parsed.plan, key: parsed.idempotencyKey, json })
   }
-  if (spec.verb === 'export')
+  if (spec.verb === 'export') {
+    refuseFlags(
+      format.flags.filter((name) => name !== '--json'),
+      'an export',
+    )
     return await (
       await import('./export.ts')
     ).exportRows(io, to, spec, input, {
       format: json ? 'json' : flag('format'),
       output: flag('output'),
     })
-  if (parsed.cliFlags.has('follow'))
+  }
+  if (parsed.cliFlags.has('follow')) {
+    const ignored = [...(parsed.all ? ['--all'] : []), ...['limit', 'cursor'].map((name) => `--${name}`)]
+    refuseFlags(
+      ignored.filter((name) => name === '--all' || parsed.flags.has(name.slice(2))),
+      '--follow',
+    )
     return await (
       await import('./follow.ts')
     ).followEvents(io, to, spec, input, { json, picks, writer: createStreamWriter(io, spec, format) })
+  }
   return undefined
 }
 
@@ -326,9 +361,10 @@ export const runOperationCommand = async (
   }
   const composed = await composeText(io, spec, parsed, json)
   const given = { ...words, given: { ...words.given, ...composed } }
-  const since = parsed.cliFlags.get('since')?.at(-1)
-  const built = await buildInput(io, spec, parsed, given, to)
-  const input = since === undefined ? built : { ...built, after: since }
+  const input = {
+    ...(await buildInput(io, spec, parsed, given, to)),
+    ...(await readStart(io, to, parsed.cliFlags.get('since')?.at(-1))),
+  }
   try {
     return await callAndPrint(io, to, spec, parsed, json, format, input)
   } catch (error) {

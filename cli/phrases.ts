@@ -13,7 +13,7 @@ const isAbsolute = (text: string, kind: 'time' | 'day'): boolean =>
     : /^\d{4}-\d{2}-\d{2}$/.test(text)
 
 /** Asks the server for its time and the workspace's zone: those of this machine may differ. */
-const readServerClock = async (io: Io, to: ServerConnection): Promise<ServerClock> => {
+export const readServerClock = async (io: Io, to: ServerConnection): Promise<ServerClock> => {
   const { clock } = await callOperation(io, to, 'workspace_whoami', {})
   return clock ?? { zone: 'UTC', now: Date.now() }
 }

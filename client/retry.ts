@@ -1,3 +1,4 @@
+import { passingReasons } from './passing-reasons.ts'
 import { WcrmError } from './problem.ts'
 
 /** When a request is sent again. */
@@ -44,7 +45,7 @@ export const getWaitMs = (failures: number, retryAfterSeconds: number | undefine
 /** Whether the same request may succeed later. A server that lacks its configuration stays so. */
 export const mayPass = ({ status, code, reason }: WcrmError): boolean =>
   status === 0 ||
-  reason === 'still_running' ||
+  (reason !== undefined && passingReasons.has(reason)) ||
   (RETRIED_STATUS.includes(status) && reason !== 'outcome_unknown' && code !== 'service_unconfigured')
 
 /** Makes attempts until one succeeds, or the policy or the signal ends them. Throws the error of the last. */

@@ -1798,7 +1798,6 @@ export type Reason =
   | 'idempotency_key_invalid'
   | 'idempotency_key_required'
   | 'idempotency_key_reused'
-  | 'in_progress'
   | 'in_review'
   | 'invalid_input'
   | 'job_state'

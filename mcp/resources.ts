@@ -1,6 +1,6 @@
 import { errors } from '../catalog/errors.ts'
 import type { Operation } from '../catalog/operation.ts'
-import { reasons } from '../catalog/reasons.ts'
+import { describeReason, type Reason, reasons } from '../catalog/reasons.ts'
 import { renderFilterGuide, renderTemplateGuide } from './guides.ts'
 import { getToolsets } from './toolsets.ts'
 
@@ -44,7 +44,7 @@ const renderErrors = (): string =>
     '| reason | codes | when |',
     '|---|---|---|',
     ...Object.entries(reasons).map(
-      ([reason, { codes, when }]) => `| ${reason} | ${codes.join(', ')} | ${when} |`,
+      ([reason, { codes }]) => `| ${reason} | ${codes.join(', ')} | ${describeReason(reason as Reason)} |`,
     ),
   ].join('\n')
 

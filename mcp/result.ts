@@ -1,3 +1,4 @@
+import { mayPass } from '../catalog/passing-reasons.ts'
 import { errors } from '../catalog/errors.ts'
 import type { Operation } from '../catalog/operation.ts'
 import type { ProblemDocument } from '../server/core/problem.ts'
@@ -55,16 +56,6 @@ export const isAsked = ({ status, headers }: CallResponse): boolean =>
 
 const ASKED_UNTRUSTED = ['/approval/contact/name']
 
-/** Reasons of refusals after which the same call may succeed. */
-const PASSING = new Set<unknown>([
-  'still_running',
-  'outcome_unknown',
-  'deleted_meanwhile',
-  'in_progress',
-  'media_pending',
-  'too_many_secrets',
-])
-
 /** Returns the fix in terms of tools, which have arguments and no headers. A no of a person has none. */
 const toFix = (op: Operation, { code, reason, idempotency_key: key }: ProblemDocument): string => {
   if (code === 'confirm_required')
@@ -73,7 +64,7 @@ const toFix = (op: Operation, { code, reason, idempotency_key: key }: ProblemDoc
       `\`wcrm ${op.cli}\` on the command line.`
     )
   if (code === 'upstream_error' || code === 'conflict')
-    return PASSING.has(reason)
+    return reason === 'outcome_unknown' || mayPass(reason)
       ? `Wait, then make the same call again${typeof key === 'string' ? ` with idempotency_key "${key}"` : ''}.`
       : 'The same call is refused again as long as this is so: change what `detail` names, or leave it.'
   return errors[code].fix.replaceAll('Idempotency-Key', 'idempotency_key')

@@ -6,6 +6,7 @@ import { AskedAnswer } from '../catalog/approvals.ts'
 import { errors } from '../catalog/errors.ts'
 import { catalog, currentVersion, getOutputSchema, type Operation, takesVersion } from '../catalog/index.ts'
 import { type JsonSchema, mapSchemas, toJsonSchema } from '../catalog/json-schema.ts'
+import { passesSoon } from '../catalog/passing-reasons.ts'
 import { reasons } from '../catalog/reasons.ts'
 import { createEventSchemas, listDescribedEvents } from '../server/events/schemas.ts'
 import { createFilterSchemas } from '../server/filters/schema.ts'
@@ -164,8 +165,24 @@ export const renderOperations = (): string => {
   ].join('\n')
 }
 
+/** Returns what decides on retries, in a file of its own, which the command line loads without the rest. */
+export const renderPassingReasons = (): string => {
+  const names = JSON.stringify(Object.keys(reasons).filter(passesSoon))
+  return [
+    BANNER,
+    '',
+    '/** Reasons of a 409 after which the same call may succeed within seconds. */',
+    `export const passingReasons: ReadonlySet<string> = new Set(${names})`,
+    '',
+  ].join('\n')
+}
+
 if (import.meta.main) {
-  writeFileSync(join(FOLDER, 'types.ts'), await renderTypes())
-  writeFileSync(join(FOLDER, 'operations.ts'), renderOperations())
-  spawnSync('npx', ['oxfmt', join(FOLDER, 'types.ts'), join(FOLDER, 'operations.ts')], { stdio: 'inherit' })
+  const files = {
+    'types.ts': await renderTypes(),
+    'operations.ts': renderOperations(),
+    'passing-reasons.ts': renderPassingReasons(),
+  }
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(FOLDER, name), text)
+  spawnSync('npx', ['oxfmt', ...Object.keys(files).map((name) => join(FOLDER, name))], { stdio: 'inherit' })
 }

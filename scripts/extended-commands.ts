@@ -89,7 +89,11 @@ const createFollowCommand = (spec: CommandSpec): CommandSpec => ({
     'reconnects and resumes after the last event. Ctrl-C stops it.',
   own: [
     { flag: '--follow', about: 'Keep running and print new events.' },
-    { flag: '--since', value: 'start', about: 'now, or the id of an event; the same as --after.' },
+    {
+      flag: '--since',
+      value: 'start',
+      about: 'now, the id of an event, or a duration such as 1h: s, m, h or d.',
+    },
   ],
   examples: [
     ...spec.examples,

@@ -10,6 +10,7 @@ import { toActor } from '../core/steps/authenticate.ts'
 import { requireScope } from '../core/steps/entitle.ts'
 import { validate } from '../core/steps/validate.ts'
 import type { WriteCall } from '../core/write-call.ts'
+import { isManager } from '../visibility/policy.ts'
 import { requireSameTemplate } from './freeze.ts'
 import { toApprovedCall, toRunInput } from './stored-call.ts'
 import { canSeeApproval, getStatus } from './view.ts'
@@ -24,7 +25,7 @@ export const requireApprover = (actor: Actor, row: ApprovalRow): void => {
     ? "An AI agent's key decides on nothing. Ask a person."
     : key.id === row.key_id
       ? 'The key that asks does not decide. Use a key of a person.'
-      : staff.role === 'agent' && staff.id !== row.staff_id
+      : !isManager(actor) && staff.id !== row.staff_id
         ? 'Owners, admins and managers decide on this, and the staff member of the key that asks.'
         : undefined
   if (detail !== undefined) throw new Problem('forbidden', detail, { reason: 'not_approver' })

@@ -1,3 +1,4 @@
+import { passesSoon } from '../../catalog/passing-reasons.ts'
 import { findOperation } from '../../catalog/index.ts'
 import {
   type ApprovalRow,
@@ -48,7 +49,7 @@ const isTransient = (problem: Problem): boolean =>
     ? (problem.code !== 'upstream_error' && problem.code !== 'service_unconfigured') ||
       problem.leavesOpen ||
       problem.extras.reason === 'outcome_unknown'
-    : problem.extras.reason === 'still_running' || problem.extras.reason === 'deleted_meanwhile'
+    : passesSoon(problem.extras.reason)
 
 const toFailed = (problem: Problem): Ending => ({
   status: 'failed',

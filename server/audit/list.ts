@@ -3,7 +3,7 @@ import type { Handler, OutputOf } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
 import { requireAllChannels } from '../visibility/channels.ts'
 import { withPhonesFix } from '../visibility/phones.ts'
-import { hasHiddenPhones } from '../visibility/policy.ts'
+import { hasHiddenPhones, isManager } from '../visibility/policy.ts'
 
 const toView = (row: AuditRow): OutputOf<'audit_list'>['data'][number] => ({
   id: row.id,
@@ -31,7 +31,7 @@ const toView = (row: AuditRow): OutputOf<'audit_list'>['data'][number] => ({
 })
 
 export const listAudit: Handler<'audit_list'> = async (ctx, { cursor, limit, ...filter }) => {
-  if (ctx.actor.staff.role === 'agent')
+  if (!isManager(ctx.actor))
     throw new Problem('forbidden', 'Only owners, admins and managers may read the audit trail.', {
       reason: 'audit_not_allowed',
     })

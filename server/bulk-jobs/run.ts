@@ -1,3 +1,4 @@
+import { passesSoon } from '../../catalog/passing-reasons.ts'
 import type { EventTypeId } from '../../catalog/events.ts'
 import { findOperation, type Operation, type OperationName } from '../../catalog/index.ts'
 import {
@@ -212,8 +213,7 @@ export const findActor = async (
 }
 
 /** Problems that a later attempt may not meet. */
-const isTransient = ({ status, extras }: Problem): boolean =>
-  status >= 500 || extras.reason === 'deleted_meanwhile'
+const isTransient = ({ status, extras }: Problem): boolean => status >= 500 || passesSoon(extras.reason)
 
 const wait = (ms: number, signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {

@@ -6,7 +6,7 @@ import { isObject } from '../../catalog/values.ts'
 import { catalog, type Operation } from '../../catalog/index.ts'
 import { getIdField } from './records.ts'
 import type { Actor } from '../core/context.ts'
-import { canSeeManagerFields, hasHiddenPhones, listVisibleChannels } from '../visibility/policy.ts'
+import { canSeeManagerFields, hasHiddenPhones, isManager, listVisibleChannels } from '../visibility/policy.ts'
 
 /** Whoever runs jobs. */
 export const EVERYBODY: JobReader = { staffId: null }
@@ -23,7 +23,7 @@ export const toReader = (actor: Actor): JobReader => {
   const { staff, key } = actor
   const channelIds = listVisibleChannels(actor)
   return {
-    staffId: staff.role === 'agent' || key.agent ? staff.id : null,
+    staffId: !isManager(actor) || key.agent ? staff.id : null,
     channelIds,
     ...(channelIds === null ? {} : { own: { staffId: staff.id, operations: conversationOperations } }),
   }

@@ -4,7 +4,9 @@ import type { Attribute } from '../../catalog/contacts/schemas.ts'
 import type { CustomFieldType } from '../../catalog/custom-fields.ts'
 import type { Attrs, StoredValue } from '../../storage/contact-values.ts'
 import type { CachedField } from '../../storage/names-cache.ts'
+import type { Actor } from '../core/context.ts'
 import { maskPhone } from '../visibility/numbers.ts'
+import { canSeeField, hasHiddenPhones } from '../visibility/policy.ts'
 import { parsePhone } from './phone.ts'
 
 /**
@@ -287,19 +289,19 @@ const showAsText = (stored: StoredValue): ShownValue => {
 
 /** Returns the values that an actor may see, in the order in which the fields were created; at most 100. */
 export const showAttributes = (
+  actor: Actor,
   attrs: Attrs,
   fields: readonly CachedField[],
-  access: { managerOnly: boolean; hidePhones: boolean },
 ): z.input<typeof Attribute>[] => {
   const shown: z.input<typeof Attribute>[] = []
   for (const field of fields) {
     const stored = attrs[field.id]
-    if (stored === undefined || (field.visibility === 'manager_only' && !access.managerOnly)) continue
+    if (stored === undefined || !canSeeField(actor, field)) continue
     shown.push({
       key: field.key,
       label: field.label,
       type: field.type,
-      ...showValue(field, stored, access.hidePhones),
+      ...showValue(field, stored, hasHiddenPhones(actor)),
     })
     if (shown.length === MAX_SHOWN_ATTRIBUTES) break
   }

@@ -6,7 +6,7 @@ import { type FieldError, invalidField, toPointer, Problem } from '../core/probl
 import { parseValue } from './attributes.ts'
 import type { PhoneLine } from './phone-lines.ts'
 import { parsePhoneLine } from './phone.ts'
-import { canSeeManagerFields } from '../visibility/policy.ts'
+import { canSeeField } from '../visibility/policy.ts'
 
 /** Returns the phone line that identifies a contact, in whichever spelling. Throws 400 `invalid_phone`. */
 export const requirePhone = (text: string): PhoneLine => {
@@ -39,11 +39,7 @@ export const fieldsVisibleTo = (
   { actor }: Pick<Context, 'actor'>,
   fields: readonly FieldRow[],
 ): ReadonlyMap<string, FieldRow> =>
-  new Map(
-    fields
-      .filter((f) => f.visibility !== 'manager_only' || canSeeManagerFields(actor))
-      .map((f) => [f.key, f]),
-  )
+  new Map(fields.filter((f) => canSeeField(actor, f)).map((f) => [f.key, f]))
 
 /**
  * Checks `attributes` and `email` together, since `email` is the custom field of that key. Throws 400 with

@@ -1,8 +1,9 @@
 import type { TimelineScope } from '../../storage/contacts.ts'
 import type { Actor, Context } from '../core/context.ts'
+import { listVisibleChannels } from '../visibility/policy.ts'
 
 /** Returns which conversations of a contact the staff member may see. */
-export const timelineOf = ({ staff }: Actor): TimelineScope => staff.channelIds ?? 'all'
+export const timelineOf = (actor: Actor): TimelineScope => listVisibleChannels(actor) ?? 'all'
 
 /** PostgreSQL's `lock_not_available`: a lock was not granted within `lock_timeout`. */
 const LOCK_NOT_AVAILABLE = '55P03'

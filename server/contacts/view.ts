@@ -7,7 +7,7 @@ import type { Actor } from '../core/context.ts'
 import { withVersion } from '../core/record-version.ts'
 import { showAttributes } from './attributes.ts'
 import { showContactName, showPhone, showQuotingText } from '../visibility/phones.ts'
-import { canSeeManagerFields, canSeeMetadata, hasHiddenPhones } from '../visibility/policy.ts'
+import { canSeeField, canSeeMetadata, hasHiddenPhones, listVisibleChannels } from '../visibility/policy.ts'
 
 const iso = (time: string | null): string | null => (time === null ? null : toIsoTime(time))
 
@@ -19,9 +19,8 @@ export const showContact = (
   detail: 'summary' | 'full',
 ): z.input<typeof Contact> => {
   const hidePhones = hasHiddenPhones(actor)
-  const managerOnly = canSeeManagerFields(actor)
   const conversations = showTimeline(row.conversations ?? [])
-  const emailHidden = !managerOnly && fields.find((f) => f.key === 'email')?.visibility === 'manager_only'
+  const emailHidden = fields.some((f) => f.key === 'email' && !canSeeField(actor, f))
   const shown = {
     id: row.id,
     name: showContactName(actor, row.name),
@@ -37,10 +36,11 @@ export const showContact = (
     web_visitor_id: showQuotingText(actor, row.web_visitor_id),
     ...(detail === 'full' ? { tags: row.tags ?? [], groups: row.groups ?? [] } : {}),
     ...(detail === 'full' && canSeeMetadata(actor) ? { metadata: row.metadata ?? {} } : {}),
-    attributes: showAttributes(row.attrs, fields, { managerOnly, hidePhones }),
+    attributes: showAttributes(actor, row.attrs, fields),
     conversations,
     // An actor with access to some channels sees the activity on those only.
-    last_activity_at: actor.staff.channelIds === null ? row.last_activity_at : (row.seen_activity_at ?? null),
+    last_activity_at:
+      listVisibleChannels(actor) === null ? row.last_activity_at : (row.seen_activity_at ?? null),
     ...(row.conversations === undefined ? { unavailable: ['conversations' as const] } : {}),
   }
   // The digests of a page would take longer than all else that its answer does.
@@ -55,9 +55,9 @@ type ContactDetail = 'ids' | 'compact' | 'summary' | 'full'
  * What must be read for a detail: the labels of contacts, and their conversations, which tell the latest activity
  * to staff who are limited to channels.
  */
-export const detailShape = ({ staff }: Actor, detail: ContactDetail) => ({
+export const detailShape = (actor: Actor, detail: ContactDetail) => ({
   labels: detail === 'full' || detail === 'compact',
-  timeline: detail !== 'ids' && (detail !== 'compact' || staff.channelIds !== null),
+  timeline: detail !== 'ids' && (detail !== 'compact' || listVisibleChannels(actor) !== null),
 })
 
 /** Returns a contact in a detail, as this actor may see it. */

@@ -1,3 +1,4 @@
+import { mayPass } from '../../catalog/passing-reasons.ts'
 import { insertResult } from '../../storage/idempotency.ts'
 import { toFailure } from '../audit/entry.ts'
 import { type EventNews, notifyEvents } from '../events/signal.ts'
@@ -140,22 +141,17 @@ const findOutcome = (app: App, call: WriteCall): Promise<ExecutionResult | undef
 /** Errors about the state of records are stored. The others ask for another input or for a later retry. */
 const FINAL_STATUSES = new Set([403, 404, 409])
 
-/** Conflicts that a mere retry may resolve. */
-const TRANSIENT_REASONS = new Set<unknown>([
-  'still_running',
-  'event_not_listed',
-  'deleted_meanwhile',
-  'visibility_changed',
-  'too_many_secrets',
-  'plan_changed',
-])
+/** Conflicts that end with something else than the records: with what the caller may see, or with another plan. */
+const UNSTORED_REASONS = new Set<unknown>(['visibility_changed', 'plan_changed'])
 
 /**
  * Whether an error of the handler is stored for retries. A 400 never is, whenever it was found: the caller
  * corrects the input and sends it with the same key.
  */
 const isFinal = (problem: Problem): boolean =>
-  FINAL_STATUSES.has(problem.status) && !TRANSIENT_REASONS.has(problem.extras.reason)
+  FINAL_STATUSES.has(problem.status) &&
+  !mayPass(problem.extras.reason) &&
+  !UNSTORED_REASONS.has(problem.extras.reason)
 
 /** Stores an error in a transaction of its own: the one that failed changed nothing. */
 const storeFailure = async (app: App, call: WriteCall, problem: Problem): Promise<ExecutionResult> => {

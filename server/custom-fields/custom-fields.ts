@@ -15,7 +15,7 @@ import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { createPageOfRows } from '../core/paging.ts'
 import { invalidField, notFound, Problem } from '../core/problem.ts'
-import { canSeeManagerFields } from '../visibility/policy.ts'
+import { canSeeField, canSeeManagerFields } from '../visibility/policy.ts'
 
 const MAX_CUSTOM_FIELDS = 200
 
@@ -36,7 +36,7 @@ export const listCustomFields: Handler<'crm_list_custom_fields'> = async (ctx, i
   const search = input.search === undefined ? undefined : fold(input.search)
   const fields = (await listFields(ctx.tx, ctx.actor.workspace.id)).filter(
     (f) =>
-      (canSeeManagerFields(ctx.actor) || f.visibility !== 'manager_only') &&
+      canSeeField(ctx.actor, f) &&
       (input.type === undefined || f.type === input.type) &&
       (search === undefined || fold(f.key).includes(search) || fold(f.label).includes(search)),
   )
@@ -117,8 +117,7 @@ export const createCustomField: Handler<'crm_create_custom_field'> = async (ctx,
  */
 const lockChangeableField = async (ctx: Context, id: string): Promise<FieldRow> => {
   const field = await lockField(ctx.tx, ctx.actor.workspace.id, id)
-  if (!field || (field.visibility === 'manager_only' && !canSeeManagerFields(ctx.actor)))
-    throw notFound('custom field', id)
+  if (!field || !canSeeField(ctx.actor, field)) throw notFound('custom field', id)
   requireManager(ctx)
   return (await withUse(ctx, [field]))[0]!
 }

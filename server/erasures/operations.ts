@@ -21,13 +21,13 @@ import type { Actor, Context } from '../core/context.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
 import { showContactName } from '../visibility/phones.ts'
-import { hasHiddenPhones, listVisibleChannels } from '../visibility/policy.ts'
+import { hasHiddenPhones, isManager, listVisibleChannels } from '../visibility/policy.ts'
 import { addCounts } from './steps.ts'
 import { findSubject } from './subject.ts'
 
 /** Throws 403. */
-const requireManager = ({ staff }: Actor): void => {
-  if (staff.role === 'agent')
+const requireManager = (actor: Actor): void => {
+  if (!isManager(actor))
     throw new Problem('forbidden', 'Only managers, admins and owners may erase a person and read receipts.', {
       reason: 'manager_only',
     })

@@ -18,7 +18,7 @@ import { matchSpellings } from './phone-spellings.ts'
 import { conversationFields, listChannelLimits } from './visible-channels.ts'
 import { warnAboutCombined, warnAboutNot, warnAboutRecord, warnAboutTests } from './warnings.ts'
 import { isNameTestHidden } from '../visibility/phones.ts'
-import { canSeeManagerFields, hasHiddenPhones } from '../visibility/policy.ts'
+import { canSeeField, hasHiddenPhones } from '../visibility/policy.ts'
 
 /** A parsed part of a filter: as storage runs it, and as it is stored. */
 type ParsedNode = { filter: ContactFilter; absolute: unknown }
@@ -157,11 +157,7 @@ const parseField = (state: ParseState, field: string, raw: unknown, position: No
     throw createHiddenFieldProblem(state, path, 'phone_hidden', 'Phone numbers')
   if (field === 'name' && isNameTestHidden(state.ctx.actor, raw))
     throw createHiddenFieldProblem(state, path, 'phone_hidden', 'Numbers in names')
-  if (
-    field === 'email' &&
-    !canSeeManagerFields(state.ctx.actor) &&
-    state.fields.some((f) => f.key === 'email' && f.visibility === 'manager_only')
-  ) {
+  if (field === 'email' && state.fields.some((f) => f.key === 'email' && !canSeeField(state.ctx.actor, f))) {
     throw createHiddenFieldProblem(state, path, 'field_hidden', 'Email addresses')
   }
   const tests = parseTests(state, { ...leaf, digits: field === 'phoneNumber' }, raw, position)
@@ -377,11 +373,11 @@ const parseAttributeName = (
   const key = (test.test as { value: string }).value
   const { actor } = state.ctx
   const field = state.fields.find((f) => f.key === key)
-  const isHidden = field?.visibility === 'manager_only' && !canSeeManagerFields(actor)
+  const isHidden = field !== undefined && !canSeeField(actor, field)
   if (isHidden && state.within)
     throw createHiddenFieldProblem(state, namePath, 'field_hidden', 'Manager-only fields')
   if (!field || isHidden) {
-    const visible = state.fields.filter((f) => f.visibility !== 'manager_only' || canSeeManagerFields(actor))
+    const visible = state.fields.filter((f) => canSeeField(actor, f))
     return addUnknownName(state, [...namePath, 'eq'], {
       what: 'custom field',
       given: key,

@@ -33,6 +33,7 @@ import { serveMetrics } from './metrics.ts'
 import { createOpenapi } from './openapi.ts'
 import { serveOps } from './ops.ts'
 import { renderPage } from './pages.ts'
+import { requireDecodableQuery } from './query.ts'
 import { createErrorLocator, parseRestInput, type RestRoute, createRestRoutes, toPastRoute } from './rest.ts'
 import { createStaticDocument } from './static-document.ts'
 
@@ -230,6 +231,7 @@ const serveRest = async (app: App, route: RestRoute, event: DoorEvent): Promise<
 }
 
 const parseInput = (route: RestRoute, event: DoorEvent, text: string): unknown => {
+  requireDecodableQuery(event)
   const path = Object.fromEntries(
     Object.entries(event.context.params ?? {}).map(([name, value]) => [name, decodeParameter(value)]),
   )

@@ -33,7 +33,7 @@ export const withBody = async <T>(
   { maxBytes, json = true, maxBytesInFlight = MAX_BYTES_PER_SENDER }: BodyRules,
   work: (body: BodyReader) => Promise<T>,
 ): Promise<T> => {
-  const hasBody = request.method !== 'GET' && request.method !== 'HEAD'
+  const hasBody = mayHaveBody(request)
   if (hasBody) checkHeaders(request, maxBytes, json)
   const held: [Sender, number][] = []
   const read = async (id: string): Promise<Buffer> => {
@@ -51,6 +51,12 @@ export const withBody = async <T>(
     for (const [sender, bytes] of held) returnBytes(app.bodyBudget, sender, bytes)
   }
 }
+
+/** A GET or HEAD has a body only where its headers say so (RFC 9112, section 6), which no route takes. */
+const mayHaveBody = (request: Request): boolean =>
+  (request.method !== 'GET' && request.method !== 'HEAD') ||
+  getDeclaredLength(request) > 0 ||
+  request.headers.has('transfer-encoding')
 
 const getDeclaredLength = (request: Request): number => Number(request.headers.get('content-length') ?? 0)
 

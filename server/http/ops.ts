@@ -17,6 +17,7 @@ import {
   toResponse,
   withProblems,
 } from './door.ts'
+import { requireDecodableQuery } from './query.ts'
 import { parseQueryValue } from './rest.ts'
 
 /**
@@ -36,6 +37,7 @@ export const serveOps = async (app: App, event: DoorEvent): Promise<Response> =>
         locateError: (error) => locateError(query, error),
       })
       call.readInput = async (actor) => {
+        requireDecodableQuery(event)
         requireKnownQuery(query)
         const ifMatch = readIfMatch(operation!, getHeader(event, 'if-match'))
         return readFields(operation!, call, query, ifMatch, parseJson(await body.text(actor.key.id)))
@@ -71,7 +73,9 @@ const readFields = (
   const dryRun = mergeGiven(
     {
       at: { parameter: 'dry_run' },
-      value: query.has('dry_run') ? parseQueryValue('boolean', query.getAll('dry_run')) : undefined,
+      value: query.has('dry_run')
+        ? parseQueryValue('dry_run', 'boolean', query.getAll('dry_run'))
+        : undefined,
     },
     { at: { pointer: '#/dry_run' }, value: value['dry_run'] },
   )

@@ -1,5 +1,5 @@
 import { type ErrorCode, errors } from '../../catalog/errors.ts'
-import { reasons } from '../../catalog/reasons.ts'
+import { describeReason, type Reason, reasons } from '../../catalog/reasons.ts'
 import { renderPage as renderSitePage, SITE_POLICY } from './docs/layout.ts'
 import { escapeHtml, renderProse } from './html.ts'
 import { problemExample } from './problem-example.ts'
@@ -63,7 +63,10 @@ ${escapeHtml(JSON.stringify(problemExample(code, publicUrl), null, 2))}</code></
 const renderReasons = (code: ErrorCode): string => {
   const rows = Object.entries(reasons)
     .filter(([, { codes }]) => codes.includes(code))
-    .map(([reason, { when }]) => `<tr><td><code>${reason}</code></td><td>${renderProse(when)}</td></tr>`)
+    .map(
+      ([reason]) =>
+        `<tr><td><code>${reason}</code></td><td>${renderProse(describeReason(reason as Reason))}</td></tr>`,
+    )
   return rows.length === 0
     ? ''
     : `<h2>Reasons</h2>

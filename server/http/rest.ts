@@ -1,9 +1,10 @@
 import type { z } from 'zod'
 import { type Operation, type Route, getInputSchema, listRoutes, takesVersion } from '../../catalog/index.ts'
 import { type FieldError, toPointer, Problem } from '../core/problem.ts'
+import { repeatedParameter } from './query.ts'
 
 /** How the value of a query field is parsed. */
-type QueryKind = 'boolean' | 'integer' | 'array' | 'other'
+type QueryKind = 'boolean' | 'number' | 'array' | 'other'
 
 /** A route with the kinds of its query fields, computed once. */
 export type RestRoute = Route & {
@@ -38,18 +39,21 @@ const getQueryKind = (schema: z.ZodType): QueryKind => {
   return type === 'boolean' || type === 'array'
     ? type
     : type === 'number' || type === 'int'
-      ? 'integer'
+      ? 'number'
       : 'other'
 }
 
-/** Parses a query field by its kind. Text that does not parse is left for validation to report. */
-export const parseQueryValue = (kind: QueryKind, values: string[]): unknown => {
-  if (kind === 'array') return values
-  const last = values.at(-1)!
-  if (values.length > 1) return values
-  if (kind === 'boolean') return last === 'true' ? true : last === 'false' ? false : last
-  if (kind === 'integer' && /^-?\d{1,15}$/.test(last)) return Number(last)
-  return last
+/**
+ * Parses a query field by its kind. Text that does not parse is left for validation to report. Throws 400 for several
+ * values of a field that is no list; `kind` is undefined for unknown fields, which validation reports.
+ */
+export const parseQueryValue = (name: string, kind: QueryKind | undefined, values: string[]): unknown => {
+  if (kind === 'array' || kind === undefined) return values
+  if (values.length > 1) throw repeatedParameter(name)
+  const value = values[0]!
+  if (kind === 'boolean') return value === 'true' ? true : value === 'false' ? false : value
+  if (kind === 'number' && /^-?\d{1,15}(?:\.\d{1,15})?$/.test(value)) return Number(value)
+  return value
 }
 
 /**
@@ -105,7 +109,7 @@ export const parseRestInput = (
         detail: 'belongs in the path',
         fix: 'Remove it from the query.',
       })
-    else put(name, parseQueryValue(route.kinds.get(name) ?? 'other', query.getAll(name)))
+    else put(name, parseQueryValue(name, route.kinds.get(name), query.getAll(name)))
   }
   if (misplaced.length > 0)
     throw new Problem(

@@ -4,7 +4,7 @@ import type { ConversationFilter } from '../../storage/conversation-order.ts'
 import type { Actor, Context } from '../core/context.ts'
 import type { InputOf } from '../core/handler.ts'
 import { resolveLabelIds } from '../labels/labels.ts'
-import { canSeeChannel } from '../visibility/policy.ts'
+import { canSeeChannel, listVisibleChannels } from '../visibility/policy.ts'
 
 /** What the lists of conversations have in common: their filters and their totals. */
 
@@ -18,7 +18,7 @@ export const selectChannels = (
   actor: Actor,
   channelId: string | undefined,
 ): readonly string[] | undefined => {
-  if (channelId === undefined) return actor.staff.channelIds ?? undefined
+  if (channelId === undefined) return listVisibleChannels(actor) ?? undefined
   return canSeeChannel(actor, channelId) ? [channelId] : []
 }
 

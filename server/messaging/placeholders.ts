@@ -5,7 +5,7 @@ import type { Actor } from '../core/context.ts'
 import { findNearestName } from '../nearest-name.ts'
 import { invalidField, Problem } from '../core/problem.ts'
 import { isNameHidden } from '../visibility/phones.ts'
-import { canSeeManagerFields, hasHiddenPhones } from '../visibility/policy.ts'
+import { canSeeField, hasHiddenPhones } from '../visibility/policy.ts'
 
 const PLACEHOLDER = /\{\{\s*([^{}]+?)\s*\}\}/g
 
@@ -24,7 +24,7 @@ const placeholderValues = (
   fields: readonly CachedField[],
 ): Map<string, PlaceholderValue> => {
   const hidden = hasHiddenPhones(actor)
-  const visible = fields.filter((field) => field.visibility !== 'manager_only' || canSeeManagerFields(actor))
+  const visible = fields.filter((field) => canSeeField(actor, field))
   return new Map<string, PlaceholderValue>([
     ...visible.map((field): [string, PlaceholderValue] => {
       const stored = contact.attrs[field.id]

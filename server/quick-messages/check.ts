@@ -11,6 +11,7 @@ import type { Context } from '../core/context.ts'
 import { checkPlaceholders } from '../messaging/placeholders.ts'
 import { invalidField, notFound, Problem } from '../core/problem.ts'
 import { isPublicHostName } from '../public-host-name.ts'
+import { isManager } from '../visibility/policy.ts'
 import { toViewer } from './rights.ts'
 
 /** The content fields of an input; each may be absent. */
@@ -82,7 +83,7 @@ export const resolveTeam = async (
   }
   const team = await findTeam(ctx.tx, ctx.actor.workspace.id, teamId, ctx.actor.staff.id)
   if (!team) throw notFound('team', teamId)
-  if (ctx.actor.staff.role === 'agent' && !team.member) {
+  if (!isManager(ctx.actor) && !team.member) {
     throw new Problem(
       'forbidden',
       'You are not a member of this team. Choose one of your teams, or another visibility.',

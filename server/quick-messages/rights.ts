@@ -8,8 +8,7 @@ import {
 import type { Actor, Context } from '../core/context.ts'
 import { notFound, Problem } from '../core/problem.ts'
 import { withVersion } from '../core/record-version.ts'
-
-const isManager = ({ staff: { role } }: Actor): boolean => role !== 'agent'
+import { isManager } from '../visibility/policy.ts'
 
 /**
  * Owners, admins and managers see the quick messages of all teams. A private one is visible only to the staff

@@ -7,7 +7,7 @@ import type { Handler, OutputOf } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
 import { formatChannelNotes } from './channel-notes.ts'
 import { precedingRange, type ReportRange, resolveRange } from './range.ts'
-import { listVisibleChannels } from '../visibility/policy.ts'
+import { isManager, listVisibleChannels } from '../visibility/policy.ts'
 import { formatNotes, formatPopulationNote, listUnavailable } from './staff-notes.ts'
 import { computeStaffRows, NOBODY, parseStoredRows, sortStaff, type StaffReportRow } from './staff-rows.ts'
 
@@ -114,8 +114,9 @@ const showReport = ({
 })
 
 /** Throws 403 `report_not_allowed` for an agent without report permission. */
-const requireReportPermission = ({ actor: { staff } }: Context): void => {
-  if (staff.role !== 'agent' || staff.reports) return
+const requireReportPermission = ({ actor }: Context): void => {
+  const { staff } = actor
+  if (isManager(actor) || staff.reports) return
   throw new Problem(
     'forbidden',
     `${staff.name} has no report permission. An administrator can grant it: ` +

@@ -10,7 +10,7 @@ import type { Handler } from '../core/handler.ts'
 import { createPage } from '../core/paging.ts'
 import { notFound } from '../core/problem.ts'
 import { showLink } from './view.ts'
-import { canSeeChannel } from '../visibility/policy.ts'
+import { canSeeChannel, listVisibleChannels } from '../visibility/policy.ts'
 
 /** Returns a link to a number that the actor may use. Throws 404. */
 export const requireLink = async ({ tx, actor }: Context, id: string): Promise<ShortLinkRow> => {
@@ -24,7 +24,7 @@ export const getShortLink: Handler<'messaging_get_short_link'> = async (ctx, { s
 
 export const listShortLinks: Handler<'messaging_list_short_links'> = async (ctx, input) => {
   const { tx, actor, publicUrl } = ctx
-  const allowed = actor.staff.channelIds
+  const allowed = listVisibleChannels(actor)
   const filter: ShortLinkFilter = {
     channelIds:
       input.channel_id === undefined

@@ -8,8 +8,11 @@ import type { Actor } from '../core/context.ts'
 /** Whether phones are hidden from a caller: by the staff member or by the key (`toActor`). */
 export const hasHiddenPhones = ({ staff }: Actor): boolean => staff.hidePhoneNumbers
 
-/** Owners, admins and managers see manager-only fields; agents do not. */
-export const canSeeManagerFields = ({ staff }: Actor): boolean => staff.role !== 'agent'
+/** Owners and admins are managers too; agents are the others. */
+export const isManager = ({ staff }: Pick<Actor, 'staff'>): boolean => staff.role !== 'agent'
+
+/** Managers see manager-only fields. */
+export const canSeeManagerFields = (actor: Actor): boolean => isManager(actor)
 
 /**
  * Whether a caller sees the metadata of contacts: nobody knows what integrations write into it, so only those from whom

@@ -111,6 +111,30 @@ describe('CLI: --jq, --template and --quiet', () => {
       assert.equal((await fake.wcrm(['groups', 'list', ...words])).exit, 2, words.join(' '))
     assert.equal(fake.requests.length, 0)
   })
+
+  it('a flag that the command would ignore is refused, by its name', async () => {
+    const create = ['groups', 'create', '--name', 'One', '--plan', 'plan.ndjson']
+    const follow = ['events', 'list', '--follow']
+    for (const [words, flag] of [
+      [['groups', 'list', '--columns', 'id', '--quiet'], '--columns'],
+      [['groups', 'list', '--columns', 'id', '--jq', '.'], '--columns'],
+      [['groups', 'list', '--columns', 'id', '--json'], '--columns'],
+      [['groups', 'list', '--columns', 'id', '--template', '{id}'], '--columns'],
+      [['groups', 'list', '--columns', 'id', '--ndjson'], '--columns'],
+      [['contacts', 'export', '--json=id'], '--json'],
+      [[...create, '--quiet'], '--quiet'],
+      [[...create, '--jq', '.'], '--jq'],
+      [[...create, '--template', '{id}'], '--template'],
+      [[...create, '--json=group'], '--json'],
+      [[...follow, '--limit', '5'], '--limit'],
+      [[...follow, '--cursor', 'evt_1'], '--cursor'],
+      [[...follow, '--all'], '--all'],
+    ] as const) {
+      const { exit, stderr } = await fake.wcrm([...words])
+      assert.deepEqual([exit, stderr.includes(flag)], [2, true], `${words.join(' ')}: ${stderr}`)
+    }
+    assert.equal(fake.requests.length, 0)
+  })
 })
 
 describe('CLI: a reader that ends early', () => {

@@ -179,6 +179,10 @@ describe('CLI: messages media --output', () => {
       assert.equal(result.stdout, exit === 0 ? `${JSON.stringify(body)}\n` : '')
       server.close()
     }
+    const redirected = await serve('elsewhere', { status: 302 })
+    const api = ['api', 'GET', '/v1/messages/901/media', '--url', redirected.url]
+    assert.equal((await fake.wcrm(api)).stdout, 'elsewhere')
+    redirected.close()
     const server = await serve('bytes')
     assert.equal((await fake.wcrm([...media, '-', '--url', server.url])).stdout, 'bytes')
     server.close()

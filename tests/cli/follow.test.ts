@@ -73,6 +73,30 @@ describe('events list --follow: event stream', { concurrency: true }, () => {
     }
   })
 
+  it('--since is also a duration before the time of the server', async () => {
+    const bodies: string[] = []
+    const call = async (since: string) => {
+      const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()]
+      const exit = await runCommandLine(['events', 'list', '--since', since], {
+        stdin,
+        stdout,
+        stderr,
+        env: { WCRM_URL: 'http://127.0.0.1:9', WCRM_API_KEY: 'wc_test_key', XDG_CONFIG_HOME: '/nonexistent' },
+        fetch: async (url, init) => {
+          if (String(url).endsWith('events_list')) bodies.push(String(init?.body as string))
+          const headers = { 'Workspace-Time-Zone': 'UTC', 'Workspace-Time': '2026-10-09T09:30:00.000Z' }
+          return Response.json({ data: [], next_cursor: null }, { headers })
+        },
+      })
+      return { exit, stderr: (await stderr.end().toArray()).join('') }
+    }
+    assert.equal((await call('90m')).exit, 0)
+    assert.deepEqual(bodies, ['{"from":"2026-10-09T08:00:00.000Z"}'])
+    const { exit, stderr } = await call('an hour')
+    assert.equal(exit, 2)
+    assert.match(stderr, /--since must be now, the id of an event or a duration/)
+  })
+
   it('--jq is applied to each event', async () => {
     const first = Buffer.from(`id: 7\ndata: ${JSON.stringify(event)}\n\n`)
     assert.deepEqual((await follow([first], ['--jq', '[.id, .data.text]'])).events, [

@@ -68,6 +68,16 @@ describe('CLI: transport', { concurrency: true }, () => {
     assert.equal(fake.requests.length, 0)
   })
 
+  it('wcrm api: a redirection of a proxy to another address is named, and not followed', async () => {
+    const url = await serve((request, response) =>
+      response.writeHead(308, { Location: `${fake.url}${request.url}` }).end(),
+    )
+    const { exit, stderr } = await fake.wcrm(['api', 'GET', '/v1/me', '--url', url])
+    assert.equal(exit, 2)
+    assert.ok(stderr.includes(fake.url), stderr)
+    assert.equal(fake.requests.length, 0)
+  })
+
   it('an answer that is cut is no answer', async () => {
     const { exit, stdout, stderr } = await list((_request, response) => {
       response.writeHead(200, { 'Content-Length': 1000 }).write('{"data":[')

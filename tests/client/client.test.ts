@@ -18,7 +18,7 @@ import {
 import { table } from '../../client/operations.ts'
 import { bridgeStdio } from '../../mcp/stdio.ts'
 import { libraryOptions } from '../../scripts/build.ts'
-import { renderOperations, renderTypes } from '../../scripts/client-types.ts'
+import { renderOperations, renderPassingReasons, renderTypes } from '../../scripts/client-types.ts'
 import { everyDatabase } from '../doors.ts'
 import { runs } from '../level.ts'
 import { createAgentScene } from '../approvals/scene.ts'
@@ -40,6 +40,7 @@ it('@wcrm/client: its generated parts follow from the catalog (npm run generate)
     readFileSync(new URL(`../../client/${name}`, import.meta.url), 'utf8')
   assert.ok(format(await renderTypes()) === read('types.ts'), 'client/types.ts')
   assert.ok(format(renderOperations()) === read('operations.ts'), 'client/operations.ts')
+  assert.ok(format(renderPassingReasons()) === read('passing-reasons.ts'), 'client/passing-reasons.ts')
 })
 
 it('@wcrm/client: minified it has less than 60 KB, no dependency, and nothing of Node alone', async () => {

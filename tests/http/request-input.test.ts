@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { before, it } from 'node:test'
+import { catalog, listRoutes } from '../../catalog/index.ts'
 import { everyDatabase } from '../doors.ts'
 import { makeWorkspace } from '../servers.ts'
 import { createRawClient, post, type RawClient, type RawRequest } from './raw-request.ts'
@@ -193,10 +194,17 @@ everyDatabase('HTTP: body and query', (server) => {
   })
 
   it('a repeated query parameter is a list for list fields, and refused for others', async () => {
-    const reply = await badInput('/v1/contacts?limit=1&limit=2', {})
-    assert.equal(reply.body.errors[0].parameter, 'limit')
-    await badInput('/v1/contacts?query=a&query=b', {})
-    await badInput('/v1/groups?dry_run=true&dry_run=false', post('{"name":"Twice"}'))
+    for (const [path, request, name] of [
+      ['/v1/contacts?limit=1&limit=2', {}, 'limit'],
+      ['/v1/contacts?query=a&query=b', {}, 'query'],
+      ['/v1/groups?dry_run=true&dry_run=false', post('{"name":"Twice"}'), 'dry_run'],
+      ['/v1/ops/crm_create_group?dry_run=true&dry_run=true', post('{"name":"Twice"}'), 'dry_run'],
+    ] as const) {
+      const { parameter, code } = (await badInput(path, request)).body.errors[0]
+      assert.deepEqual([parameter, code], [name, 'duplicate_field'], path)
+    }
+    const fraction = await badInput('/v1/contacts?limit=1.5', {})
+    assert.equal(fraction.body.errors[0].detail, 'must be an integer, not 1.5')
     assert.equal((await raw('/v1/contacts?tag_ids=7&tag_ids=8')).status, 200)
     for (const wrong of [
       'limit=0',
@@ -234,16 +242,46 @@ everyDatabase('HTTP: body and query', (server) => {
       assert.equal(error?.[place], name, reply.text)
       assert.match(error.detail, where)
     }
-    assert.equal(
-      (await raw('/v1/contacts', { method: 'GET', body: '{"limit":0}' })).status,
-      200,
-      'GET has no body to read',
-    )
     await badInput('/v1/contacts/7', { method: 'DELETE', body: '{"dry_run":true}' })
     const unknown = await badInput('/v1/contacts?limitt=1', {})
     assert.deepEqual(
       [unknown.body.errors[0].parameter, unknown.body.errors[0].fix],
       ['limitt', 'Did you mean limit?'],
     )
+  })
+
+  it('a query that is not percent-encoded UTF-8 is refused, whoever routes it', async () => {
+    for (const query of ['%zz', '%', '%E0%A4', '%ED%A0%80', '%ff', '100%'])
+      for (const path of ['/v1/contacts', '/v1/%63ontacts']) {
+        const reply = await badInput(`${path}?limit=1&query=${query}`, {})
+        assert.ok(reply.body.errors, reply.text)
+        const { parameter, code } = reply.body.errors[0]
+        assert.deepEqual([parameter, code], ['query', 'invalid_encoding'], query)
+      }
+    await badInput('/v1/ops/crm_create_group?dry_run=%fftrue', post('{"name":"One"}'))
+    for (const query of ['100%25', 'M%C3%BCller+x', '%F0%9F%98%80', "a'b*(c)~d"])
+      assert.equal((await raw(`/v1/contacts?query=${query}`)).status, 200, query)
+  })
+
+  it('no GET takes a body: what it asks for would be ignored', async () => {
+    const paths = catalog.flatMap((op) =>
+      listRoutes(op).flatMap(({ method, path }) =>
+        method === 'GET' ? [path.replaceAll(/\{\w+\}/g, '987654321')] : [],
+      ),
+    )
+    assert.ok(paths.length > 30)
+    for (const path of paths)
+      for (const chunked of [false, true]) {
+        // Node's client sends the body of a GET in chunks only where the header says so.
+        const headers: Record<string, string> = chunked ? { 'Transfer-Encoding': 'chunked' } : {}
+        const reply = await badInput(path, { body: '{"limit":1}', chunked, headers })
+        assert.deepEqual(reply.body.errors[0].code, 'unexpected_body', path)
+      }
+    assert.equal((await raw('/v1/contacts', { method: 'HEAD', body: '{"limit":1}' })).status, 400)
+    assert.equal((await raw('/v1/contacts', { headers: { 'Content-Type': 'application/json' } })).status, 200)
+    await refused(415, 'unsupported_media_type', '/v1/contacts', {
+      body: 'limit=1',
+      headers: { 'Content-Type': 'text/plain' },
+    })
   })
 })

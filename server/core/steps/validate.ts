@@ -235,7 +235,7 @@ const findFormat = (issue: Issue) => (issue.code === 'invalid_format' ? FORMATS[
 const describeIssue = (issue: Issue, given: unknown): string => {
   switch (issue.code) {
     case 'invalid_type':
-      return `must be ${withArticle(issue.expected)}, not ${describeKind(given)}`
+      return `must be ${withArticle(issue.expected)}, not ${describeKind(given, issue.expected)}`
     case 'too_small':
     case 'too_big':
       return `must ${describeBound(issue).verb} ${describeBound(issue).text}`
@@ -287,11 +287,13 @@ const withArticle = (kind: string): string => {
   return `${/^[aeio]/.test(name) ? 'an' : 'a'} ${name}`
 }
 
-const describeKind = (value: unknown): string =>
-  value === null
-    ? 'null'
-    : Array.isArray(value)
-      ? 'an array'
-      : Number.isNaN(value)
-        ? 'NaN'
-        : withArticle(typeof value)
+const describeKind = (value: unknown, expected: string): string =>
+  expected === 'int' && Number.isFinite(value)
+    ? String(value)
+    : value === null
+      ? 'null'
+      : Array.isArray(value)
+        ? 'an array'
+        : Number.isNaN(value)
+          ? 'NaN'
+          : withArticle(typeof value)
