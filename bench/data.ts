@@ -54,7 +54,7 @@ export const prepareForCases = (databaseUrl: string, workspaceId: string): Promi
     'analyze tags, events',
   ])
 
-const OTHER_KEYS = 3
+const OTHER_KEYS = 7
 
 /** Fills an open database. `otherKeys`: of the same owner. */
 export const fillStorage = async (

@@ -59,7 +59,8 @@ type HeavyReadQueue = {
   readonly meanMs: Map<string, number>
   /** The number of the last turn of each key and workspace. */
   readonly lastTurn: Map<string, number>
-  readonly turns: { count: number }
+  /** `count`: of all so far. `mixed`: the number of the last one whose workspace was not that of the one before. */
+  readonly turns: { count: number; workspaceId: string | undefined; mixed: number }
 }
 
 /** When the database last failed for a full disk, and when that was last logged: `performance.now()`. */
@@ -132,7 +133,7 @@ export const createAppState = (): AppState => ({
     waiting: createHeavyTurns(),
     meanMs: new Map(),
     lastTurn: new Map(),
-    turns: { count: 0 },
+    turns: { count: 0, workspaceId: undefined, mixed: -Infinity },
   },
   regexVerdicts: new Map(),
   labelCache: new Map(),

@@ -61,11 +61,12 @@ const createModel = (isSlow: (key: string) => boolean) => {
   }
   const startWaiting = (): void => {
     for (;;) {
-      // One turn is left to other workspaces.
+      // One turn is left to other workspaces, if there are any, and to other keys.
+      const isAlone = (key: string): boolean => [...waiting, ...started].every(isOf(key))
       const mayStart = (key: string) =>
         running.length < HEAVY_READS &&
-        running.filter(isOf(key)).length < HEAVY_READS - 1 &&
-        !(isSlow(key) && running.includes(key))
+        (running.filter(isOf(key)).length < HEAVY_READS - 1 || (isAlone(key) && !isSlow(key))) &&
+        running.filter((other) => other === key).length < (isSlow(key) ? 1 : HEAVY_READS - 1)
       const [next] = waiting.filter(mayStart).toSorted(compare)
       if (next === undefined) return
       waiting = waiting.toSpliced(waiting.indexOf(next), 1)

@@ -20,6 +20,8 @@ const MAX_WAIT_MS = 5_000
 const HEAVY_READ_DEADLINE_MS = 8_000
 /** A key whose reads take longer than this on average has one turn at a time. */
 const SLOW_READ_MS = 50
+/** For so many turns after its last one a turn is left to another workspace. */
+const TURNS_OF_OTHERS = 1000
 const MAX_REMEMBERED_KEYS = 10_000
 
 type Scope = 'key' | 'workspace' | 'server'
@@ -38,11 +40,28 @@ const SCOPES = ['key', 'workspace', 'server'] as const
 const countOf = (turns: HeavyTurns, scope: Scope, { keyId, workspaceId }: HeavyTurn): number =>
   scope === 'server' ? turns.size : turns.count(scope === 'key' ? keyId : workspaceId)
 
-/** How many turns at a time the server has, or a workspace or key may have: one is left to the others. */
-const getLimit = ({ heavyReads, heavyReadQueue }: App, scope: Scope, { keyId }: HeavyTurn): number => {
+/** Whether no other workspace has had a turn of late, has one or waits for one. */
+const isAlone = ({ heavyReadQueue }: App, { workspaceId }: HeavyTurn): boolean => {
+  const { running, waiting, turns } = heavyReadQueue
+  return (
+    (turns.workspaceId ?? workspaceId) === workspaceId &&
+    turns.count - turns.mixed > TURNS_OF_OTHERS &&
+    running.count(workspaceId) === running.size &&
+    waiting.count(workspaceId) === waiting.size
+  )
+}
+
+/**
+ * How many turns at a time the server has, or a workspace or key may have: one is left to the others. Where there are
+ * no other workspaces, a key whose reads are fast takes that one too.
+ */
+const getLimit = (app: App, scope: Scope, turn: HeavyTurn): number => {
+  const { heavyReads, heavyReadQueue } = app
   if (scope === 'server') return heavyReads
-  const isSlow = scope === 'key' && (heavyReadQueue.meanMs.get(keyId) ?? 0) > SLOW_READ_MS
-  return isSlow ? 1 : Math.max(1, heavyReads - 1)
+  const isSlow = (heavyReadQueue.meanMs.get(turn.keyId) ?? 0) > SLOW_READ_MS
+  if (scope === 'key' && isSlow) return 1
+  if (scope === 'workspace' && !isSlow && isAlone(app, turn)) return heavyReads
+  return Math.max(1, heavyReads - 1)
 }
 
 /** Returns whose turns are all taken; undefined when this read may run. */
@@ -124,6 +143,9 @@ const takeHeavyTurn = (app: App, { key, workspace }: Actor): Promise<() => void>
         turn.startedAt = performance.now()
         running.add(turn)
         turns.count++
+        if (turns.workspaceId !== undefined && turns.workspaceId !== turn.workspaceId)
+          turns.mixed = turns.count
+        turns.workspaceId = turn.workspaceId
         for (const id of [turn.keyId, turn.workspaceId]) remember(lastTurn, id, turns.count)
         resolve(() => finish(app, turn))
       },
