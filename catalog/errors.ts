@@ -123,7 +123,7 @@ export const errors = {
   internal_error: {
     status: 500,
     title: 'Internal error',
-    description: 'The server failed unexpectedly. Nothing was changed.',
+    description: 'The server failed unexpectedly. The detail says whether a change may have been made.',
     fix: 'Retry with the same Idempotency-Key; if it happens again, report the `request_id`.',
   },
   upstream_error: {

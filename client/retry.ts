@@ -42,11 +42,17 @@ export const getWaitMs = (failures: number, retryAfterSeconds: number | undefine
     ? Math.min(LONGEST_BACKOFF_MS, FIRST_WAIT_MS * 2 ** failures) * (0.5 + Math.random() / 2)
     : retryAfterSeconds * 1000
 
-/** Whether the same request may succeed later. A server that lacks its configuration stays so. */
+/**
+ * Whether the same request may succeed later. A server that lacks its configuration stays so, and a provider refuses
+ * again.
+ */
 export const mayPass = ({ status, code, reason }: WcrmError): boolean =>
   status === 0 ||
   (reason !== undefined && passingReasons.has(reason)) ||
-  (RETRIED_STATUS.includes(status) && reason !== 'outcome_unknown' && code !== 'service_unconfigured')
+  (RETRIED_STATUS.includes(status) &&
+    reason !== 'outcome_unknown' &&
+    code !== 'service_unconfigured' &&
+    code !== 'upstream_error')
 
 /** Makes attempts until one succeeds, or the policy or the signal ends them. Throws the error of the last. */
 export const retry = async <T>(

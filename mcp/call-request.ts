@@ -12,11 +12,10 @@ import type { App } from '../server/core/app.ts'
 import type { Actor } from '../server/core/context.ts'
 import { createRequestId } from '../server/ids.ts'
 import { mergeGiven } from '../server/core/merge-given.ts'
-import type { ProblemDocument } from '../server/core/problem.ts'
 import { perform } from '../server/core/perform.ts'
-import { invalidField, Problem } from '../server/core/problem.ts'
+import { type FieldError, invalidField, Problem, type ProblemDocument } from '../server/core/problem.ts'
 import { type CallResponse, toProblemResult } from '../server/core/respond.ts'
-import { unquoteIdempotencyKey } from '../server/core/steps/idempotency.ts'
+import { locateKeyError, unquoteIdempotencyKey } from '../server/core/steps/idempotency.ts'
 import { invalidParams } from './content.ts'
 import type { GuideSource } from './guide-tools.ts'
 import type { RunRead } from './record-resources.ts'
@@ -89,6 +88,7 @@ export const toCallRequest = (
     // A key that is not a string, or a key for a read, stays in the input, where validation rejects it.
     input: op.dryRun && (given === undefined || typeof given === 'string') ? fields : input,
     requestId: createRequestId(),
+    locateError: (error: FieldError) => locateKeyError(error, request?.headers.get('idempotency-key')),
     authorization: request?.headers.get('authorization') ?? undefined,
     apiVersion: request?.headers.get('api-version') ?? undefined,
     ...(typeof reason === 'string' ? { reason } : {}),

@@ -171,6 +171,17 @@ export const resolveCall = (
 ): ResolvedCall => {
   const operation = source.byName.get(name)
   if (operation) return { operation, input }
+  const tool = guideTools.find((one) => one.name === name)
+  const fields = Object.keys((tool?.inputSchema['properties'] as object | undefined) ?? {})
+  const stray = Object.keys(input).find((field) => !fields.includes(field))
+  if (tool && stray !== undefined)
+    return refuse(
+      'invalid_input',
+      `\`${stray.slice(0, 100)}\` is not a field of ${name}.`,
+      fields.includes('input')
+        ? 'Put the fields of the operation into `input`.'
+        : `Its fields are ${fields.map((field) => `\`${field}\``).join(' and ')}.`,
+    )
   switch (name) {
     case 'find_tools':
       return find(source, caller, input)
@@ -260,7 +271,7 @@ const unknownOperation = ({ operations }: GuideSource, name: unknown): ResolvedC
 const unwrap = (
   source: GuideSource,
   name: 'run_read_operation' | 'run_write_operation',
-  { operation: wanted, input: given = {}, ...rest }: Record<string, unknown>,
+  { operation: wanted, input: given = {} }: Record<string, unknown>,
 ): ResolvedCall => {
   const operation = typeof wanted === 'string' ? source.byName.get(wanted) : undefined
   if (!operation) return unknownOperation(source, wanted)
@@ -270,13 +281,6 @@ const unwrap = (
       'invalid_input',
       `${operation.name} ${reads ? 'only reads' : 'changes data'}.`,
       `Call ${reads ? 'run_read_operation' : 'run_write_operation'}.`,
-    )
-  const [stray] = Object.keys(rest)
-  if (stray !== undefined)
-    return refuse(
-      'invalid_input',
-      `\`${stray.slice(0, 100)}\` is not a field.`,
-      `Put the fields of ${operation.name} into \`input\`.`,
     )
   const input = typeof given === 'string' ? parseObject(given) : given
   const twice = typeof given === 'string' && isObject(input) ? findDuplicateName(given) : undefined

@@ -2,6 +2,9 @@ import { addToClockOffset, listClockOffsets, resetClockOffset } from '../storage
 import type { Db } from '../storage/database.ts'
 import type { Signals } from './signals.ts'
 
+/** The minute of the day of a time `HH:MM`. */
+export const toMinuteOfDay = (time: string): number => Number(time.slice(0, 2)) * 60 + Number(time.slice(3))
+
 /** Business time is at most this far ahead of real time: enough for every window and report. */
 export const MAX_CLOCK_OFFSET_MS = 400 * 24 * 60 * 60 * 1000
 

@@ -20,7 +20,7 @@ const NO_PREPARED_STATEMENTS =
   'The pooler before the database does not know prepared statements, so none are used. PgBouncer 1.21 and ' +
   'newer does with max_prepared_statements; each statement then takes one round trip instead of two.'
 
-/** All processes together stay below the 100 connections of a PostgreSQL that nobody configured. */
+/** Up to nine processes stay together below the 100 connections of a PostgreSQL that nobody configured. */
 const CONNECTIONS = { each: 18, least: 10, all: 90 }
 
 const defaultConnections = (processes: number): number =>

@@ -279,6 +279,17 @@ export const claimApproved = async (
       returning a.workspace_id, a.id, a.attempts, a.run_until <= clock_timestamp() as is_late`.execute(db)
   ).rows
 
+/** Whether a request is approved still, and will be until the transaction ends. */
+export const holdApproved = async (tx: Db, workspaceId: string, id: string): Promise<boolean> =>
+  (await tx
+    .selectFrom('approvals')
+    .select('id')
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .where('status', '=', 'approved')
+    .forShare()
+    .executeTakeFirst()) !== undefined
+
 /** Gives the lease back until `seconds` from now, and counts the attempt. */
 export const postponeApproved = async (
   db: Db,

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { JobState } from './bulk-jobs.ts'
 import type { Attrs } from './contact-values.ts'
 import type { Db, TableRow } from './database.ts'
 import type { Sql } from './filters/comparisons.ts'
@@ -191,10 +192,27 @@ export const findNextRetry = async (
 
 /** Whether a job may go on, until the end of this transaction: a pause waits for it. */
 export const holdJob = async (tx: Db, workspaceId: string, jobId: string): Promise<boolean> =>
+  (await holdJobState(tx, workspaceId, jobId)) === 'running'
+
+/** Returns the state of a job, which stays so until the transaction ends. */
+export const holdJobState = async (
+  tx: Db,
+  workspaceId: string,
+  jobId: string,
+): Promise<JobState | undefined> =>
+  (
+    await sql<{ state: JobState }>`
+    select state from bulk_jobs where workspace_id = ${workspaceId} and id = ${jobId} for share`.execute(tx)
+  ).rows[0]?.state
+
+/** Whether a recipient waits for a message, whenever it is due. */
+export const hasWaiting = async (tx: Db, workspaceId: string, broadcastId: string): Promise<boolean> =>
   (
     await sql`
-    select from bulk_jobs where workspace_id = ${workspaceId} and id = ${jobId} and state = 'running'
-    for share`.execute(tx)
+    select from broadcast_recipients r
+    where r.workspace_id = ${workspaceId} and r.broadcast_id = ${broadcastId} and ${isWaiting} limit 1`.execute(
+      tx,
+    )
   ).rows.length > 0
 
 /** Writes the message of a recipient beside it; false when it has one, or is not waiting any more. */

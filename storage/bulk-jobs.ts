@@ -9,7 +9,7 @@ import { toStorableId } from './ids.ts'
  */
 
 type Stored = TableRow<'bulk_jobs'>
-type JobState = Stored['state']
+export type JobState = Stored['state']
 
 /** A call that a batch makes in place of the one of its job. */
 export type BatchCall = { operation: string; input: Record<string, unknown> }

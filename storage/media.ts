@@ -49,20 +49,27 @@ export type ClaimedMedia = {
   phone_number_id: string | null
 }
 
+/** A download takes less, also where its process goes on alone. */
+const DOWNLOAD_LEASE_SECONDS = 180
+
+/**
+ * When the file of a message that is being erased may be removed: at once, or when a download that may be running has
+ * ended, whose process may have died after it wrote the file.
+ */
+export const removableAt = sql`
+  case when key is null or state not in ('waiting', 'lost') then null
+    else least(next_attempt_at, now() + ${sql.lit(DOWNLOAD_LEASE_SECONDS)} * interval '1 second') end`
+
 /** Files wait until there is a provider to ask; those of channels of one's own need none. */
 const isFetchable = (hasProvider: boolean) =>
   sql<boolean>`(${hasProvider}::boolean or provider_media_id is null)`
 
 /**
  * Leases files that are due for download, of all workspaces; if the process dies, another server takes them
- * when the lease has expired. `hasProvider`: also those that only the provider has.
+ * when the lease has expired. The key in the store is recorded before anything is written under it, so that no file is
+ * there that nobody knows. `hasProvider`: also those that only the provider has.
  */
-export const claimMedia = async (
-  db: Db,
-  leaseSeconds: number,
-  limit: number,
-  hasProvider: boolean,
-): Promise<ClaimedMedia[]> =>
+export const claimMedia = async (db: Db, limit: number, hasProvider: boolean): Promise<ClaimedMedia[]> =>
   (
     await sql<ClaimedMedia>`
     with due as (
@@ -71,7 +78,8 @@ export const claimMedia = async (
       order by next_attempt_at limit ${limit}::int for update skip locked
     )
     update media d
-    set attempts = attempts + 1, next_attempt_at = now() + ${leaseSeconds}::int * interval '1 second'
+    set attempts = attempts + 1, key = d.workspace_id || '/' || d.message_id,
+      next_attempt_at = now() + ${sql.lit(DOWNLOAD_LEASE_SECONDS)} * interval '1 second'
     from due, messages m
     where d.workspace_id = due.workspace_id and d.message_id = due.message_id
       and m.workspace_id = d.workspace_id and m.id = d.message_id
@@ -88,7 +96,7 @@ const updateWaitingMedia = (db: Db, workspaceId: string, messageId: string) =>
     .where('message_id', '=', messageId)
     .where('state', '=', 'waiting')
 
-export type KeptMedia = { key: string; content_type: string | null; size: number; sha256: string }
+export type KeptMedia = { content_type: string | null; size: number; sha256: string }
 
 /** Returns false when the file no longer waits, since another server kept it or its message was deleted. */
 export const markMediaKept = async (
@@ -103,18 +111,14 @@ export const markMediaKept = async (
   return numUpdatedRows > 0n
 }
 
-const isErasable = sql<boolean>`state = 'lost' and key is not null`
+const isLostInStore = sql<boolean>`state = 'lost' and key is not null`
+const isErasable = sql<boolean>`${isLostInStore} and (next_attempt_at is null or next_attempt_at <= now())`
 
-/** Marks a file in the store for removal, if it is lost to us because its message was deleted. */
-export const markMediaErasable = async (
-  db: Db,
-  workspaceId: string,
-  messageId: string,
-  key: string,
-): Promise<void> => {
+/** Ends the lease of a download whose message was deleted meanwhile: its file may be removed at once. */
+export const markMediaErasable = async (db: Db, workspaceId: string, messageId: string): Promise<void> => {
   await db
     .updateTable('media')
-    .set({ key })
+    .set({ key: sql<string>`workspace_id || '/' || message_id`, next_attempt_at: null })
     .where('workspace_id', '=', workspaceId)
     .where('message_id', '=', messageId)
     .where('state', '=', 'lost')
@@ -211,6 +215,17 @@ export const postponeMedia = async (
   await updateWaitingMedia(db, workspaceId, messageId)
     .set({ next_attempt_at: sql<string>`now() + ${seconds}::int * interval '1 second'` })
     .execute()
+}
+
+/** Seconds until the next file may be removed that a download may still write; undefined when there is none. */
+export const findSecondsUntilErasable = async (db: Db): Promise<number | undefined> => {
+  const row = await db
+    .selectFrom('media')
+    .select(sql<number | null>`extract(epoch from min(next_attempt_at) - now())::float8`.as('seconds'))
+    .where(isLostInStore)
+    .where('next_attempt_at', 'is not', null)
+    .executeTakeFirst()
+  return row?.seconds ?? undefined
 }
 
 /** Seconds until the next download is due, 0 when one is due now; undefined when none is waiting. */

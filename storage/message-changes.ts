@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db, MediaState, MessageDirection, MessageStatus } from './database.ts'
+import { removableAt } from './media.ts'
 
 /** A message that a customer changes, with the contact of its conversation. `contact_line`: see `lineKey`. */
 export type ChangedMessage = {
@@ -120,6 +121,7 @@ export const eraseMessage = async (
       delete from message_reactions where workspace_id = ${workspaceId} and message_id = ${id}::bigint
     )
     update media set state = 'lost', error = ${FILE_DELETED}, content_type = null, file_name = null,
-      size = null, sha256 = null, url = null, provider_media_id = null, next_attempt_at = null
+      size = null, sha256 = null, url = null, provider_media_id = null,
+      next_attempt_at = ${removableAt}
     where workspace_id = ${workspaceId} and message_id = ${id}::bigint`.execute(tx)
 }

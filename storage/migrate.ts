@@ -2,14 +2,11 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { listAppliedMigrations } from './backup/schema.ts'
 import type { Db } from './database.ts'
+import { errorCode } from './error-codes.ts'
 import { hasTable } from './has-table.ts'
 import type { MigrationCost, MigrationList } from './migrations/declare.ts'
 import { migrations as ownMigrations } from './migrations/list.ts'
 import { findSetting, upsertSetting } from './settings.ts'
-
-/** Codes of PostgreSQL's errors. */
-const LOCK_NOT_AVAILABLE = '55P03'
-const DEADLOCK_DETECTED = '40P01'
 
 /** The setting with the newest migration that a server must know to run on the schema. */
 const OLDEST_SETTING = 'schema_oldest'
@@ -228,7 +225,7 @@ const applyNext = async (db: Db, run: Run): Promise<string[] | keyof typeof WAIT
     })
   } catch (error) {
     const { code } = error as { code?: string }
-    if (code === LOCK_NOT_AVAILABLE || code === DEADLOCK_DETECTED) return 'blocked'
+    if (code === errorCode.lockNotAvailable || code === errorCode.deadlockDetected) return 'blocked'
     throw error
   }
 }

@@ -8,8 +8,9 @@ import { detectAccess, type ServerAccess } from './detect-pooler.ts'
 import { createPipelinedDialect, type ConnectionPools } from './driver.ts'
 import { attachEmbedded, type EmbeddedDatabase, openEmbedded, type RestartReason } from './embedded/open.ts'
 import { HEAVY_APPLICATION_NAME } from './embedded/session-queue.ts'
+import { errorCode } from './error-codes.ts'
 import { createReplica, type Replica } from './replicas.ts'
-import { createPool, type Pool, type PoolLimits, type PoolStats, READ_ONLY_TRANSACTION } from './pool.ts'
+import { createPool, type Pool, type PoolLimits, type PoolStats } from './pool.ts'
 import { createSignalChannel, type SignalChannel } from './signals.ts'
 import { waitAtMost } from './wait-at-most.ts'
 
@@ -66,10 +67,6 @@ const RESPONSE_MARGIN_MS = 2_000
 const ACQUIRE_TIMEOUT_MS = 15_000
 /** Longer than an embedded database takes to stop. */
 const CLOSE_TIMEOUT_MS = 5_000
-
-/** Codes of PostgreSQL's errors. */
-const QUERY_CANCELED = '57014'
-const DISK_FULL = '53100'
 
 type Settings = SessionSettings & { statement_timeout: number }
 
@@ -370,15 +367,17 @@ const openEmbeddedStorage = async (dataDir: string, options: OpenOptions): Promi
 /** PostgreSQL's own errors for what made the embedded database restart. */
 const explainRestart = (reason: RestartReason | undefined): Error | undefined => {
   if (reason === 'timeout')
-    return Object.assign(new Error('canceling statement due to statement timeout'), { code: QUERY_CANCELED })
+    return Object.assign(new Error('canceling statement due to statement timeout'), {
+      code: errorCode.queryCanceled,
+    })
   return reason === 'disk_full'
-    ? Object.assign(new Error('the disk of the database is full'), { code: DISK_FULL })
+    ? Object.assign(new Error('the disk of the database is full'), { code: errorCode.diskFull })
     : undefined
 }
 
 /** The embedded database is read-only while its disk is full, and for no other reason. */
 const explainReadOnly = (error: Error & { code?: string }): Error =>
-  error.code === READ_ONLY_TRANSACTION ? Object.assign(error, { code: DISK_FULL }) : error
+  error.code === errorCode.readOnlyTransaction ? Object.assign(error, { code: errorCode.diskFull }) : error
 
 /** Opens PostgreSQL by its URL, or the embedded database in a folder. */
 export const openStorage = (location: Location, options: OpenOptions = {}): Promise<Storage> =>

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
+import { errorCode } from './error-codes.ts'
 import { decodeUlidTime, encodeUlidTime } from './ulid-time.ts'
 
 /**
@@ -110,8 +111,6 @@ const planPartitions = (last: number, now: number, unit: PartitionUnit): { from:
  * hundred milliseconds at most, and again half a minute later.
  */
 const LOCK_TIMEOUT_MS = 100
-const LOCK_NOT_AVAILABLE = '55P03'
-const DEADLOCK_DETECTED = '40P01'
 
 /**
  * Runs `work` in a transaction that waits for locks only briefly, unless another server does the same. Returns
@@ -132,7 +131,7 @@ const withBriefLocks = async (
     })
   } catch (error) {
     const { code } = error as { code?: string }
-    if (code === LOCK_NOT_AVAILABLE || code === DEADLOCK_DETECTED) return false
+    if (code === errorCode.lockNotAvailable || code === errorCode.deadlockDetected) return false
     throw error
   }
 }

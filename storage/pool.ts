@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ParameterOrJSON, RowList, Row } from 'postgres'
 import { type Client, connectionClosedError, type OnClose, type PendingStatement } from './client.ts'
+import { errorCode } from './error-codes.ts'
 import { waitAtMost } from './wait-at-most.ts'
 
 /** Milliseconds; 0 means no limit. */
@@ -86,9 +87,6 @@ export type PoolStats = {
   waited: number
   waitedSeconds: number
 }
-
-/** PostgreSQL's code for a change on a standby. */
-export const READ_ONLY_TRANSACTION = '25006'
 
 const MAX_PENDING = 100
 /** How long a connection is silent until it is asked whether another server has taken the place of its own. */
@@ -259,7 +257,7 @@ const checkSilence = (pool: PoolState, connection: Connection, ms: number): void
  */
 const toStatementError = (pool: PoolState, connection: Connection, error: Error): Error => {
   const explained = pool.explainError?.(error) ?? error
-  if ((explained as { code?: string }).code !== READ_ONLY_TRANSACTION) return explained
+  if ((explained as { code?: string }).code !== errorCode.readOnlyTransaction) return explained
   const isLeft = (one: Connection) => one === connection || (!one.held && one.pending.size === 0)
   for (const one of [...pool.connections].filter(isLeft)) discard(pool, one, explained)
   return explained

@@ -127,6 +127,15 @@ export const findSecondsUntilNextUpdate = async (db: Db): Promise<number | undef
 }
 
 /**
+ * Lets no other server apply updates about these things until the transaction ends: of two, the one that is applied
+ * second has to see what the first one did.
+ */
+export const lockThings = async (tx: Db, prefixes: readonly string[]): Promise<void> => {
+  for (const prefix of [...new Set(prefixes)].toSorted())
+    await sql`select pg_advisory_xact_lock(hashtextextended(${prefix}, 0))`.execute(tx)
+}
+
+/**
  * Whether an update about the same thing, of a later second, is done already: keys of such updates are
  * `prefix:time:…`, of equal length up to the time. Of two in one second the last to arrive counts.
  */

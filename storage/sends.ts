@@ -5,9 +5,9 @@ import { type QuickMessageViewer, isVisibleTo } from './quick-messages.ts'
 
 /**
  * Kept in a message until its outcome is known. `opens` and `makes_contact`: this send created the
- * conversation, or the contact; their events follow once the provider accepted it.
+ * conversation, or the contact (`contact_id`); their events follow once the provider accepted it.
  */
-export type ProviderCall = { opens: boolean; makes_contact: boolean }
+export type ProviderCall = { opens: boolean; makes_contact: boolean; contact_id?: string | null }
 
 /** An outbound message. `call` is null once its outcome is known. */
 export type OutboundMessageRow = {

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
+import { errorCode } from './error-codes.ts'
 import { toStorableId } from './ids.ts'
 import { containsPattern, fold } from './text.ts'
 
@@ -254,7 +255,7 @@ export const claimLinkCode = async (
       .execute()
     return rows.length > 0
   } catch (error) {
-    if ((error as { code?: string }).code === '23505') return false
+    if ((error as { code?: string }).code === errorCode.uniqueViolation) return false
     throw error
   }
 }

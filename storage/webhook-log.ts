@@ -166,7 +166,7 @@ export const hasPayload = async (tx: Db, workspaceId: string, id: string): Promi
 
 /**
  * Makes a delivery due at once, with all its attempts before it again. One that is in flight at this moment
- * keeps its lease.
+ * keeps its lease; when it fails, that changes nothing of this (`recordDeliveryResults`).
  */
 export const rescheduleDelivery = (tx: Db, workspaceId: string, id: string): Promise<DeliveryRow> =>
   tx

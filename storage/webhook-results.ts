@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Db } from './database.ts'
 import { INDEXED_PLAN } from './driver.ts'
 import { toStorableTime } from './times.ts'
@@ -8,6 +8,7 @@ import { isUnfinished } from './webhook-deliveries.ts'
 export type DeliveryResult = {
   workspace_id: string
   id: string
+  endpoint_id: string
   lease: string
   status: 'delivered' | 'failed' | 'dead'
   failures: number
@@ -60,11 +61,39 @@ export type BreakerRules = {
   }
 }
 
+/** Whether an attempt decides on its delivery. One that failed does not where somebody asked for a replay meanwhile. */
+const decides = sql`(r.status = 'delivered' or d.failures = r.failures - 1)`
+
+/** Common table expressions: the results `r`, and the deliveries that they are of, `done` now. */
+const recordAttempts = (results: readonly DeliveryResult[], at: RawBuilder<unknown>) => sql`
+    r as (
+      select * from jsonb_to_recordset(${JSON.stringify(results)}::jsonb) as r (
+        workspace_id bigint, id text, endpoint_id text, lease timestamptz, status text, failures smallint,
+        retry_in float8, started_at timestamptz, duration_ms integer, response_status smallint, response_excerpt text,
+        error text)
+    ), done as (
+      update webhook_deliveries d set status = case when ${decides} then r.status else d.status end,
+        attempts = d.attempts + 1, failures = case when ${decides} then r.failures else d.failures end,
+        lease_until = null, last_response_status = r.response_status,
+        next_attempt_at = case when not ${decides} then d.next_attempt_at
+          when r.status = 'failed' then clock_timestamp() + r.retry_in * interval '1 second' end,
+        delivered_at = case when r.status = 'delivered' then ${at} end
+      from r where d.workspace_id = r.workspace_id and d.id = r.id and d.${isUnfinished}
+        and (d.lease_until = r.lease or r.status = 'delivered')
+      returning d.workspace_id, d.id, d.attempts, d.trigger, d.endpoint_id
+    ), logged as (
+      insert into webhook_attempts (workspace_id, delivery_id, number, started_at, duration_ms,
+        response_status, response_excerpt, error, trigger)
+      select r.workspace_id, r.id, done.attempts, r.started_at, r.duration_ms, r.response_status,
+        r.response_excerpt, r.error, done.trigger
+      from done join r on r.workspace_id = done.workspace_id and r.id = done.id
+    )`
+
 /**
  * Records the results of attempts in one statement: the deliveries, the attempts, and the endpoints that
  * failed or recovered (`decideBreaker` in server/webhooks/breaker.ts states the rule in plain words). A
- * result whose lease was lost counts only if it is a success: then the event did arrive. `now`: business
- * time.
+ * result whose lease was lost counts only if it is a success: then the event did arrive. Results that were recorded
+ * before, and whose answer was lost, count for nothing. `now`: business time.
  */
 export const recordDeliveryResults = async (
   tx: Db,
@@ -76,29 +105,11 @@ export const recordDeliveryResults = async (
   const disableAfter = sql`${disableAfterSeconds}::float8`
   const at = sql`${toStorableTime(now)}::timestamptz`
   const { rows } = await sql<ChangedEndpoint>`${sql.raw(INDEXED_PLAN)}
-    with r as (
-      select * from jsonb_to_recordset(${JSON.stringify(results)}::jsonb) as r (
-        workspace_id bigint, id text, lease timestamptz, status text, failures smallint, retry_in float8,
-        started_at timestamptz, duration_ms integer, response_status smallint, response_excerpt text,
-        error text)
-    ), done as (
-      update webhook_deliveries d set status = r.status, attempts = d.attempts + 1, failures = r.failures,
-        lease_until = null, last_response_status = r.response_status,
-        next_attempt_at =
-          case when r.status = 'failed' then clock_timestamp() + r.retry_in * interval '1 second' end,
-        delivered_at = case when r.status = 'delivered' then ${at} end
-      from r where d.workspace_id = r.workspace_id and d.id = r.id and d.${isUnfinished}
-        and (d.lease_until = r.lease or r.status = 'delivered')
-      returning d.workspace_id, d.id, d.attempts, d.trigger
-    ), logged as (
-      insert into webhook_attempts (workspace_id, delivery_id, number, started_at, duration_ms,
-        response_status, response_excerpt, error, trigger)
-      select r.workspace_id, r.id, done.attempts, r.started_at, r.duration_ms, r.response_status,
-        r.response_excerpt, r.error, done.trigger
-      from done join r on r.workspace_id = done.workspace_id and r.id = done.id
-    ), o as (
-      select * from jsonb_to_recordset(${JSON.stringify(endpoints)}::jsonb)
+    with ${recordAttempts(results, at)}, o as (
+      select o.* from jsonb_to_recordset(${JSON.stringify(endpoints)}::jsonb)
         as o (workspace_id bigint, id text, succeeded boolean, failures integer, gone boolean)
+      where not exists (select from r where r.workspace_id = o.workspace_id and r.endpoint_id = o.id)
+        or exists (select from done where done.workspace_id = o.workspace_id and done.endpoint_id = o.id)
     ), before as (
       select e.*, o.succeeded, o.gone,
         case when o.succeeded then o.failures else e.consecutive_failures + o.failures end as failed,

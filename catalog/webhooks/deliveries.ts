@@ -150,8 +150,10 @@ export const replayDelivery = defineOperation({
   routes: [{ route: 'POST /v1/webhooks/deliveries/{delivery_id}/replay', status: 202 }],
   since,
   stability: 'stable',
-  summary: 'Retry a delivery once',
-  description: '403 `channels_limited` when the owner of the key may see some channels only.',
+  summary: 'Send a delivery again',
+  description:
+    'At once, and where that fails as often as a new one. 403 `channels_limited` when the owner of the key may see ' +
+    'some channels only.',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',
@@ -184,8 +186,9 @@ export const recoverEndpoint = defineOperation({
   stability: 'stable',
   summary: 'Resend the events that an endpoint missed in a time range',
   description:
-    'Events of its subscriptions that it never accepted: failed permanently, or created while ' +
-    'it was disabled. 403 `channels_limited` when the owner of the key may see some channels only.',
+    'Events of its present subscriptions that failed permanently, or of which no delivery is kept: created while it ' +
+    'was disabled or not subscribed, or accepted longer ago than deliveries are kept. 403 `channels_limited` when ' +
+    'the owner of the key may see some channels only.',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',

@@ -1,5 +1,6 @@
 import { showHidden } from '../../catalog/text.ts'
 import { isObject } from '../../catalog/values.ts'
+import { line } from './summary-line.ts'
 
 /*
  * What a person decides on before a template goes to many: how many get it, who does not, the text, and one message.
@@ -7,15 +8,6 @@ import { isObject } from '../../catalog/values.ts'
 
 type Json = Record<string, unknown>
 type LeftOut = { reason: string; count: number }
-
-const line = (label: string, value: unknown): string[] => {
-  if (value === undefined || value === null || value === '') return []
-  const text = showHidden(String(value))
-  // A value of several lines is quoted: none of them can pose as another line of the summary.
-  return text.includes('\n')
-    ? [`${label}:`, ...text.split('\n').map((part) => `> ${part}`)]
-    : [`${label}: ${text}`]
-}
 
 const toList = <T>(value: unknown): T[] => (Array.isArray(value) ? (value as T[]) : [])
 

@@ -8,6 +8,7 @@ import type { LocalHandler } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
 import { validate } from '../core/steps/validate.ts'
 import { describeBulk } from './bulk-summary.ts'
+import { line, toWords } from './summary-line.ts'
 
 /*
  * What a person decides on, before a call runs: in words, whole, and as this person may see it. The records are
@@ -35,18 +36,6 @@ const createRead =
 
 const at = (value: unknown, ...path: string[]): unknown =>
   path.reduce<unknown>((inner, name) => (isObject(inner) ? inner[name] : undefined), value)
-
-const toWords = (value: unknown): string =>
-  typeof value === 'string' ? value : JSON.stringify(value, null, 2)
-
-/** A value of several lines is quoted: none of its lines can pose as another one of the summary. */
-const line = (label: string, value: unknown): string[] => {
-  if (value === undefined || value === null || value === '') return []
-  const text = showHidden(toWords(value))
-  return text.includes('\n')
-    ? [`${label}:`, ...text.split('\n').map((part) => `> ${part}`)]
-    : [`${label}: ${text}`]
-}
 
 /** A name in quotes where it could pose as more than a name. */
 const quoteName = (name: unknown): unknown =>

@@ -9,6 +9,7 @@ import {
   findApproval,
   findSecondsUntilNextRun,
   hasRecord,
+  holdApproved,
   lockExpired,
   postponeApproved,
 } from '../../storage/approvals.ts'
@@ -103,7 +104,16 @@ const runApproved = async (app: App, row: ApprovalRow, isLate: boolean): Promise
     if (digestTemplate(op, row.preview) !== undefined)
       requireSameTemplate(op, row.preview, (await rehearse(app, call)).output)
   }
-  const result = await execute(app, call)
+  const result = await execute(app, {
+    ...call,
+    // An erasure cancels what waits, also what a server has begun to prepare.
+    requireWanted: async (tx) => {
+      if (await holdApproved(tx, row.workspace_id, row.id)) return
+      throw new Problem('declined', 'The request was cancelled before the call began.', {
+        reason: 'cancelled',
+      })
+    },
+  })
   if (result.status < 400) return { status: 'done', answer: result.status, outcome: null }
   const problem =
     result.problem ??

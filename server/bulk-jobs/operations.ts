@@ -135,8 +135,13 @@ const requireOwnRight = (
   )
 }
 
+const alreadyUndone = (undoId: string): Problem =>
+  new Problem('conflict', `Job ${undoId} undoes it.`, { reason: 'already_undone' })
+
 export const resumeJob: Handler<'jobs_resume'> = async (ctx, { job_id: id }) => {
-  requireOwnRight(ctx, await lockOwnJob(ctx, id), 'jobs_resume')
+  const job = await lockOwnJob(ctx, id)
+  requireOwnRight(ctx, job, 'jobs_resume')
+  if (job.undone_by !== null) throw alreadyUndone(job.undone_by)
   const change = { from: ['paused', 'failed'], to: 'running', what: 'resumed' } as const
   return { job: showJob(ctx.actor, await changeState(ctx, id, change)) }
 }
@@ -157,8 +162,7 @@ export const undoJob: Handler<'jobs_undo'> = async (ctx, { job_id: id }) => {
   const why = irreversible[job.operation as OperationName]
   if (why !== undefined) throw new Problem('conflict', why, { reason: 'not_undoable' })
   if (job.finished_at === null) throw wrongState(job, 'undone: cancel it first')
-  if (job.undone_by !== null)
-    throw new Problem('conflict', `Job ${job.undone_by} undoes it.`, { reason: 'already_undone' })
+  if (job.undone_by !== null) throw alreadyUndone(job.undone_by)
   if (Date.parse(ctx.now) - Date.parse(job.finished_at) > UNDO_MS)
     throw new Problem('conflict', 'The job ended more than 7 days ago.', { reason: 'undo_expired' })
   const undoId = await insertUndoJob(ctx.tx, job, {

@@ -1,5 +1,6 @@
-import type { InputOf } from '../core/handler.ts'
 import { weekdays } from '../../catalog/policy.ts'
+import { toMinuteOfDay } from '../clock.ts'
+import type { InputOf } from '../core/handler.ts'
 
 /*
  * The hours in which messages are sent, by the time zones of the recipient's country. A phone does not tell where in
@@ -18,13 +19,11 @@ export const listZones = (country: string | null, workspaceZone: string): readon
   return zones.length === 0 ? [workspaceZone] : zones
 }
 
-const toMinutes = (time: string): number => Number(time.slice(0, 2)) * 60 + Number(time.slice(3))
-
 const isWithin = ({ from, to, days }: Hours, at: Temporal.Instant, zone: string): boolean => {
   const time = at.toZonedDateTimeISO(zone)
   if (days && !days.includes(weekdays[time.dayOfWeek - 1]!)) return false
   const minute = time.hour * 60 + time.minute
-  return minute >= toMinutes(from) && minute < toMinutes(to)
+  return minute >= toMinuteOfDay(from) && minute < toMinuteOfDay(to)
 }
 
 const DAYS_AHEAD = 8

@@ -8,6 +8,7 @@ import {
   listDueRecipients,
   readProgress,
   type SendRow,
+  hasWaiting,
   setBroadcastStatus,
   setErrorBase,
   setWaiting,
@@ -190,10 +191,11 @@ const noteProgress = async (
 }
 
 /** Ends a job that has come to everybody. */
-const finish = (app: App, { workspaceId, jobId }: Job): Promise<void> =>
+const finish = (app: App, { workspaceId, jobId, broadcastId }: Job): Promise<void> =>
   withTransaction(app, async (tx) => {
     const job = await lockJob(tx, workspaceId, EVERYBODY, jobId)
-    if (job?.state !== 'running') {
+    // A call of a server that lost the job may have let its recipient wait again.
+    if (job?.state !== 'running' || (await hasWaiting(tx, workspaceId, broadcastId))) {
       await tx.rollback().execute()
       return
     }

@@ -4,6 +4,7 @@ import {
   failRecipient,
   failRecipientOfMessage,
   holdJob,
+  holdJobState,
   releaseRecipient,
   takeRecipient,
 } from '../../storage/broadcast-sends.ts'
@@ -69,8 +70,13 @@ const createHandler = (
       await whole.compensate!(ctx as never, intent, problem)
       const outcome = toOutcome(problem, attempts)
       const { now } = ctx
+      // Another server may have ended the job meanwhile: nobody would send to a recipient that waits again.
+      const isOver = (await holdJobState(ctx.tx, workspaceId, jobId)) === 'done'
+      const { code, message: error } = problem
       if (outcome.kind === 'refused')
         await failRecipientOfMessage(ctx.tx, workspaceId, intent.messageId, { ...outcome, now })
+      else if (isOver)
+        await failRecipientOfMessage(ctx.tx, workspaceId, intent.messageId, { code, error, now })
       else
         await releaseRecipient(ctx.tx, workspaceId, intent.messageId, {
           now,

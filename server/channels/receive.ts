@@ -6,6 +6,7 @@ import { deleteChannelDelivery } from '../../storage/channel-deliveries.ts'
 import { findBridgeMessage, findChannelReply } from '../../storage/channel-messages.ts'
 import type { TokenChannel } from '../../storage/channel-secrets.ts'
 import type { Db } from '../../storage/database.ts'
+import { errorCode } from '../../storage/error-codes.ts'
 import type { EventRow } from '../../storage/events.ts'
 import { findMessageIds } from '../../storage/inbound.ts'
 import { businessTime, type Clocks, toBusinessTime } from '../clock.ts'
@@ -20,8 +21,6 @@ import type { ConversationContext } from '../inbox/conversation-context.ts'
 import { applyStatus } from '../messaging/message-status.ts'
 import { findOrCreateCustomer, toCustomerLock } from './customers.ts'
 import { toInboundId, toOutboundId } from './ids.ts'
-
-const UNIQUE_VIOLATION = '23505'
 
 type Message = z.output<typeof BridgeMessage>
 type Status = z.output<typeof BridgeStatus>
@@ -62,7 +61,7 @@ export const receiveBridgeMessage = async (
   const store = () => inFlow(app, channel.workspace_id, (flow) => storeMessage(app, flow, channel, message))
   const received = await store().catch((error: unknown) => {
     // Another contact got the phone just now: it is left out the second time.
-    if ((error as { code?: string }).code === UNIQUE_VIOLATION) return store()
+    if ((error as { code?: string }).code === errorCode.uniqueViolation) return store()
     throw error
   })
   if (received.duplicate) return received

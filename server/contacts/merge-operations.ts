@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { UNDO_DAYS } from '../../catalog/contacts/merge.ts'
-import { lockContacts, type MergeableContact } from '../../storage/contact-merge.ts'
+import { lockContacts, type MergeableContact, type MovedLabels } from '../../storage/contact-merge.ts'
 import {
   type ContactMerge,
   deleteEmptyFacts,
@@ -16,7 +16,6 @@ import {
 import { type FieldTypes, writeMetadata, writeValues } from '../../storage/contact-values.ts'
 import { lockContact, readContact } from '../../storage/contacts.ts'
 import { type FieldRow, listFields } from '../../storage/custom-fields.ts'
-import { findLabels } from '../../storage/labels.ts'
 import type { App } from '../core/app.ts'
 import type { Context } from '../core/context.ts'
 import type { EmitsOf, Handler, OutputOf } from '../core/handler.ts'
@@ -27,7 +26,7 @@ import { daysAgo } from '../jobs/partitions.ts'
 import { canSeeField, canSeeMetadata, hasHiddenPhones } from '../visibility/policy.ts'
 import { toChangeName } from './edit.ts'
 import { requireRoomForContact } from './limit.ts'
-import { type Merge, mergeContacts as merge } from './merge.ts'
+import { type Merge, mergeContacts as merge, readMovedLabels } from './merge.ts'
 import { withTimeline } from './timeline.ts'
 import { eventContact, showContact } from './view.ts'
 
@@ -161,6 +160,22 @@ const restoreMembers = <T>(
 
 const noFacts: Facts = { attrs: {}, metadata: null }
 
+/** Throws 403 where what comes back would tell whether a hidden phone is the one that was written since. */
+const requireSeenPhones = (
+  { actor }: Context,
+  fields: readonly FieldRow[],
+  states: readonly Facts[],
+): void => {
+  if (!hasHiddenPhones(actor)) return
+  const field = fields.find(({ id, type }) => type === 'phone' && states.some(({ attrs }) => id in attrs))
+  if (field)
+    throw new Problem(
+      'forbidden',
+      `The contacts have phone numbers in ${field.key}, which are hidden from you. Ask somebody who sees them.`,
+      { reason: 'phone_hidden' },
+    )
+}
+
 /** Gives the contact that stays its values back. Returns the names of what changed. */
 const restoreValues = async (
   ctx: Context,
@@ -171,6 +186,7 @@ const restoreValues = async (
   const workspaceId = ctx.actor.workspace.id
   const facts = await readMergedFacts(ctx.tx, workspaceId, id)
   const [was, merged, now] = [facts.before ?? noFacts, facts.after ?? noFacts, facts.now ?? noFacts]
+  requireSeenPhones(ctx, fields, [was, merged, now])
   const values = restoreMembers(was.attrs, merged.attrs, now.attrs)
   const types: FieldTypes = new Map(
     fields.filter((field) => values.changed.includes(field.id)).map((field) => [field.id, field.type]),
@@ -204,17 +220,10 @@ type UndoContext = Context<EmitsOf<'crm_undo_contact_merge'>>
 const emitLabels = async (
   ctx: UndoContext,
   contactId: string,
-  { tagIds, groupIds }: { tagIds: readonly string[]; groupIds: readonly string[] },
+  moved: MovedLabels,
   change: 'added' | 'removed',
 ): Promise<void> => {
-  const find = async (kind: 'tag' | 'group', ids: readonly string[]) =>
-    ids.length === 0
-      ? []
-      : (await findLabels(ctx.tx, ctx.actor.workspace.id, kind, ids, [])).map(({ id, name }) => ({
-          id,
-          name,
-        }))
-  const [tags, groups] = [await find('tag', tagIds), await find('group', groupIds)]
+  const { tags, groups } = await readMovedLabels(ctx.tx, ctx.actor.workspace.id, moved)
   if (tags.length > 0) ctx.emit(`contact.tags_${change}/1`, { contact_ids: [contactId], tags })
   if (groups.length > 0) ctx.emit(`contact.groups_${change}/1`, { contact_ids: [contactId], groups })
 }

@@ -9,6 +9,7 @@ import {
 } from '../../storage/contact-merge.ts'
 import { recordMerge, recordMergeResult } from '../../storage/contact-merges.ts'
 import { type FieldRow, listFields } from '../../storage/custom-fields.ts'
+import type { Db } from '../../storage/database.ts'
 import { findLabels } from '../../storage/labels.ts'
 import type { ConversationContext } from '../inbox/conversation-context.ts'
 import type { Metadata } from '../../storage/contact-values.ts'
@@ -173,18 +174,21 @@ const listChanges = (
   ...fields.filter(({ id }) => merged.values.changed.has(id)).map(({ key }) => toChangeName(key)),
 ]
 
-const emitMovedLabels = async (
-  context: MergeContext,
-  contactId: string,
-  { tagIds, groupIds }: MovedLabels,
-): Promise<void> => {
-  const { tx, workspaceId } = context
+/** Returns those of the labels that still exist, as events show them. */
+export const readMovedLabels = async (tx: Db, workspaceId: string, { tagIds, groupIds }: MovedLabels) => {
   const find = async (kind: 'tag' | 'group', ids: readonly string[]) =>
     ids.length === 0
       ? []
       : (await findLabels(tx, workspaceId, kind, ids, [])).map(({ id, name }) => ({ id, name }))
-  const tags = await find('tag', tagIds)
-  const groups = await find('group', groupIds)
-  if (tags.length > 0) context.emit('contact.tags_added/1', { contact_ids: [contactId], tags })
-  if (groups.length > 0) context.emit('contact.groups_added/1', { contact_ids: [contactId], groups })
+  return { tags: await find('tag', tagIds), groups: await find('group', groupIds) }
+}
+
+const emitMovedLabels = async (
+  { tx, workspaceId, emit }: MergeContext,
+  contactId: string,
+  moved: MovedLabels,
+): Promise<void> => {
+  const { tags, groups } = await readMovedLabels(tx, workspaceId, moved)
+  if (tags.length > 0) emit('contact.tags_added/1', { contact_ids: [contactId], tags })
+  if (groups.length > 0) emit('contact.groups_added/1', { contact_ids: [contactId], groups })
 }

@@ -1,12 +1,10 @@
 import type { TimelineScope } from '../../storage/contacts.ts'
+import { errorCode } from '../../storage/error-codes.ts'
 import type { Actor, Context } from '../core/context.ts'
 import { listVisibleChannels } from '../visibility/policy.ts'
 
 /** Returns which conversations of a contact the staff member may see. */
 export const timelineOf = (actor: Actor): TimelineScope => listVisibleChannels(actor) ?? 'all'
-
-/** PostgreSQL's `lock_not_available`: a lock was not granted within `lock_timeout`. */
-const LOCK_NOT_AVAILABLE = '55P03'
 
 /**
  * Reads contacts with their conversations. While the whole table is locked, by a migration or manually, the
@@ -20,7 +18,7 @@ export const withTimeline = async <T>(
   try {
     return await read(timelineOf(actor))
   } catch (error) {
-    if (tx.isTransaction || (error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error
+    if (tx.isTransaction || (error as { code?: string }).code !== errorCode.lockNotAvailable) throw error
     return await read('none')
   }
 }

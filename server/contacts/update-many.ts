@@ -50,9 +50,10 @@ const recordUndo = (ctx: Context, contact: ExistingContact, edit: ContactEdit): 
   if (dnd !== undefined && dnd !== contact.dnd) [before.dnd, after.dnd] = [contact.dnd, dnd]
   if (starred !== undefined && starred !== contact.starred)
     [before.starred, after.starred] = [contact.starred, starred]
-  for (const [{ id }, value] of values) {
+  for (const [{ id, type }, value] of values) {
     const had = contact.attrs[id] ?? null
-    if (isSame(had, value)) continue
+    // A hidden phone counts as changed whatever it was, and so does taking that back.
+    if (isSame(had, value) && !(type === 'phone' && hasHiddenPhones(ctx.actor))) continue
     before.values[id] = had
     after.values[id] = value
   }

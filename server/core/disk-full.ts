@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { errorCode } from '../../storage/error-codes.ts'
 import type { DiskState } from './app-state.ts'
 import type { App } from './app.ts'
 
@@ -7,9 +8,8 @@ const LOG_INTERVAL_MS = 60_000
 /** How long after the last failure the disk counts as full, where only failures tell. */
 const SEEN_FOR_MS = 60_000
 
-const DISK_FULL = '53100'
-
-export const isDiskFullError = (error: unknown): boolean => (error as { code?: unknown }).code === DISK_FULL
+export const isDiskFullError = (error: unknown): boolean =>
+  (error as { code?: unknown }).code === errorCode.diskFull
 
 /** Notes an error of a full disk, and logs the first of each interval. Returns false for other errors. */
 export const noteDiskFull = ({ disk, log }: { disk: DiskState; log: Logger }, error: unknown): boolean => {

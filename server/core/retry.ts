@@ -1,9 +1,7 @@
 import { isExpectationFailed } from '../../storage/deferred-write.ts'
+import { errorCode } from '../../storage/error-codes.ts'
 
 const MAX_ATTEMPTS = 4
-const SERIALIZATION_FAILURE = '40001'
-const DEADLOCK_DETECTED = '40P01'
-const UNIQUE_VIOLATION = '23505'
 /** Keys of which the call itself says, when it runs again, that another one took them. */
 const RETRYABLE_KEYS = new Set(['idempotency_pkey', 'contacts_external_id', 'contacts_line'])
 
@@ -14,10 +12,10 @@ const RETRYABLE_KEYS = new Set(['idempotency_pkey', 'contacts_external_id', 'con
 const isRetryable = (error: unknown): boolean => {
   const { code, constraint_name: constraint } = error as { code?: string; constraint_name?: string }
   return (
-    code === SERIALIZATION_FAILURE ||
-    code === DEADLOCK_DETECTED ||
+    code === errorCode.serializationFailure ||
+    code === errorCode.deadlockDetected ||
     isExpectationFailed(error) ||
-    (code === UNIQUE_VIOLATION && constraint !== undefined && RETRYABLE_KEYS.has(constraint))
+    (code === errorCode.uniqueViolation && constraint !== undefined && RETRYABLE_KEYS.has(constraint))
   )
 }
 

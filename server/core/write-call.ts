@@ -40,6 +40,8 @@ export type WriteCall = {
   /** The key was generated for this call, so it is not looked up: one round trip less. */
   fresh?: boolean
   watch?: CallWatch | undefined
+  /** Throws where the call must not begin any more. What it reads stays so until the transaction of the call ends. */
+  requireWanted?: (tx: Db) => Promise<void>
 }
 
 /**

@@ -6,7 +6,7 @@ import { type FieldError, Problem } from '../core/problem.ts'
 import { mergeGiven } from '../core/merge-given.ts'
 import { readIfMatch } from './etag.ts'
 import { normalizeConfirm } from '../core/steps/confirm.ts'
-import { unquoteIdempotencyKey } from '../core/steps/idempotency.ts'
+import { locateKeyError, unquoteIdempotencyKey } from '../core/steps/idempotency.ts'
 import { DEFAULT_MAX_BODY_BYTES, parseJson, withBody } from './body.ts'
 import {
   type DoorEvent,
@@ -34,7 +34,8 @@ export const serveOps = async (app: App, event: DoorEvent): Promise<Response> =>
       const query = event.url.searchParams
       const call = toCallRequest(app, event, 'ops', operation, {
         requestedName: `operation ${name.slice(0, 100)}`,
-        locateError: (error) => locateError(query, error),
+        locateError: (error) =>
+          locateError(query, locateKeyError(error, getHeader(event, 'idempotency-key'))),
       })
       call.readInput = async (actor) => {
         requireDecodableQuery(event)

@@ -7,6 +7,7 @@ import {
   type ClaimedUpdate,
   completeProviderUpdates,
   hasLaterUpdate,
+  lockThings,
   postponeProviderUpdates,
   setAsideProviderUpdates,
 } from '../../storage/provider-updates.ts'
@@ -67,6 +68,11 @@ export const applyUpdates = async (
     contexts.set(workspaceId, { context, events })
     return context
   }
+  const changes = updates.filter(({ kind }) => kind === 'template' || kind === 'number').toSorted(byTime)
+  await lockThings(
+    tx,
+    changes.map(({ payload }) => changePrefix(payload as ChangePayload)),
+  )
   const unfinished: UnfinishedUpdates = { unmatched: [], deferred: [] }
   const routed = (await routeUpdates(tx, updates, unfinished)).map(({ update, channel }) => ({
     channel,
@@ -77,7 +83,6 @@ export const applyUpdates = async (
   for (const [workspaceId, group] of [...byWorkspace].toSorted(([a], [b]) => Number(BigInt(a) - BigInt(b))))
     await applyWorkspaceUpdates(contextOf(workspaceId), group, unfinished)
   await applyFailureCodes(tx, contextOf, routed, clocks.now())
-  const changes = updates.filter(({ kind }) => kind === 'template' || kind === 'number').toSorted(byTime)
   for (const update of changes) {
     const payload = update.payload as ChangePayload
     if (payload.time !== null && (await hasLaterUpdate(tx, changePrefix(payload), update.dedupe))) continue

@@ -25,7 +25,6 @@ const maxBytesByType: Readonly<Record<string, number>> = {
   STICKER: 500 * 1024,
 }
 
-const LEASE_SECONDS = 180
 const DOWNLOAD_TIMEOUT_MS = 120_000
 /** Seconds until the next retry. The provider keeps a file for a week; after the last retry it is lost. */
 const RETRY_DELAYS_SECONDS = [5, 30, 120, 600, 1800, 7200, 21_600, 43_200, 86_400, 86_400, 86_400, 86_400]
@@ -62,9 +61,7 @@ export const downloadDueMedia = async (
 ): Promise<number> => {
   const hasProvider = isProviderConfigured(app.provider)
   for (let attempts = 0; ;) {
-    const claimed = signal?.aborted
-      ? []
-      : await claimMedia(app.db, LEASE_SECONDS, MAX_CONCURRENT_DOWNLOADS, hasProvider)
+    const claimed = signal?.aborted ? [] : await claimMedia(app.db, MAX_CONCURRENT_DOWNLOADS, hasProvider)
     if (claimed.length === 0) return attempts
     await Promise.all(claimed.map((file) => downloadOne(app, store, file)))
     attempts += claimed.length
@@ -75,14 +72,13 @@ const downloadOne = async (app: App, store: MediaStore, file: ClaimedMedia): Pro
   const { workspace_id: workspaceId, message_id: messageId } = file
   try {
     const { content, contentType, reportedDigests } = await download(app, store, file)
-    const key = mediaKey(workspaceId, messageId)
-    const { size, sha256 } = await store.write(key, content, (digest) =>
+    const { size, sha256 } = await store.write(mediaKey(workspaceId, messageId), content, (digest) =>
       requireReportedDigests(digest, reportedDigests),
     )
-    const kept = { key, content_type: contentType, size, sha256: sha256.toString('hex') }
+    const kept = { content_type: contentType, size, sha256: sha256.toString('hex') }
     if (await markMediaKept(app.db, workspaceId, messageId, kept)) return
     // The message was deleted meanwhile.
-    await markMediaErasable(app.db, workspaceId, messageId, key)
+    await markMediaErasable(app.db, workspaceId, messageId)
     app.jobs.job('file-removal').wake()
   } catch (error) {
     await recordFailedDownload(app, file, error)

@@ -99,10 +99,7 @@ const markAccepted = async (
 }
 
 /** Emits the events of the contact or conversation that a send created. A reply creates neither. */
-export type EmitCreated = (
-  created: Pick<ProviderCall, 'opens' | 'makes_contact'>,
-  conversation: ConversationState,
-) => Promise<void>
+export type EmitCreated = (created: ProviderCall, conversation: ConversationState) => Promise<void>
 
 /** `messageId`: of the message that was sent, whose author the events name where no caller is at hand. */
 export const createEmitCreated =
@@ -110,9 +107,11 @@ export const createEmitCreated =
     flow: ConversationContext<'contact.created/1' | 'conversation.created/1'>,
     messageId?: string,
   ): EmitCreated =>
-  async ({ opens, makes_contact: makesContact }, conversation) => {
+  async ({ opens, makes_contact: makesContact, contact_id: madeId }, conversation) => {
+    // The contact that was made may have been merged into one that was there before.
+    const isSame = madeId === undefined || madeId === conversation.contact_id
     const contact =
-      makesContact && conversation.contact_id !== null
+      makesContact && isSame && conversation.contact_id !== null
         ? await readContact(flow.tx, flow.workspaceId, conversation.contact_id)
         : undefined
     const sent =

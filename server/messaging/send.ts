@@ -83,7 +83,7 @@ export const insertPendingMessage = async (
   const { conversation, channel, recipient, opens, makesContact } = target
   const workspaceId = ctx.actor.workspace.id
   const reference = `msg_${createUlid()}`
-  const call: ProviderCall = { opens, makes_contact: makesContact }
+  const call: ProviderCall = { opens, makes_contact: makesContact, contact_id: recipient.id }
   const [inserted] = await insertMessages(ctx.tx, workspaceId, [
     {
       ...content,

@@ -11,6 +11,7 @@ import { parseSavedFilter } from '../filters/parse-filter.ts'
 import { FIXED_HOURS, hoursAgo } from '../jobs/retention-periods.ts'
 import type { JobDefinition } from '../jobs/runner.ts'
 import { createUnlimitedActor, digestFilter } from './filter-membership.ts'
+import { startOfToday } from './range.ts'
 
 const INTERVAL_MS = 60_000
 /** A filter that cannot be read, such as one whose field was deleted, is tried again after this time. */
@@ -18,11 +19,6 @@ const RETRY_MS = 3_600_000
 const BATCH_IDS = 5000
 
 type Workspace = Awaited<ReturnType<typeof listTrackingWorkspaces>>[number]
-
-const startOfDay = (now: string, timezone: string): string => {
-  const today = Temporal.Instant.from(now).toZonedDateTimeISO(timezone).toPlainDate()
-  return new Date(today.toZonedDateTime(timezone).epochMilliseconds).toISOString()
-}
 
 /** Records who matches a filter, unless another server has. */
 const recordMembers = async (app: App, workspace: Workspace, filterId: string): Promise<void> => {
@@ -36,7 +32,7 @@ const recordMembers = async (app: App, workspace: Workspace, filterId: string): 
     stepMs: filters.stepMs,
   })
   await db.transaction().execute(async (tx) => {
-    const [due] = await listUnrecorded(tx, workspace.id, startOfDay(now, workspace.timezone), filterId)
+    const [due] = await listUnrecorded(tx, workspace.id, startOfToday(now, workspace.timezone), filterId)
     if (due === undefined) return
     await insertMembership(tx, workspace.id, { filterId, digest: digestFilter(filter), batches }, now)
     const before = hoursAgo(now, FIXED_HOURS.filter_memberships)
@@ -53,7 +49,7 @@ export const filterMembershipJob = (app: App): JobDefinition => {
     run: async (signal) => {
       let processed = 0
       for (const workspace of await listTrackingWorkspaces(app.db)) {
-        const today = startOfDay(businessTime(app, workspace.id), workspace.timezone)
+        const today = startOfToday(businessTime(app, workspace.id), workspace.timezone)
         for (const filterId of await listUnrecorded(app.db, workspace.id, today)) {
           const key = `${workspace.id} ${filterId}`
           if (signal.aborted || performance.now() - (failedAt.get(key) ?? -Infinity) < RETRY_MS) continue

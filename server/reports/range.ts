@@ -56,6 +56,10 @@ const countDays = ({ from, to }: DayRange): number => from.until(to).days + 1
 const startOfDay = (day: Temporal.PlainDate, timezone: string): string =>
   new Date(day.toZonedDateTime(timezone).epochMilliseconds).toISOString()
 
+/** Returns the instant at which the day of `now` began in a time zone. */
+export const startOfToday = (now: string, timezone: string): string =>
+  startOfDay(Temporal.Instant.from(now).toZonedDateTimeISO(timezone).toPlainDate(), timezone)
+
 /**
  * Returns the name as the time zone database spells it. Throws 400 for what Temporal accepts besides names:
  * offsets, and times that contain a zone.

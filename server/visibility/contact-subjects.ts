@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
-import type { Operation } from '../../catalog/index.ts'
+import type { Operation, OperationName } from '../../catalog/index.ts'
+import { isObject } from '../../catalog/values.ts'
 import type { ContactSubjects } from '../../storage/contact-budgets.ts'
 import { canonicalJson } from '../core/cursors.ts'
 
@@ -18,6 +19,8 @@ const ID = /^[1-9]\d{0,17}$/
 const idMembers: Readonly<Record<string, Kind>> = {
   contact_id: 'contacts',
   contact_ids: 'contacts',
+  other_contact_id: 'contacts',
+  merged_contact_id: 'contacts',
   merged_into: 'contacts',
   conversation_id: 'conversations',
   conversation_ids: 'conversations',
@@ -68,31 +71,39 @@ const collect = (found: Found, value: unknown): void => {
 /** Fields of searches and counts that say how much is shown of what is found, not what is found. */
 const SHAPE_FIELDS = new Set(['cursor', 'limit', 'sort', 'detail', 'fields', 'total'])
 
+/** By what a call finds a person, who is named by the answer alone. */
+const identityFields: { readonly [name in OperationName]?: readonly string[] } = {
+  crm_get_contact: ['external_id'],
+  crm_upsert_contact: ['phone', 'external_id'],
+  crm_update_contact: ['external_id'],
+  crm_change_phone: ['phone'],
+  messaging_get_message: ['external_id'],
+}
+
 /** Returns the fields by which contacts, or conversations by their contacts and texts, are looked for. */
-const listQuestionFields = ({ name, jobs }: Operation, input: Json, isAnswered: boolean): string[] => {
+const listQuestionFields = ({ name, jobs, heavy }: Operation, input: Json): string[] => {
   switch (name) {
     case 'crm_search_contacts':
     case 'crm_count_contacts':
     case 'inbox_search_messages':
       return Object.keys(input).filter((field) => !SHAPE_FIELDS.has(field))
-    case 'messaging_send_bulk':
-      return ['filter', 'saved_filter_id']
-    case 'crm_create_saved_filter':
-    case 'crm_update_saved_filter':
-      return ['filter']
     case 'inbox_search_conversations':
     case 'inbox_queue':
       return ['query']
     case 'messaging_send_template':
       // Its rehearsal quotes the contact with the phone, and names it nowhere.
       return ['phone']
-    case 'crm_get_contact':
-    case 'crm_upsert_contact':
-    case 'messaging_get_message':
-      // The answer names the contact; a refusal tells whether there is one.
-      return isAnswered ? [] : ['external_id']
-    default:
-      return jobs ? ['filter', 'saved_filter_id'] : []
+    // It reads no contact.
+    case 'crm_check_filter':
+      return []
+    default: {
+      if (!heavy) return []
+      const isFiltered = input['filter'] !== undefined || input['saved_filter_id'] !== undefined
+      // What a change would do to those that match tells who has what already.
+      return jobs && isFiltered
+        ? Object.keys(input).filter((field) => field !== 'plan_id')
+        : ['filter', 'saved_filter_id']
+    }
   }
 }
 
@@ -104,11 +115,38 @@ const toDigest = (question: Json): string =>
  * A count, an empty page or the total of a list tells something of contacts that it does not show, and so does every
  * other one with another filter. So each question counts as a contact does, once a day.
  */
-const listQuestions = (op: Operation, input: Json, isAnswered: boolean): string[] => {
-  const asked = listQuestionFields(op, input, isAnswered).filter(
-    (name) => input[name] !== undefined && input[name] !== '',
-  )
+const listQuestions = (op: Operation, input: Json): string[] =>
+  toQuestions(input, listQuestionFields(op, input))
+
+const toQuestions = (input: Json, fields: readonly string[]): string[] => {
+  const asked = fields.filter((name) => input[name] !== undefined && input[name] !== '')
   return asked.length === 0 ? [] : [toDigest(Object.fromEntries(asked.map((name) => [name, input[name]])))]
+}
+
+/**
+ * Whether there is a person with a phone or an external id: a question where no other contact is named than those that
+ * the caller knows.
+ */
+const listIdentityQuestions = ({ name }: Operation, input: Json, isNamed: boolean): string[] =>
+  isNamed ? [] : toQuestions(input, identityFields[name as OperationName] ?? [])
+
+/** The same for each row of an import whose result has no id. */
+const listRowQuestions = (input: Json, answer: unknown): string[] => {
+  const { rows } = input
+  const results = isObject(answer) ? answer['results'] : undefined
+  if (!Array.isArray(rows) || !Array.isArray(results)) return []
+  return (results as Json[]).flatMap(({ row, id }) => {
+    const given = rows[Number(row)] as unknown
+    return typeof id === 'string' || !isObject(given) ? [] : toQuestions(given, ['phone', 'external_id'])
+  })
+}
+
+/** A job tells of each record that failed, and not of what kind it is. */
+const listFailureQuestions = (input: Json, answer: unknown): string[] => {
+  const rows = isObject(answer) ? answer['data'] : undefined
+  return Array.isArray(rows)
+    ? (rows as Json[]).map(({ id }) => toDigest({ job_id: input['job_id'], failed: id }))
+    : []
 }
 
 /** Lists whose rows are contacts or conversations by their place. */
@@ -131,16 +169,26 @@ const createFound = (questions: readonly string[]): Found => ({
 
 /** Returns what a call tells of contacts, by its input, and its answer if there is one. */
 export const listContactSubjects = (op: Operation, input: Json, answer?: unknown): ContactSubjects => {
-  const found = createFound(listQuestions(op, input, answer !== undefined))
+  const found = createFound(listQuestions(op, input))
   for (const [name, kind] of Object.entries(idMembers)) add(found, kind, input[name])
+  const given = countIds(found)
   collect(found, answer)
   const rows = rowKinds[op.name]
   if (rows && answer !== null && typeof answer === 'object') {
     const members = (answer as Json)[rows[0]]
     if (Array.isArray(members)) for (const row of members) add(found, rows[1], toRowId(row))
   }
+  const questions = [
+    ...listIdentityQuestions(op, input, countIds(found) > given),
+    ...(op.name === 'crm_import_contacts' ? listRowQuestions(input, answer) : []),
+    ...(op.name === 'jobs_list_failures' ? listFailureQuestions(input, answer) : []),
+  ]
+  for (const question of questions) found.questions.add(question)
   return toLists(found)
 }
+
+const countIds = ({ contacts, conversations, messages }: Found): number =>
+  contacts.size + conversations.size + messages.size
 
 /** Returns what records, such as events, tell of contacts. */
 export const listSubjectsOf = (records: unknown): ContactSubjects => {

@@ -60,12 +60,13 @@ const attempt = async (app: App, delivery: ClaimedDelivery): Promise<DeliveryAtt
     const delivered = status !== null && status >= 200 && status < 300
     const failures = delivered ? delivery.failures : delivery.failures + 1
     const delay = delivered ? undefined : computeRetryDelay(failures, retryAfter)
-    const { workspace_id, id, lease } = delivery
+    const { workspace_id, id, endpoint_id, lease } = delivery
     return {
       gone: status === GONE,
       result: {
         workspace_id,
         id,
+        endpoint_id,
         lease,
         status: delivered ? 'delivered' : delay === undefined ? 'dead' : 'failed',
         failures,

@@ -267,6 +267,10 @@ everyDatabase('Jobs', (server) => {
     const job = (await call('jobs_get', { job_id: undo.id })).body
     const { data } = (await call('jobs_list_failures', { job_id: undo.id })).body
     assert.deepEqual([job.state, job.changed, job.failed, data[0].code], ['done', 0, 5, 'invalid_input'])
+    // One that failed after some batches does not go on with the others once those are being taken back.
+    await sql`update bulk_jobs set state = 'failed' where id = ${id}`.execute(server().db)
+    const resumed = await call('jobs_resume', { job_id: id })
+    assert.deepEqual([resumed.status, resumed.body.reason], [409, 'already_undone'])
   })
 
   it('begin with the most selective condition of a filter', async () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { deleteExpiredRecords } from '../../storage/idempotency.ts'
 import { type Door, doorsOf, everyDatabase, type Reply } from '../doors.ts'
+import { createToolRequest } from '../mcp-request.ts'
 import { assertProblem } from '../problems.ts'
 import { makeWorkspace, startSharedServers, type TestServer } from '../servers.ts'
 import { databases } from '../databases.ts'
@@ -132,6 +133,33 @@ everyDatabase(
           `${bad} ${reply.text}`,
         )
       }
+    })
+
+    it('an error about the key names the place where the key was given', async () => {
+      const { owner } = await makeWorkspace(server())
+      const input = { name: 'One', idempotency_key: 'short' }
+      const send = async (path: string, request: { headers: object; body: string }) =>
+        await (
+          await fetch(server().url + path, {
+            ...request,
+            method: 'POST',
+            headers: { ...request.headers, Authorization: `Bearer ${owner.key}` },
+          })
+        ).text()
+      const json = { 'Content-Type': 'application/json' }
+      const ops = '/v1/ops/crm_create_group'
+      const inBody = await send(ops, { headers: json, body: JSON.stringify(input) })
+      const inHeader = await send(ops, {
+        headers: { ...json, 'Idempotency-Key': 'short' },
+        body: JSON.stringify({ name: 'One' }),
+      })
+      const tool = await send('/mcp', createToolRequest('crm_create_group', input, { key: owner.key }))
+      assert.match(inBody, /"pointer":"#\/idempotency_key","code":"idempotency_key_invalid"/)
+      assert.match(inHeader, /"header":"Idempotency-Key","code":"idempotency_key_invalid"/)
+      assert.match(
+        tool.replaceAll('\\', ''),
+        /"pointer":"#\/idempotency_key","code":"idempotency_key_invalid"/,
+      )
     })
 
     it('an error of the handler is stored and replayed', async () => {

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { it } from 'node:test'
 import { sql } from 'kysely'
+import { eraseMessage } from '../../storage/message-changes.ts'
 import { downloadDueMedia } from '../../server/media/downloads-job.ts'
 import { createFolderStore } from '../../server/media/folder-store.ts'
 import { createAdapter } from '../../server/provider/adapter.ts'
@@ -21,54 +20,7 @@ import {
   insertSentMessage,
 } from '../provider/webhook-fixture.ts'
 import { makeWorkspace } from '../servers.ts'
-
-/** The provider's files by media id. `info` overrides its description, `status` makes requests fail. */
-type Files = Map<string, { bytes: Buffer; info?: WebhookPart; status?: number }>
-
-/** Runs `work` with a provider that serves files. `requests` are those made, in order. */
-const withProvider = async (
-  work: (base: string, files: Files, requests: string[]) => Promise<void>,
-): Promise<void> => {
-  const files: Files = new Map()
-  const requests: string[] = []
-  const server = createServer((request, response) => {
-    const [, kind, id] = /\/(?:v23\.0|(bytes))\/(\w+)/.exec(request.url!)!
-    requests.push(`${kind ?? 'info'} ${id}`)
-    const file = files.get(id!)
-    const answer = (status: number, body: unknown) =>
-      response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))
-    if (request.headers.authorization !== 'Bearer token')
-      return answer(401, { error: { message: 'no token', type: 'OAuthException', code: 190 } })
-    if (file?.status)
-      return answer(file.status, { error: { message: 'later', type: 'OAuthException', code: 2 } })
-    if (!file)
-      return answer(400, {
-        error: {
-          message: 'Unsupported get request.',
-          type: 'GraphMethodException',
-          code: 100,
-          error_subcode: 33,
-        },
-      })
-    if (kind === 'bytes') return response.writeHead(200, { 'Content-Type': 'image/jpeg' }).end(file.bytes)
-    answer(200, {
-      url: `http://${request.headers.host}/bytes/${id}`,
-      mime_type: 'image/jpeg',
-      sha256: createHash('sha256').update(file.bytes).digest('hex'),
-      file_size: file.bytes.length,
-      id,
-      messaging_product: 'whatsapp',
-      ...file.info,
-    })
-  })
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
-  try {
-    await work(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, files, requests)
-  } finally {
-    server.closeAllConnections()
-    await new Promise((closed) => server.close(closed))
-  }
-}
+import { withProvider } from './media-provider.ts'
 
 type Media = {
   state: string
@@ -110,6 +62,34 @@ everyDatabase('Media of inbound messages', (server) => {
       headers: { Authorization: `Bearer ${key}`, ...headers },
       redirect: 'manual',
     })
+
+  it('a file whose server died after it was written is removed when its message is deleted', async () => {
+    await withProvider(async (base, files) => {
+      const scene = await createCustomerFixture(server())
+      const { db, app } = server()
+      const media = app.media!
+      files.set('70', { bytes: Buffer.from([1, 2, 3]) })
+      const id = await deliverFile(scene, 'image', { id: '70' })
+      await downloadFrom(base, {
+        ...media,
+        write: async (...file) => {
+          await media.write(...file)
+          await eraseMessage(db, scene.workspace.id, id, app.now())
+          throw new Error('the server died')
+        },
+      })
+      const { state, key } = await loadMedia(id)
+      assert.equal(state, 'lost')
+      const remove = () => app.jobs.job('file-removal').runOnce()
+      // Another server may be writing it still.
+      await remove()
+      assert.ok(await media.read(key!))
+      await sql`update media set next_attempt_at = now() where message_id = ${id}`.execute(db)
+      await remove()
+      assert.equal(await media.read(key!), undefined)
+      assert.equal((await loadMedia(id)).key, null)
+    })
+  })
 
   it('a file is stored, and read with a key or by a signed URL', async () => {
     await withProvider(async (base, files) => {

@@ -120,6 +120,8 @@ everyDatabase('MCP: tools that lead to other tools', (server) => {
         ['find_tools', { query: 'x'.repeat(201) }, /200/],
         ['find_tools', { query: 'tag', limit: 0 }, /limit/],
         ['find_tools', { query: 'tag', limit: '5' }, /limit/],
+        ['find_tools', { query: 'tag', toolset: 'crm' }, /toolset.*query.*limit/],
+        ['describe_operation', { operation: 'crm_get_contact', detail: 'full' }, /detail.*operation/],
         ['describe_operation', {}, /operation/],
         ['describe_operation', { operation: 'crm_get_contacts' }, /crm_get_contact\?/],
       ] as const) {

@@ -48,6 +48,14 @@ everyDatabase('Guessing hidden phone numbers', (server) => {
       const { next_cursor: before } = await run('events_list', { after: 'now' })
       await run('crm_merge_contacts', input)
       const { data } = await run('events_list', { types: ['contact.updated'], after: before })
+      // What comes back would tell whether the number that was written since is the one that is hidden.
+      for (const more of [{ dry_run: true }, {}]) {
+        const undone = await callAs(server(), agent)('crm_undo_contact_merge', {
+          merged_contact_id: id,
+          ...more,
+        })
+        assert.deepEqual([undone.status, undone.body.reason], [403, 'phone_hidden'], undone.text)
+      }
       await doAs(server(), workspace.owner.key)('crm_undo_contact_merge', { merged_contact_id: id })
       return {
         fields: rehearsed.fields,

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { sql } from 'kysely'
+import { BREAKER_RULES } from '../../server/webhooks/breaker.ts'
 import { claimDeliveries } from '../../storage/webhook-deliveries.ts'
+import { recordDeliveryResults } from '../../storage/webhook-results.ts'
 import { deleteOldDeliveries } from '../../server/webhooks/delivery-job.ts'
 import { everyDatabase } from '../doors.ts'
 import { createDeliveryTest, startDeliveries, waitUntil } from './delivery-fixture.ts'
@@ -36,6 +38,37 @@ everyDatabase('Webhook delivery queue', (server) => {
       received.map(({ headers }) => headers['wc-attempt']),
       ['1', '1', '1'],
     )
+  })
+
+  test('results that are recorded again, because the answer was lost, count once', async ({
+    startReceiver,
+    createEndpoint,
+    createGroups,
+    loadEndpoint,
+    workspaceId,
+    server: { app, db },
+  }) => {
+    const hook = await createEndpoint((await startReceiver()).url)
+    await createGroups(3)
+    const claimed = await claimDeliveries(db, 30, 8, new Map())
+    const attempts = claimed.map(({ id, endpoint_id, lease }) => ({
+      workspace_id: workspaceId,
+      id,
+      endpoint_id,
+      lease,
+      status: 'failed' as const,
+      failures: 1,
+      retry_in: 60,
+      started_at: app.now(),
+      duration_ms: 1,
+      response_status: 500,
+      response_excerpt: null,
+      error: null,
+    }))
+    const endpoint = { workspace_id: workspaceId, id: hook.id, succeeded: false, failures: 3, gone: false }
+    for (let n = 0; n < 2; n++)
+      await recordDeliveryResults(db, attempts, [endpoint], BREAKER_RULES, app.now())
+    assert.equal((await loadEndpoint(hook)).consecutive_failures, 3)
   })
 
   test('order: by event, at most eight requests in flight to one endpoint', async ({
@@ -112,6 +145,37 @@ everyDatabase('Webhook delivery queue', (server) => {
     )
     await createGroups()
     assert.equal(target.received.length, 1, 'a stopped job starts no attempt')
+  })
+
+  test('a replay that is asked for while an attempt fails has all its attempts, at once', async ({
+    startReceiver,
+    createEndpoint,
+    createGroups,
+    listDeliveries,
+    run,
+    server: { app, db },
+  }) => {
+    const answers: (() => void)[] = []
+    const target = await startReceiver(
+      () => new Promise((resolve) => answers.push(() => resolve({ status: answers.length > 1 ? 200 : 500 }))),
+    )
+    const hook = await createEndpoint(target.url)
+    await createGroups()
+    await sql`update webhook_deliveries set failures = 9 where endpoint_id = ${hook.id}`.execute(db)
+    const { stop } = startDeliveries(app)
+    try {
+      await waitUntil('the event is sent', () => target.received.length === 1)
+      await run('webhooks_replay_delivery', { delivery_id: (await listDeliveries(hook))[0]!.id })
+      answers[0]!()
+      await waitUntil('it is sent again', () => target.received.length === 2)
+      answers[1]!()
+    } finally {
+      await stop()
+    }
+    assert.deepEqual(
+      (await listDeliveries(hook)).map(({ status, attempts }) => [status, attempts]),
+      [['delivered', 2]],
+    )
   })
 
   test('stopping the job releases leases of deliveries that were not sent', async ({

@@ -1,3 +1,4 @@
+import { errorCode } from '../../../storage/error-codes.ts'
 import { isDiskFullError } from '../disk-full.ts'
 import { Problem } from '../problem.ts'
 
@@ -97,6 +98,13 @@ const UNREACHABLE_CLASSES = /^(?:08|53|58)...$/
 
 const isUnreachable = (code: string): boolean => UNREACHABLE.has(code) || UNREACHABLE_CLASSES.test(code)
 
+/** Errors of locks, after waiting or as the victim of a deadlock. */
+const LOCK_ERRORS = new Set<string | undefined>([
+  errorCode.lockNotAvailable,
+  errorCode.serializationFailure,
+  errorCode.deadlockDetected,
+])
+
 /** True when a connection was lost with its transaction, which may nevertheless be committed. */
 export const isOutcomeLost = (error: unknown): boolean => {
   const { code } = error as DatabaseError
@@ -106,7 +114,7 @@ export const isOutcomeLost = (error: unknown): boolean => {
 /** Returns what an error of the database means to the client; undefined when it is a bug of the service. */
 export const toDatabaseProblem = (error: unknown): Problem | undefined => {
   const { code } = error as DatabaseError
-  if (code === '57014')
+  if (code === errorCode.queryCanceled)
     return new Problem(
       'timeout',
       'The query did not finish in time. Narrow it, or retry with the same Idempotency-Key; ' +
@@ -115,9 +123,9 @@ export const toDatabaseProblem = (error: unknown): Problem | undefined => {
       RETRY_SOON,
     )
   // A unique key that the handler did not check first, or that a concurrent writer took.
-  if (code === '23505')
+  if (code === errorCode.uniqueViolation)
     return new Problem('conflict', 'A record with this value exists already.', { reason: 'duplicate' })
-  if (code === '55P03' || code === '40001' || code === '40P01') {
+  if (LOCK_ERRORS.has(code)) {
     return new Problem(
       'timeout',
       'Other changes to the same records did not finish in time. Retry with the same Idempotency-Key; ' +

@@ -1,6 +1,7 @@
 import type { KyselyPlugin } from 'kysely'
 import type { Operation } from '../../../catalog/index.ts'
 import type { Db } from '../../../storage/database.ts'
+import { errorCode } from '../../../storage/error-codes.ts'
 import type { App } from '../app.ts'
 import type { Actor } from '../context.ts'
 import type { HeavyTurn, HeavyTurns } from '../heavy-turns.ts'
@@ -161,11 +162,8 @@ const takeHeavyTurn = (app: App, { key, workspace }: Actor): Promise<() => void>
   })
 }
 
-/** PostgreSQL's own code for a statement that timed out. */
-const STATEMENT_TIMEOUT = '57014'
-
 const deadlineError = (): Error =>
-  Object.assign(new Error('the deadline of an expensive read has passed'), { code: STATEMENT_TIMEOUT })
+  Object.assign(new Error('the deadline of an expensive read has passed'), { code: errorCode.queryCanceled })
 
 /** Refuses statements after the deadline, so that a read that nobody waits for any more ends. */
 const refuseAfter = (deadline: number): KyselyPlugin => ({
@@ -204,7 +202,7 @@ export const runHeavyRead = async <T>(
     return await withDeadline(HEAVY_READ_DEADLINE_MS, work(openHeavyDb({ heavy })).finally(endTurn))
   } catch (error) {
     const { code } = error as { code?: string }
-    if (code !== STATEMENT_TIMEOUT && code !== 'timeout') throw error
+    if (code !== errorCode.queryCanceled && code !== 'timeout') throw error
     throw new Problem(
       'timeout',
       'The read did not finish in time. Narrow it: conditions that fewer records meet, such as a tag, or a ' +

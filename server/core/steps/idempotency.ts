@@ -7,7 +7,7 @@ import { containsApiKey } from '../../api-keys.ts'
 import type { App } from '../app.ts'
 import type { Actor } from '../context.ts'
 import { canonicalJson } from '../cursors.ts'
-import { Problem } from '../problem.ts'
+import { type FieldError, Problem } from '../problem.ts'
 
 /** Responses are stored for one day of real time. */
 export const RECORD_TTL_MS = 24 * 60 * 60 * 1000
@@ -22,6 +22,13 @@ const createKeyProblem = (code: Reason, detail: string, fix: string): Problem =>
     reason: code,
     errors: [{ header: 'Idempotency-Key', code, detail, fix }],
   })
+
+/** Locates an error about the key where it is a field of the call, unless the call gave it in the header. */
+export const locateKeyError = (error: FieldError, header: string | null | undefined): FieldError => {
+  if (error.header !== 'Idempotency-Key' || typeof header === 'string') return error
+  const { header: _header, ...rest } = error
+  return { pointer: '#/idempotency_key', ...rest }
+}
 
 /** Returns a key without the quotes of a structured-field string. */
 export const unquoteIdempotencyKey = (given: string): string => {

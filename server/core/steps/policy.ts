@@ -2,7 +2,7 @@ import type { AskReason } from '../../../catalog/approvals.ts'
 import type { Operation } from '../../../catalog/index.ts'
 import { type Decision, defaultPolicy, type KeyPolicy, weekdays } from '../../../catalog/policy.ts'
 import { type BoundFacts, findBoundFacts, takeSend } from '../../../storage/agent-policy.ts'
-import { businessTime } from '../../clock.ts'
+import { businessTime, toMinuteOfDay } from '../../clock.ts'
 import { takesReplies, toWindow } from '../../inbox/window.ts'
 import { findSendingChannel } from '../../messaging/channels.ts'
 import { canSeeChannel, listVisibleChannels } from '../../visibility/policy.ts'
@@ -96,8 +96,6 @@ export const mayClientConfirm = (actor: Actor): boolean => getPolicy(actor).appr
 /** How long a person may take to decide, in milliseconds. */
 export const getApprovalMs = (actor: Actor): number => (getPolicy(actor).expires_after ?? 86_400) * 1000
 
-const toMinutes = (time: string): number => Number(time.slice(0, 2)) * 60 + Number(time.slice(3))
-
 /** Whether a time is within the hours, which may go over midnight: such a night belongs to the day it begins. */
 const isWithinHours = (
   { days, from, to }: NonNullable<KeyPolicy['bounds']['hours']>,
@@ -107,7 +105,7 @@ const isWithinHours = (
   const time = Temporal.Instant.from(now).toZonedDateTimeISO(timezone)
   const minute = time.hour * 60 + time.minute
   const isDay = (dayOfWeek: number): boolean => days.includes(weekdays[(dayOfWeek + 6) % 7]!)
-  const [start, end] = [toMinutes(from), toMinutes(to)]
+  const [start, end] = [toMinuteOfDay(from), toMinuteOfDay(to)]
   if (start < end) return isDay(time.dayOfWeek) && minute >= start && minute < end
   return (isDay(time.dayOfWeek) && minute >= start) || (isDay(time.dayOfWeek - 1) && minute < end)
 }

@@ -1,5 +1,6 @@
 import type { Operation } from '../../../catalog/index.ts'
 import type { Db } from '../../../storage/database.ts'
+import { errorCode } from '../../../storage/error-codes.ts'
 import type { App } from '../app.ts'
 import { Problem } from '../problem.ts'
 
@@ -22,9 +23,6 @@ export const mayReadReplica = ({ name, scope, waits, heavy, output }: Operation)
   !FROM_PRIMARY.has(name) &&
   (heavy !== undefined || 'next_cursor' in output.shape)
 
-/** PostgreSQL's code for a statement that took too long, which it would at the primary too. */
-const STATEMENT_TIMEOUT = '57014'
-
 /**
  * Reads from the replica where there is one, if it shows all that was acknowledged before now; else from the primary.
  * A read that fails for the sake of the replica is made once more, at the primary.
@@ -43,7 +41,8 @@ export const readFromCurrent = async <T>(
       app.metrics.replicaReads.inc({ outcome: 'used' })
       return answer
     } catch (error) {
-      if (error instanceof Problem || (error as { code?: string }).code === STATEMENT_TIMEOUT) throw error
+      if (error instanceof Problem || (error as { code?: string }).code === errorCode.queryCanceled)
+        throw error
       replica.noteLoss()
     }
   app.metrics.replicaReads.inc({ outcome: state === 'current' ? 'failed' : state })

@@ -1,0 +1,11 @@
+/** Codes of PostgreSQL's errors (PostgreSQL documentation, appendix A). */
+export const errorCode = {
+  uniqueViolation: '23505',
+  /** A change on a standby, or on an embedded database whose disk is full. */
+  readOnlyTransaction: '25006',
+  serializationFailure: '40001',
+  deadlockDetected: '40P01',
+  diskFull: '53100',
+  lockNotAvailable: '55P03',
+  queryCanceled: '57014',
+} as const
