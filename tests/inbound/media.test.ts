@@ -91,6 +91,26 @@ everyDatabase('Media of inbound messages', (server) => {
     })
   })
 
+  it('a file whose message is deleted while it is written is removed at once', async () => {
+    await withProvider(async (base, files) => {
+      const scene = await createCustomerFixture(server())
+      const { db, app } = server()
+      const media = app.media!
+      files.set('69', { bytes: Buffer.from([1, 2, 3]) })
+      const id = await deliverFile(scene, 'image', { id: '69' })
+      await downloadFrom(base, {
+        ...media,
+        write: async (...file) => {
+          await eraseMessage(db, scene.workspace.id, id, app.now())
+          return await media.write(...file)
+        },
+      })
+      await app.jobs.job('file-removal').runOnce()
+      assert.equal(await media.read(`${scene.workspace.id}/${id}`), undefined)
+      assert.equal((await loadMedia(id)).key, null)
+    })
+  })
+
   it('a file is stored, and read with a key or by a signed URL', async () => {
     await withProvider(async (base, files) => {
       const scene = await createCustomerFixture(server())
