@@ -131,8 +131,11 @@ export const findSecondsUntilNextUpdate = async (db: Db): Promise<number | undef
  * second has to see what the first one did.
  */
 export const lockThings = async (tx: Db, prefixes: readonly string[]): Promise<void> => {
-  for (const prefix of [...new Set(prefixes)].toSorted())
-    await sql`select pg_advisory_xact_lock(hashtextextended(${prefix}, 0))`.execute(tx)
+  if (prefixes.length === 0) return
+  // In the same order on every server.
+  await sql`
+    select pg_advisory_xact_lock(hashtextextended(prefix, 0))
+    from unnest(${[...new Set(prefixes)].toSorted()}::text[]) as prefix`.execute(tx)
 }
 
 /**

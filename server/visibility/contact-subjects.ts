@@ -101,7 +101,7 @@ const listQuestionFields = ({ name, jobs, heavy }: Operation, input: Json): stri
       const isFiltered = input['filter'] !== undefined || input['saved_filter_id'] !== undefined
       // What a change would do to those that match tells who has what already.
       return jobs && isFiltered
-        ? Object.keys(input).filter((field) => field !== 'plan_id')
+        ? Object.keys(input).filter((field) => field !== 'plan_id' && field !== 'dry_run')
         : ['filter', 'saved_filter_id']
     }
   }
