@@ -127,6 +127,25 @@ for (const database of databases) {
       )
     })
 
+    it('a contact that a send made is announced when it is sent, unless it was merged into another one', async () => {
+      for (const isMerged of [false, true]) {
+        const { workspace, contactId, reply, deliver } = await createScene()
+        provider.outcomes.push('accept without response')
+        assert.equal((await reply()).status, 504)
+        // What a template to a new phone leaves; the contact of the conversation may be another one since.
+        const call = { opens: false, makes_contact: true, contact_id: isMerged ? '999999' : contactId }
+        await sql`
+          update messages set content = ${JSON.stringify({ call })}::text::jsonb
+          where workspace_id = ${workspace.id} and direction = 'outbound'`.execute(server().db)
+        await deliver('sent')
+        const types = await listEmittedEventTypes(server(), workspace)
+        assert.deepEqual(
+          [types.includes('message.sent/1'), types.includes('contact.created/1')],
+          [true, !isMerged],
+        )
+      }
+    })
+
     it('a status that says failed is the outcome too', async () => {
       const { reply, deliver, findMessage, listEvents } = await createScene()
       provider.outcomes.push('accept without response')
