@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { ActorView } from './actor.ts'
-import { EXPENSIVE_READ, Id, list, page, Timestamp } from './fields.ts'
+import { EXPENSIVE_READ, Id, Instant, list, page, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
 import { untrusted } from './text.ts'
 
@@ -98,8 +98,8 @@ export const listAudit = defineOperation({
     door: z.enum(doors).optional().describe('Only through this door.'),
     outcome: z.enum(outcomes).optional().describe('Only with this outcome.'),
     target_id: z.string().min(1).max(64).optional().describe('Only about the record with this id.'),
-    from: z.iso.datetime({ offset: true }).optional().describe('At this time or later.'),
-    to: z.iso.datetime({ offset: true }).optional().describe('Before this time.'),
+    from: Instant.optional().describe('At this time or later.'),
+    to: Instant.optional().describe('Before this time.'),
     ...page,
   }),
   output: z.object(list(AuditRow)),

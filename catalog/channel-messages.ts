@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Id } from './fields.ts'
+import { Id, StoredInstant } from './fields.ts'
 
 /*
  * What a bridge of one's own channel posts (docs/channels.md). It is no operation: a bridge has a token of its
@@ -17,17 +17,7 @@ const Person = z.strictObject({
 })
 
 /** A time in UTC that the database can hold: a client's clock may give any year. */
-const Time = z.iso.datetime({ offset: true }).refine(
-  (text) => {
-    const year = new Date(text).getUTCFullYear()
-    // What is no time at all is refused by its form.
-    return Number.isNaN(year) || (year >= 1 && year <= 9999)
-  },
-  {
-    message: 'must lie in the years 0001 to 9999, in UTC',
-    params: { code: 'invalid_date', fix: 'Leave it out when the time is not known.' },
-  },
-)
+const Time = StoredInstant('Leave it out when the time is not known.')
 
 const required = (field: string) => ({ code: 'required', fix: `Send ${field}.` })
 

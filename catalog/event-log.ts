@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { deleted, Limit, list, listWithTotal, page, Timestamp } from './fields.ts'
+import { deleted, Instant, Limit, list, listWithTotal, page, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
 import { untrusted } from './text.ts'
 import { EventId } from './webhooks/subscriptions.ts'
@@ -73,13 +73,10 @@ export const listEvents = defineOperation({
           '`next_cursor` is then the newest event, to continue after it.',
       ),
     cursor: EventId.optional().describe('`next_cursor` of the previous page; the same as `after`.'),
-    from: z.iso
-      .datetime({ offset: true })
-      .optional()
-      .describe(
-        'Begin with the first event, in the order of the log, that happened at this time or later; a few that ' +
-          'happened shortly before may follow it. Continue with `next_cursor` alone.',
-      ),
+    from: Instant.optional().describe(
+      'Begin with the first event, in the order of the log, that happened at this time or later; a few that ' +
+        'happened shortly before may follow it. Continue with `next_cursor` alone.',
+    ),
     consumer: ConsumerName.optional().describe(
       'Begin after the event that this consumer acknowledged last (`events_ack`). Where there is no such consumer ' +
         'yet, with `after`, `from` or the oldest event. Send `next_cursor` as `cursor` beside it for ' +

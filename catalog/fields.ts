@@ -143,3 +143,28 @@ export const RehearsalWarnings = z
 /** Said of operations that are `heavy`. */
 export const EXPENSIVE_READ =
   'an expensive read: few run at a time for each key and workspace, others wait, then get 429.'
+
+const OFFSET = /[+-](\d\d):?\d\d$/
+const MAX_OFFSET_HOURS = 15
+const MAX_FRACTION = /\.\d{10}/
+
+/** A time with its zone that PostgreSQL takes: offsets of the world are at most 14 hours. */
+export const Instant = z.iso
+  .datetime({ offset: true })
+  .refine((text) => Number(OFFSET.exec(text)?.[1] ?? 0) <= MAX_OFFSET_HOURS && !MAX_FRACTION.test(text), {
+    message: 'must have an offset of less than 16 hours, and at most nine digits of seconds',
+    params: { code: 'invalid_date', fix: 'Send it in UTC, such as 2026-10-01T09:30:00Z.' },
+  })
+
+/** Whether a time is one of the years 1 to 9999 in UTC. What is no time is refused by its form. */
+const isOfYears = (text: string): boolean => {
+  const year = new Date(text).getUTCFullYear()
+  return Number.isNaN(year) || (year >= 1 && year <= 9999)
+}
+
+/** A time that is stored; `fix`: what to do about one of another year. */
+export const StoredInstant = (fix: string) =>
+  Instant.refine(isOfYears, {
+    message: 'must lie in the years 0001 to 9999, in UTC',
+    params: { code: 'invalid_date', fix },
+  })

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { EXPENSIVE_READ, Id, NextCursor, page, Timestamp } from './fields.ts'
+import { EXPENSIVE_READ, Id, Instant, NextCursor, page, Timestamp } from './fields.ts'
 import { LastMessage } from './message-schemas.ts'
 import { defineOperation } from './operation.ts'
 import { untrusted } from './text.ts'
@@ -31,7 +31,7 @@ const MessageHit = z
   })
   .meta({ id: 'MessageHit' })
 
-const time = (what: string) => z.iso.datetime({ offset: true }).optional().describe(what)
+const time = (what: string) => Instant.optional().describe(what)
 
 export const searchMessages = defineOperation({
   name: 'inbox_search_messages',

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { VisibleName } from './fields.ts'
+import { Instant, VisibleName } from './fields.ts'
 
 const Fill = z.strictObject({
   text: z.string().min(1).max(1024).optional().describe('Value of the variable of a text header.'),
@@ -40,7 +40,7 @@ export const SendTemplate = z.strictObject({
       'The same by name, in place of `body`: `{"first_name": "Ada"}`, or `{"1": "Ada"}` for `{{1}}`.',
     ),
   buttons: ButtonFill.optional().describe('Values of buttons that have a variable.'),
-  offer_expires_at: z.iso.datetime({ offset: true }).optional().describe('When a limited-time offer ends.'),
+  offer_expires_at: Instant.optional().describe('When a limited-time offer ends.'),
   cards: z
     .array(
       z.strictObject({

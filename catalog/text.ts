@@ -87,3 +87,10 @@ export const isInternationalEmail = (text: string): boolean => {
     labels.length > 1 && labels.every((label) => ASCII_LABEL.test(label)) && TOP_LABEL.test(labels.at(-1)!)
   )
 }
+
+/**
+ * Normalizes text (UAX #15). Of a run of combining marks the first thirty count, as in its Stream-Safe Text Format:
+ * sorting them takes time that grows with the square of their number, seconds for ten thousands.
+ */
+export const normalizeText = (text: string, form: 'NFC' | 'NFKC' | 'NFKD'): string =>
+  text.replace(/(\p{M}{30})\p{M}+/gu, '$1').normalize(form)

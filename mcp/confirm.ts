@@ -98,7 +98,7 @@ const ask = async (
   if (actor.key.agent && (await wasAsked(app, actor, op, input))) return { call }
   const output = JSON.parse(dryRun.body) as Record<string, unknown>
   // What the person is shown is what runs.
-  const frozen = await freezeContent(app, actor, op, { input, output })
+  const frozen = await freezeContent(app, actor, op, { input, output, trace: toTrace(call) })
   const question = (await summarizeCall(app, actor, op, frozen, output)).join('\n')
   // For an agent's key a person decides elsewhere then.
   if (question.length > MAX_QUESTION_CHARACTERS && actor.key.agent) return { call }

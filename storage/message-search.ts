@@ -3,6 +3,7 @@ import type { Db, MessageDirection } from './database.ts'
 import { CUSTOM_PLAN, INDEXED_PLAN } from './driver.ts'
 import { toStorableId } from './ids.ts'
 import type { MessagePosition } from './message-lists.ts'
+import { toStorableTime } from './times.ts'
 import { type KeyFilters, readFilterKeys, type SearchTerm, toMonth, toSalt } from './message-search-terms.ts'
 
 /** Finds messages by their words. docs/decisions/0055-search-in-messages.md says why in these steps. */
@@ -56,8 +57,8 @@ type Found = { ids: string[]; seen: string }
 const inSpan = ({ workspaceId, after }: MessageSearch, { from, to }: Span, row: string, id: string) => {
   const [workspace, at, key] = ['workspace_id', 'created_at', id].map((column) => sql.ref(`${row}.${column}`))
   return sql`${workspace!} = ${workspaceId}
-    ${from === undefined ? sql`` : sql`and ${at!} >= ${from}::timestamptz`}
-    ${to === undefined ? sql`` : sql`and ${at!} < ${to}::timestamptz`}
+    ${from === undefined ? sql`` : sql`and ${at!} >= ${toStorableTime(from)}::timestamptz`}
+    ${to === undefined ? sql`` : sql`and ${at!} < ${toStorableTime(to)}::timestamptz`}
     ${after === null ? sql`` : sql`and (${at!}, ${key!}) < (${after.createdAt}::timestamptz, ${after.id}::bigint)`}`
 }
 

@@ -1,3 +1,5 @@
+import { normalizeText } from '../catalog/text.ts'
+
 const ASCII = /^\p{ASCII}*$/u
 
 /**
@@ -9,8 +11,7 @@ const ASCII = /^\p{ASCII}*$/u
 export const fold = (text: string): string =>
   ASCII.test(text)
     ? text.toLowerCase()
-    : text
-        .normalize('NFC')
+    : normalizeText(text, 'NFC')
         .split('ı')
         .map((part) => part.toLowerCase().toUpperCase().toLowerCase())
         .join('ı')

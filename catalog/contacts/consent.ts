@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { ConsentSource, ConsentState } from '../consent-events.ts'
-import { Id, listWithTotal, page, Timestamp } from '../fields.ts'
+import { Id, listWithTotal, page, StoredInstant, Timestamp } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
 import { ContactId } from './schemas.ts'
@@ -75,8 +75,7 @@ export const recordConsent = defineOperation({
       .default('staff')
       .describe('How it came; `staff` when absent.'),
     proof: z.string().trim().min(1).max(2000).optional().describe('What proves it, 1 to 2000 characters.'),
-    at: z.iso
-      .datetime({ offset: true })
+    at: StoredInstant('Send the day on which the customer said so.')
       .optional()
       .describe('When the customer said so, not in the future; now when absent.'),
   }),

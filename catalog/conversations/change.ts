@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Changed, Id, IdOrName, Timestamp, VisibleName } from '../fields.ts'
+import { Changed, Id, IdOrName, Instant, Timestamp, VisibleName } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { TagRef } from '../tags.ts'
 import { ConversationId, ConversationRef, conversationRefExample, since } from './schemas.ts'
@@ -122,10 +122,7 @@ export const setReminder = defineOperation({
   emits: [],
   input: z.object({
     conversation_id: ConversationId,
-    at: z.iso
-      .datetime({ offset: true })
-      .nullable()
-      .describe('When, ISO 8601 with a zone, in the future; null clears it.'),
+    at: Instant.nullable().describe('When, ISO 8601 with a zone, in the future; null clears it.'),
   }),
   output: z.object({
     conversation: ConversationRef.extend({

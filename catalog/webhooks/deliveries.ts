@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { EXPENSIVE_READ, Timestamp, list, page } from '../fields.ts'
+import { EXPENSIVE_READ, Instant, list, page, Timestamp } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
 import { EndpointId, EventTypeIdInput, delivery, endpoint, prefixed, since } from './schemas.ts'
@@ -81,8 +81,8 @@ export const listDeliveries = defineOperation({
     event_type_id: EventTypeIdInput.optional().describe(
       'Only of this type; without a version, of all its versions.',
     ),
-    from: z.iso.datetime({ offset: true }).optional().describe('Created at this time or later.'),
-    to: z.iso.datetime({ offset: true }).optional().describe('Created before this time.'),
+    from: Instant.optional().describe('Created at this time or later.'),
+    to: Instant.optional().describe('Created before this time.'),
     ...page,
   }),
   output: z.object(list(Delivery)),
@@ -196,8 +196,8 @@ export const recoverEndpoint = defineOperation({
   emits: [],
   input: z.object({
     endpoint_id: EndpointId,
-    from: z.iso.datetime({ offset: true }).describe('Start; at most 14 days before `to`.'),
-    to: z.iso.datetime({ offset: true }).describe('End, exclusive.'),
+    from: Instant.describe('Start; at most 14 days before `to`.'),
+    to: Instant.describe('End, exclusive.'),
   }),
   output: z.object({
     endpoint_id: EndpointId,

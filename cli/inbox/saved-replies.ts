@@ -4,7 +4,8 @@ import { type Inbox, notify, reportFailure } from './data.ts'
 
 // Saved replies: found by their code, filled in for the customer.
 
-const PLACEHOLDER = /\{\{\s*([^{}]+?)\s*\}\}/g
+/** The name is trimmed by whoever reads it: spaces that several parts may take make the time grow with their cube. */
+const PLACEHOLDER = /\{\{([^{}]+)\}\}/g
 
 type Contact = {
   readonly name: string | null
@@ -29,7 +30,7 @@ const readValues = async (inbox: Inbox): Promise<ReadonlyMap<string, string | nu
 const fill = (text: string, values: ReadonlyMap<string, string | null>) => {
   const missing = new Set<string>()
   const filled = text.replaceAll(PLACEHOLDER, (placeholder: string, name: string) => {
-    const value = values.get(name) ?? ''
+    const value = values.get(name.trim()) ?? ''
     if (value === '') missing.add(placeholder)
     return value || placeholder
   })

@@ -194,10 +194,11 @@ const ask = async (app: App, call: AgentCall, asking: Asking): Promise<Execution
   // Before the rehearsal, which costs more; the count that holds is in the transaction.
   requireAtMost(MAX_PENDING - 1, await countPending(app.db, workspaceId, actor.key.id))
   const { output, pending } = await rehearse(app, { actor, op, input, trace, plan: call.plan })
-  const content = await freezeContent(app, actor, op, { input, output })
   // What a filter matched stays the same, for as long as the call may take to run.
-  if (content['plan_id'] !== undefined)
-    await pending.afterDryRun?.(app.db, addMs(asking.now, getApprovalMs(actor) + RUN_MS))
+  const planUntil = addMs(asking.now, getApprovalMs(actor) + RUN_MS)
+  const content = await freezeContent(app, actor, op, { input, output, trace, planUntil })
+  if (content['plan_id'] === output['plan_id'] && content['plan_id'] !== undefined)
+    await pending.afterDryRun?.(app.db, planUntil)
   const row = await toNewApproval(app, call, asking, { output, frozen: content })
   const stored = await withTransaction(app, async (tx) => {
     await lockAsking(tx, workspaceId, actor.key.id)

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { Operation } from '../../catalog/index.ts'
 import { findBoundFacts } from '../../storage/agent-policy.ts'
 import type { App } from '../core/app.ts'
-import type { Actor } from '../core/context.ts'
+import type { Actor, CallTrace } from '../core/context.ts'
 import { rehearse } from '../core/dry-run.ts'
 import { Problem } from '../core/problem.ts'
 import { findSendingChannel } from '../messaging/channels.ts'
@@ -13,16 +13,20 @@ type Input = Record<string, unknown>
 /**
  * Returns a call with what it only refers to written out as its dry run resolved it, so that what a person saw is
  * what is sent, whatever becomes of the saved reply, of the values of the contact or of its latest conversation
- * meanwhile; and what a filter matched is what is changed. `output`: what the dry run answered.
+ * meanwhile; and what a filter matched is what is changed, or who gets the message. `output`: what the dry run
+ * answered. `planUntil`: how long a plan of who gets it is kept. Throws 409 where nobody would get it.
  */
 export const freezeContent = async (
   app: App,
   actor: Actor,
   op: Operation,
-  { input, output }: { input: Input; output: Input },
+  { input, output, trace, planUntil }: { input: Input; output: Input; trace: CallTrace; planUntil?: string },
 ): Promise<Input> => {
   if (op.name === 'messaging_send_template') return await freezeChannel(app, actor, input, output)
-  if (op.name === 'messaging_send_bulk') return await freezeRecipients(app, actor, input, output)
+  if (op.name === 'messaging_send_bulk') {
+    const limited = await limitRecipients(app, actor, input, output)
+    return await planRecipients(app, { actor, op, input: limited, trace }, planUntil)
+  }
   if (op.jobs && typeof output['plan_id'] === 'string') return { ...input, plan_id: output['plan_id'] }
   const { quick_message_id: quick, ...rest } = input
   if (op.name !== 'messaging_send_reply' || quick === undefined) return input
@@ -41,11 +45,8 @@ export const freezeContent = async (
   }
 }
 
-/**
- * Fixes the channel, and how many may get the message at most: as many as a person was shown. The plan of the asker is
- * none of whoever approves, and ends within the hour.
- */
-const freezeRecipients = async (
+/** Fixes the channel, and how many may get the message at most: as many as a person is shown. */
+const limitRecipients = async (
   app: App,
   actor: Actor,
   { plan_id: _plan, ...input }: Input,
@@ -53,11 +54,31 @@ const freezeRecipients = async (
 ): Promise<Input> => {
   const channelId = input['channel_id'] ?? (await findSendingChannel(app.db, actor, undefined))?.id
   const most = Number(output['recipients'])
+  if (most === 0)
+    throw new Problem('conflict', 'Nobody would get the message; a dry run says why.', {
+      reason: 'no_recipients',
+    })
   return {
     ...input,
     ...(channelId === undefined ? {} : { channel_id: channelId }),
-    ...(most > 0 ? { max_recipients: Math.min(most, Number(input['max_recipients'] ?? most)) } : {}),
+    max_recipients: Math.min(most, Number(input['max_recipients'] ?? most)),
   }
+}
+
+/**
+ * Fixes who gets a message that goes to those that a filter matches. The plan of the asker, if there is one, is of the
+ * call before its channel and its limit were fixed, and ends within the hour.
+ */
+const planRecipients = async (
+  app: App,
+  call: { actor: Actor; op: Operation; input: Input; trace: CallTrace },
+  planUntil: string | undefined,
+): Promise<Input> => {
+  const { input } = call
+  if (input['filter'] === undefined && input['saved_filter_id'] === undefined) return input
+  const { output, pending } = await rehearse(app, call)
+  await pending.afterDryRun?.(app.db, planUntil)
+  return { ...input, plan_id: output['plan_id'] }
 }
 
 /**

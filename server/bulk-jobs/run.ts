@@ -29,7 +29,7 @@ import { Problem } from '../core/problem.ts'
 import { withRetries } from '../core/retry.ts'
 import { toActor } from '../core/steps/authenticate.ts'
 import { requireScope } from '../core/steps/entitle.ts'
-import { requireActive } from '../core/steps/policy.ts'
+import { requireActive, requireUndenied } from '../core/steps/policy.ts'
 import { commitWith, toSuccess, type Transaction, withTransaction } from '../core/write-call.ts'
 import { notifyEvents } from '../events/signal.ts'
 import { deleteInBatches } from '../jobs/delete-in-batches.ts'
@@ -64,6 +64,7 @@ const makeCall = async (
   const op = findOperation(operation)
   if (!op) throw new Problem('not_found', `There is no operation ${operation}.`)
   requireScope(actor, op)
+  requireUndenied(actor, op)
   const trace = { door: job.door, client: job.client, requestId: job.request_id, confirmed: false }
   const pending: PendingWrites = { events: [] }
   const ctx: Context<EventTypeId> = createContext(app, { tx, actor, op, input, pending, attempt, trace })

@@ -23,6 +23,7 @@ import type { App } from '../core/app.ts'
 import type { InputOf } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
 import { requireScope } from '../core/steps/entitle.ts'
+import { requireUndenied } from '../core/steps/policy.ts'
 import { withTransaction } from '../core/write-call.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
@@ -62,6 +63,7 @@ const loadJob = async (app: App, claimed: Claimed): Promise<Job | undefined> => 
   const { approved_by: approvedBy } = send
   const found = await findActor(app, claimed)
   requireScope(found, bulkOperation)
+  requireUndenied(found, bulkOperation)
   const actor = approvedBy ? { ...found, approvedBy } : found
   const input = send.input as unknown as Frozen
   const fields = await listFields(app.db, workspaceId)

@@ -1,3 +1,4 @@
+import { normalizeText } from '../../catalog/text.ts'
 import { fold } from '../../storage/text.ts'
 
 /** Whole messages that withdraw the consent to marketing. Nothing that also answers a question, such as "cancel". */
@@ -23,7 +24,7 @@ const START_WORDS = [
 
 /** Folds a text, and leaves out what is around it: spaces, quotation marks and full stops. */
 const normalize = (text: string): string =>
-  fold(text.normalize('NFKC'))
+  fold(normalizeText(text, 'NFKC'))
     .replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{M}\p{N}]+$/gu, '')
     .replaceAll(/\s+/gu, ' ')
 

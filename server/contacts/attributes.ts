@@ -101,11 +101,15 @@ const parseBoolean = (raw: unknown): ParsedValue => {
       : invalid('must be true or false', 'Send true or false.')
 }
 
+/** Longer texts are no numbers, whatever they hold: the largest one has 309 digits. */
+const MAX_NUMBER_LENGTH = 400
+const NUMBER = /^\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?\s*$/i
+
 const parseNumber = (raw: unknown): ParsedValue => {
   const number =
     typeof raw === 'number'
       ? raw
-      : typeof raw === 'string' && /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i.test(raw)
+      : typeof raw === 'string' && raw.length <= MAX_NUMBER_LENGTH && NUMBER.test(raw)
         ? Number(raw)
         : Number.NaN
   return Number.isFinite(number)

@@ -1,3 +1,4 @@
+import { normalizeText } from '../../catalog/text.ts'
 import { parsePhoneNumberFromString } from 'libphonenumber-js'
 import { modernize, type PhoneLine, toPhoneLine } from './phone-lines.ts'
 
@@ -17,8 +18,7 @@ const NORTH_AMERICAN = /^\+?1[2-9]\d{9}$/
  */
 export const parsePhone = (text: string): ParsedPhone => {
   if (NORTH_AMERICAN.test(text)) return { digits: text.replace('+', '') }
-  const normalized = text
-    .normalize('NFKC')
+  const normalized = normalizeText(text, 'NFKC')
     .replaceAll(/\p{Cf}/gu, '')
     .replaceAll(/\P{ASCII}/gu, toAsciiDigit)
     .trim()

@@ -251,7 +251,7 @@ const parseTime = (
   return { value: day, absolute: day, date }
 }
 
-const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?$/i
+const NUMBER = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,3})?$/i
 
 const parseNumber = (state: ParseState, raw: unknown, path: FilterPath): ParsedValue | undefined => {
   if (typeof raw === 'number' && Number.isFinite(raw)) {

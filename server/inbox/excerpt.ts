@@ -1,3 +1,4 @@
+import { normalizeText } from '../../catalog/text.ts'
 import type { SearchTerm } from '../../storage/message-search-terms.ts'
 import { clipText } from '../messaging/view.ts'
 
@@ -12,12 +13,13 @@ const STROKES: Readonly<Record<string, string>> = { ł: 'l', ø: 'o', đ: 'd', �
  * word is found and not marked.
  */
 const foldWord = (word: string): string =>
-  word
-    .normalize('NFKD')
+  normalizeText(word, 'NFKD')
     .toLowerCase()
     .replace(/[łøđıςß]/g, (letter) => STROKES[letter]!)
     .replace(/[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670\u3099\u309a]/g, '')
 
+/** Longer ones are no words that anybody looks for. */
+const MAX_WORD = 200
 const BEFORE = 60
 const LENGTH = 200
 
@@ -34,7 +36,7 @@ export const toExcerpt = (text: string, terms: readonly SearchTerm[]): string =>
   const spans = Array.from(text.matchAll(WORDS), ({ 0: word, index }) => ({
     from: index,
     to: index + word.length,
-    folded: foldWord(word),
+    folded: word.length <= MAX_WORD ? foldWord(word) : '',
   }))
   const found = spans.filter(
     ({ folded }) => whole.has(folded) || terms.some(({ forms }) => forms && hasForm(folded, forms)),

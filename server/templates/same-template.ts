@@ -1,3 +1,4 @@
+import { normalizeText } from '../../catalog/text.ts'
 import { type JsonObject, asObject, asObjects, asText } from '../inbound/json.ts'
 
 /**
@@ -9,9 +10,11 @@ export const isSameTemplate = (ours: unknown, theirs: unknown, category: string 
   category === 'AUTHENTICATION' ||
   JSON.stringify(normalizeComponents(ours)) === JSON.stringify(normalizeComponents(theirs))
 
-const normalizeText = (value: unknown): string =>
-  (asText(value) ?? '').normalize('NFC').replaceAll(/\s+/g, ' ').trim()
-const normalizeType = (value: unknown): string => normalizeText(value).toUpperCase()
+const toComparable = (value: unknown): string =>
+  normalizeText(asText(value) ?? '', 'NFC')
+    .replaceAll(/\s+/g, ' ')
+    .trim()
+const normalizeType = (value: unknown): string => toComparable(value).toUpperCase()
 const toList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
 const normalizeComponents = (components: unknown): string[][] =>
@@ -25,11 +28,11 @@ const normalizeComponent = (part: JsonObject): string[] => {
   return [
     type,
     type === 'HEADER' ? normalizeType(part['format']) : '',
-    normalizeText(part['text']),
-    normalizeText(asObject(part['limited_time_offer'])['text']),
+    toComparable(part['text']),
+    toComparable(asObject(part['limited_time_offer'])['text']),
     JSON.stringify(
       [toList(example['header_text']), toList(toList(example['body_text'])[0])].map((samples) =>
-        samples.map(normalizeText),
+        samples.map(toComparable),
       ),
     ),
     ...asObjects(part['buttons']).map(normalizeButton),
@@ -42,9 +45,9 @@ const normalizeButton = (button: JsonObject): string => {
   const type = normalizeType(button['type'])
   return JSON.stringify([
     type,
-    type === 'COPY_CODE' ? '' : normalizeText(button['text']),
-    normalizeText(button['url']),
-    normalizeText(button['phone_number']).replaceAll(/\D/g, ''),
-    normalizeText(button['flow_id']),
+    type === 'COPY_CODE' ? '' : toComparable(button['text']),
+    toComparable(button['url']),
+    toComparable(button['phone_number']).replaceAll(/\D/g, ''),
+    toComparable(button['flow_id']),
   ])
 }

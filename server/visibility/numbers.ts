@@ -1,3 +1,4 @@
+import { normalizeText } from '../../catalog/text.ts'
 /*
  * Finds what may be a phone number in free text, in any script and however it is split, and masks it. Used
  * for every text that may quote a number: provider errors, delivery logs, filters of others, audit rows.
@@ -21,7 +22,7 @@ const CLOCK = String.raw`[T ][0-2]\d:[0-5]\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\
 const TIME = new RegExp(String.raw`${DATE}(?:${CLOCK})?(?![^\p{L}\p{N}]{0,${MAX_SEPARATORS}}\p{N})`, 'uy')
 
 /** Whether a text contains a digit of any script. */
-export const hasDigits = (text: string): boolean => HAS_DIGIT.test(text.normalize('NFKC'))
+export const hasDigits = (text: string): boolean => HAS_DIGIT.test(normalizeText(text, 'NFKC'))
 
 /** Counts the digits of every script in a text. */
 export const countDigits = (text: string): number => Array.from(text).filter(hasDigits).length

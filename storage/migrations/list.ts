@@ -51,6 +51,7 @@ import * as exportFiles from './0069-exports.ts'
 import * as contactExports from './0070-contact-exports.ts'
 import * as dueTimes from './0071-due-times.ts'
 import * as eventPositions from './0072-event-positions.ts'
+import * as messageWords from './0073-message-words.ts'
 
 /**
  * The migrations, oldest first, each with what it locks (CONTRIBUTING.md, "Writing a migration"). Migrations that a
@@ -214,4 +215,5 @@ export const migrations = {
     oldest: '0030-approval-plans',
   },
   '0072-event-positions': { ...eventPositions, cost: { closes: ['events'] }, oldest: '0030-approval-plans' },
+  '0073-message-words': { ...messageWords, cost: {}, oldest: '0030-approval-plans' },
 } satisfies MigrationList

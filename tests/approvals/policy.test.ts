@@ -64,7 +64,7 @@ everyDatabase("The default policy of agents' keys", (server, database) => {
       assert.deepEqual(await loadRows(), rows, `${op.name} of an agent changed rows`)
     })
 
-  it('undoing an opt-out, sending data of its own as an event and showing a field to all are asked', async () => {
+  it('undoing an opt-out, own data as an event, a field shown to all and what others send are asked', async () => {
     const scene = await createAgentScene(server())
     const contact = { contact_id: scene.contactId }
     await scene.person('crm_update_contact', { ...contact, dnd: true })
@@ -73,11 +73,19 @@ everyDatabase("The default policy of agents' keys", (server, database) => {
     const hook = { url: 'https://hooks.example.com/in', event_types: ['group.created/1'] }
     const { endpoint } = (await scene.person('webhooks_create_endpoint', hook)).body
     const test = { endpoint_id: endpoint.id, event_type_id: 'group.created/1' }
+    const reply = await scene.ask('messaging_create_quick_message', {
+      code: 'iban',
+      text: 'Pay to the usual one.',
+    })
+    const filter = { name: { startsWith: 'Ada' } }
+    const saved = await scene.ask('crm_create_saved_filter', { name: 'Adas', filter })
     const asked = [
       ['crm_update_contact', { ...contact, dnd: false }],
       ['crm_update_contact', { ...contact, dnd: false, name: 'Ada B.' }],
       ['crm_update_custom_field', { custom_field_id: id, visibility: 'visible_to_all' }],
       ['webhooks_send_test', { ...test, payload: { order: 'refund' } }],
+      ['messaging_update_quick_message', { quick_message_id: reply.body.id, text: 'Pay to another one.' }],
+      ['crm_update_saved_filter', { saved_filter_id: saved.body.saved_filter.id, filter: {} }],
     ] as const
     let keys = 0
     for (const door of doorsOf(server().url, scene.agent.key))
@@ -150,9 +158,11 @@ everyDatabase("Answers of the person behind an agent's client", (server) => {
 })
 
 everyDatabase('What a person saw is what runs', (server) => {
-  /** A saved reply of the agent, which changes it after it has asked. */
+  const mayChangeReplies = { operations: { messaging_update_quick_message: 'allow' as const } }
+  /** A saved reply of the agent, which changes it after it has asked: its policy allows that by its name. */
   const createSavedReply = async () => {
     const scene = await createAgentScene(server())
+    await scene.setPolicy(mayChangeReplies)
     const { body } = await scene.ask('messaging_create_quick_message', {
       code: 'arrives',
       text: 'Hi {{contact.name}}, it arrives today.',
@@ -251,7 +261,7 @@ everyDatabase('What a person saw is what runs', (server) => {
 
   it('a saved reply that is changed while the client asks', async () => {
     const scene = await createSavedReply()
-    await scene.setPolicy({ approval: 'client' })
+    await scene.setPolicy({ ...mayChangeReplies, approval: 'client' })
     const at = { url: server().url, key: scene.agent.key }
     const sent = await callConfirming(at, ['messaging_send_reply', scene.input], scene.change)
     assert.equal(sent.questions, 1)

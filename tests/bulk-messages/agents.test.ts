@@ -59,11 +59,32 @@ everyDatabase('A template to many, asked for by an agent', (server) => {
     await scene.person('approvals_approve', { approval_id: approval.id })
     await scene.work()
     const { body } = await scene.person('approvals_get', { approval_id: approval.id })
-    assert.deepEqual(
-      [body.status, body.error?.reason ?? body.outcome?.reason],
-      ['failed', 'too_many_recipients'],
-    )
-    assert.equal((await scene.person('messaging_list_broadcasts')).body.data.length, 0)
+    assert.equal(body.status, 'done', JSON.stringify(body.outcome))
+    await runSends(server())
+    await server().settle()
+    const [broadcast] = (await scene.person('messaging_list_broadcasts')).body.data
+    assert.equal(broadcast.totals.sent, 3)
+    assert.equal((await scene.sandbox.sent(phoneOf(scene.workspace.id, 9, '4930'))).length, 0)
+  })
+
+  it('is not asked for where nobody would get it yet', async () => {
+    const scene = await createScene()
+    const input = { ...scene.input, filter: { name: { startsWith: 'Nobody' } } }
+    const { status, body } = await scene.ask('messaging_send_bulk', input)
+    assert.deepEqual([status, body.reason], [409, 'no_recipients'])
+    assert.equal((await scene.person('approvals_list', {})).body.data.length, 0)
+  })
+
+  it('stops where its policy denies it by now', async () => {
+    const scene = await createScene()
+    await scene.setPolicy({ verbs: { send: 'allow' } })
+    const { job } = (await scene.ask('messaging_send_bulk', scene.input)).body
+    await scene.setPolicy({ verbs: { send: 'deny' } })
+    await runSends(server())
+    const { body } = await scene.person('jobs_get', { job_id: job.id })
+    assert.equal(body.state, 'failed')
+    assert.match(JSON.stringify(body.problem), /policy of the key denies messaging_send_bulk/)
+    assert.equal((await scene.sandbox.sent()).length, 0)
   })
 
   it('is asked for where messages in an hour are bounded, and counts', async () => {

@@ -37,8 +37,8 @@ const UNDOES_MERGES = new Set(['crm_undo_contact_merge'])
 
 /**
  * Changes of one field that are no business of an agent alone: a customer's opt-out undone, data of the agent's own
- * sent outside as an event of the product, and a field shown to all that was the managers'. By the input alone, so
- * that nothing tells what is stored.
+ * sent outside as an event of the product, a field shown to all that was the managers', and what others send. By the
+ * input alone, so that nothing tells what is stored.
  */
 const ASKED_INPUTS: Readonly<Record<string, (input: Input) => boolean>> = {
   crm_update_contact: ({ dnd }) => dnd === false,
@@ -46,6 +46,9 @@ const ASKED_INPUTS: Readonly<Record<string, (input: Input) => boolean>> = {
   crm_record_consent: ({ state }) => state === 'granted',
   webhooks_send_test: ({ payload }) => payload !== undefined,
   crm_update_custom_field: ({ visibility }) => visibility === 'visible_to_all',
+  // What the replies and broadcasts of others are made of.
+  messaging_update_quick_message: ({ text, media_url: media }) => text !== undefined || media !== undefined,
+  crm_update_saved_filter: ({ filter }) => filter !== undefined,
 }
 
 /**
@@ -88,6 +91,12 @@ export const getDecision = (
     UNDOES_MERGES.has(op.name) ||
     ASKED_INPUTS[op.name]?.(input) === true
   return { decision: isAsked ? 'ask' : 'allow', by: 'operation' }
+}
+
+/** Throws 403 where the policy denies the operation, whatever was allowed or approved when its job began. */
+export const requireUndenied = (actor: Actor, op: Operation): void => {
+  if (!actor.key.agent || getDecision(actor, op).decision !== 'deny') return
+  throw new Problem('forbidden', `The policy of the key denies ${op.name}.`, { reason: 'denied_by_policy' })
 }
 
 /** Whether the answer of the person behind an MCP client suffices where a person is asked. */
