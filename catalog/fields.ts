@@ -146,20 +146,29 @@ export const EXPENSIVE_READ =
 
 const OFFSET = /[+-](\d\d):?\d\d$/
 const MAX_OFFSET_HOURS = 15
-const MAX_FRACTION = /\.\d{10}/
+const LONG_FRACTION = /\.\d{10}/
+
+/** What is no time at all is refused by its form. */
+const isNoTime = (text: string): boolean => Number.isNaN(Date.parse(text))
 
 /** A time with its zone that PostgreSQL takes: offsets of the world are at most 14 hours. */
 export const Instant = z.iso
   .datetime({ offset: true })
-  .refine((text) => Number(OFFSET.exec(text)?.[1] ?? 0) <= MAX_OFFSET_HOURS && !MAX_FRACTION.test(text), {
-    message: 'must have an offset of less than 16 hours, and at most nine digits of seconds',
-    params: { code: 'invalid_date', fix: 'Send it in UTC, such as 2026-10-01T09:30:00Z.' },
-  })
+  .refine(
+    (text) =>
+      isNoTime(text) ||
+      (Number(OFFSET.exec(text)?.[1] ?? 0) <= MAX_OFFSET_HOURS && !LONG_FRACTION.test(text)),
+    {
+      abort: true,
+      message: 'must have an offset of less than 16 hours, and at most nine digits of seconds',
+      params: { code: 'invalid_date', fix: 'Send it in UTC, such as 2026-10-01T09:30:00Z.' },
+    },
+  )
 
-/** Whether a time is one of the years 1 to 9999 in UTC. What is no time is refused by its form. */
+/** Whether a time is one of the years 1 to 9999 in UTC. */
 const isOfYears = (text: string): boolean => {
   const year = new Date(text).getUTCFullYear()
-  return Number.isNaN(year) || (year >= 1 && year <= 9999)
+  return isNoTime(text) || (year >= 1 && year <= 9999)
 }
 
 /** A time that is stored; `fix`: what to do about one of another year. */

@@ -3,7 +3,8 @@ import { isObject } from '../../catalog/values.ts'
 import { line } from './summary-line.ts'
 
 /*
- * What a person decides on before a template goes to many: how many get it, who does not, the text, and one message.
+ * What a person decides on before a template goes to many: how many get it, who does not, the text, and the messages of
+ * its dry run.
  */
 
 type Json = Record<string, unknown>
@@ -20,6 +21,8 @@ const describeHours = (hours: unknown): string | undefined =>
 export const describeBulk = (input: Json, output: Json): string[] => {
   const template = input.template as { name: string; language: string }
   const leftOut = toList<LeftOut>(output.left_out)
+  const texts = toList<{ text: string }>(output.previews).map(({ text }) => text)
+  const [first, ...others] = new Set(texts)
   const countries = toList<{ country: string | null; count: number }>(output.countries)
   return [
     ...line('Template', `${template.name}, ${template.language}`),
@@ -27,7 +30,9 @@ export const describeBulk = (input: Json, output: Json): string[] => {
     ...toList<{ part: string; text: string }>(output.parts).flatMap(({ part, text }) =>
       line(showHidden(part), text),
     ),
-    ...line('First message', toList<{ text: string }>(output.previews)[0]?.text),
+    ...line('First message', first),
+    ...others.flatMap((text) => line('Another message', text)),
+    ...(others.length > 0 ? ['Values of contacts are read when each message is sent.'] : []),
     ...line('Hours of the recipients', describeHours(input.hours)),
     ...line(
       'Countries',

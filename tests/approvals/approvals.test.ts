@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { claimApproved } from '../../storage/approvals.ts'
 import { callAs } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
-import { createAgentScene, markApproved } from './scene.ts'
+import { createAgentScene } from './scene.ts'
 
 const countMessages = async (scene: Awaited<ReturnType<typeof createAgentScene>>): Promise<number> =>
   (await scene.sandbox.sent(scene.phone)).length
@@ -221,7 +220,7 @@ everyDatabase('Approvals', (server) => {
   })
 })
 
-everyDatabase('Approved calls that do not end at once', (server, database) => {
+everyDatabase('Approved calls that do not end at once', (server) => {
   it('an unknown outcome leaves it approved until it is known, and nothing is sent twice', async () => {
     const scene = await createAgentScene(server())
     const { approval } = (await scene.ask(...scene.reply('Once.'))).body
@@ -236,29 +235,6 @@ everyDatabase('Approved calls that do not end at once', (server, database) => {
     await scene.work()
     assert.deepEqual([await read(), await countMessages(scene)], ['done', 1])
   })
-
-  // The embedded database has one session, which no other can keep waiting.
-  if (database !== 'embedded')
-    it('a request that an erasure cancels while a server prepares its call does not run', async () => {
-      const scene = await createAgentScene(server())
-      const { id } = (await scene.ask(...scene.reply('Yes.'))).body.approval
-      const { db } = server()
-      const readLease = async () =>
-        (await db.selectFrom('approvals').select('lease_until').where('id', '=', id).executeTakeFirst())
-          ?.lease_until
-      await markApproved({ db, workspace: scene.workspace }, id)
-      const before = await readLease()
-      const tx = await db.startTransaction().execute()
-      // The server waits here, after it has taken the lease.
-      await sql`lock table api_keys in access exclusive mode`.execute(tx)
-      const working = scene.work()
-      while ((await readLease()) === before) await setImmediate()
-      await sql`update approvals set status = 'cancelled', ended_at = now() where id = ${id}`.execute(tx)
-      await tx.commit().execute()
-      await working
-      assert.equal(await countMessages(scene), 0)
-      assert.equal((await scene.person('approvals_get', { approval_id: id })).body.status, 'cancelled')
-    })
 
   it('a server that died under its lease is no failed attempt, and makes nobody wait', async () => {
     const scene = await createAgentScene(server())

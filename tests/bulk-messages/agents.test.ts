@@ -31,6 +31,8 @@ everyDatabase('A template to many, asked for by an agent', (server) => {
       'Text: Hello [name, or "there"], the autumn blend arrives on Friday.',
       'Footer: Reply STOP to stop',
       'First message: Hello Bulk 0, the autumn blend arrives on Friday.',
+      'Another message: Hello Bulk 2, the autumn blend arrives on Friday.',
+      'Values of contacts are read when each message is sent.',
       'Countries: DE 3',
       'Recipients: 3',
     ])

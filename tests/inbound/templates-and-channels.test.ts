@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
-import { applyUpdates } from '../../server/inbound/apply-updates.ts'
-import { claimUpdates } from '../../storage/provider-updates.ts'
 import { everyDatabase } from '../doors.ts'
 import { createCustomerFixture, type WebhookPart, postWebhook } from '../provider/webhook-fixture.ts'
 
-everyDatabase('Template and channel updates', (server, database) => {
+everyDatabase('Template and channel updates', (server) => {
   const insertTemplate = async (
     workspaceId: string,
     account: string,
@@ -199,45 +196,4 @@ everyDatabase('Template and channel updates', (server, database) => {
       ],
     )
   })
-
-  // The embedded database has one session: nothing is applied beside it.
-  if (database !== 'embedded')
-    it('template statuses are applied by their time, also where two servers apply them at once', async () => {
-      const scene = await createCustomerFixture(server())
-      await insertTemplate(scene.workspace.id, scene.account, '71')
-      const { db, app } = server()
-      // For good: this is the last test.
-      await app.jobs.job('provider-updates').stop()
-      const begin = async (time: number, event: string) => {
-        const value = {
-          event,
-          message_template_id: 71,
-          message_template_name: 'abandoned_cart',
-          reason: 'NONE',
-        }
-        const changes = [
-          { field: 'message_template_status_update', value: { ...value, message_template_language: 'en' } },
-        ]
-        const entry = [{ id: scene.account, time, changes }]
-        await postWebhook(server(), JSON.stringify({ object: 'whatsapp_business_account', entry }))
-        const tx = await db.startTransaction().execute()
-        const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(tx)
-        return {
-          tx,
-          pid: rows[0]!.pid,
-          applied: claimUpdates(tx, 10).then((some) => applyUpdates(tx, some, app)),
-        }
-      }
-      const isWaiting = async (pid: number): Promise<boolean> =>
-        (await sql<{ waits: boolean }>`select cardinality(pg_blocking_pids(${pid})) > 0 as waits`.execute(db))
-          .rows[0]!.waits
-      const later = await begin(200, 'PAUSED')
-      await later.applied
-      const earlier = await begin(100, 'APPROVED')
-      while (!(await isWaiting(earlier.pid))) await setImmediate()
-      await later.tx.commit().execute()
-      await earlier.applied
-      await earlier.tx.commit().execute()
-      assert.equal((await templates(scene.workspace.id))[0]!['status'], 'PAUSED')
-    })
 })
