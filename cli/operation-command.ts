@@ -229,21 +229,17 @@ const runOwnCommand = async (
 ): Promise<number | undefined> => {
   const { json, picks } = format
   const flag = (name: string): string | undefined => parsed.cliFlags.get(name)?.at(-1)
+  // Of a plan and of an export, which are printed in forms of their own.
+  const ignored = format.flags.filter((name) => name !== '--json')
   if (parsed.plan !== undefined) {
     if (isFromFile(spec, parsed))
       throw usageError('An import of a file has no plan; use --dry-run.', '--plan')
-    refuseFlags(
-      format.flags.filter((name) => name !== '--json'),
-      '--plan',
-    )
+    refuseFlags(ignored, '--plan')
     const { makePlan } = await import('./plan/make.ts')
     return await makePlan(io, to, spec, input, { path: parsed.plan, key: parsed.idempotencyKey, json })
   }
   if (spec.verb === 'export') {
-    refuseFlags(
-      format.flags.filter((name) => name !== '--json'),
-      'an export',
-    )
+    refuseFlags(ignored, 'an export')
     return await (
       await import('./export.ts')
     ).exportRows(io, to, spec, input, {
@@ -252,11 +248,8 @@ const runOwnCommand = async (
     })
   }
   if (parsed.cliFlags.has('follow')) {
-    const ignored = [...(parsed.all ? ['--all'] : []), ...['limit', 'cursor'].map((name) => `--${name}`)]
-    refuseFlags(
-      ignored.filter((name) => name === '--all' || parsed.flags.has(name.slice(2))),
-      '--follow',
-    )
+    const ofPages = ['limit', 'cursor'].filter((name) => parsed.flags.has(name)).map((name) => `--${name}`)
+    refuseFlags([...(parsed.all ? ['--all'] : []), ...ofPages], '--follow')
     return await (
       await import('./follow.ts')
     ).followEvents(io, to, spec, input, { json, picks, writer: createStreamWriter(io, spec, format) })

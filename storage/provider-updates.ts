@@ -130,7 +130,7 @@ export const findSecondsUntilNextUpdate = async (db: Db): Promise<number | undef
  * Lets no other server apply updates about these things until the transaction ends: of two, the one that is applied
  * second has to see what the first one did.
  */
-export const lockThings = async (tx: Db, prefixes: readonly string[]): Promise<void> => {
+export const lockUpdatesAbout = async (tx: Db, prefixes: readonly string[]): Promise<void> => {
   if (prefixes.length === 0) return
   // In the same order on every server.
   await sql`

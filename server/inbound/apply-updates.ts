@@ -7,7 +7,7 @@ import {
   type ClaimedUpdate,
   completeProviderUpdates,
   hasLaterUpdate,
-  lockThings,
+  lockUpdatesAbout,
   postponeProviderUpdates,
   setAsideProviderUpdates,
 } from '../../storage/provider-updates.ts'
@@ -69,7 +69,7 @@ export const applyUpdates = async (
     return context
   }
   const changes = updates.filter(({ kind }) => kind === 'template' || kind === 'number').toSorted(byTime)
-  await lockThings(
+  await lockUpdatesAbout(
     tx,
     changes.map(({ payload }) => changePrefix(payload as ChangePayload)),
   )
