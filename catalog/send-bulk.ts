@@ -79,6 +79,7 @@ export const leftOutReasons = [
   'double',
   'missing_value',
   'values_do_not_fit',
+  'values_changed',
   'no_common_hour',
 ] as const
 
@@ -89,7 +90,8 @@ const LeftOut = z.object({
       '`do_not_disturb`, `consent_withdrawn`: of marketing. `unreachable`: neither a phone nor an id at the ' +
         'messaging app. `double`: another contact with the same line or id gets it. `missing_value`: of a variable ' +
         'without a fallback. `values_do_not_fit`: too long for the template, such as more than 1024 characters of ' +
-        'text. `no_common_hour`: the country has several time zones, and never the hours in all.',
+        'text. `values_changed`: they are not those that a person approved. ' +
+        '`no_common_hour`: the country has several time zones, and never the hours in all.',
     ),
   count: z.int().describe('Contacts.'),
 })
@@ -158,10 +160,11 @@ export const sendBulk = defineOperation({
     'contacts of one phone line or id at the messaging app get one, and none when one of them declined. It keeps ' +
     "within the number's customers per day, messages per second and `hours`, waits when the provider says so, and " +
     'stops when too many fail. A message whose outcome is unknown stays pending and is never sent again. ' +
-    'The key needs `mcp:read` too, since values and previews come from contacts. By filter, ' +
-    'sent with the `plan_id` of a dry run within an hour, it is for exactly ' +
-    'those contacts, or 409 `plan_changed` where more than ' +
-    `${MAX_PLAN_CHANGE_PERCENT} percent do not match any more. ` +
+    'Values are those of the time of sending; once a person had to approve it, those that this person was asked ' +
+    'about: a contact whose values changed since gets none. ' +
+    'The key needs `mcp:read` too, since values and previews come from contacts. ' +
+    'Sent with the `plan_id` of a dry run within an hour, it is for exactly those contacts, or 409 `plan_changed` ' +
+    `where more than ${MAX_PLAN_CHANGE_PERCENT} percent do not match the filter any more. ` +
     `At most ${MAX_RECIPIENTS.toLocaleString('en-US')} recipients. By filter it is ${EXPENSIVE_READ}`,
   scope: 'messaging:write',
   dryRun: true,
@@ -240,7 +243,7 @@ export const sendBulk = defineOperation({
       )
       .optional()
       .describe('Only in a dry run: up to ten messages.'),
-    plan_id: z.string().optional().describe('Only in a dry run by filter: makes it the plan of the call.'),
+    plan_id: z.string().optional().describe('Only in a dry run: makes it the plan of the call.'),
   }),
   alternatives: targetAlternatives,
   heavy: ['filter', 'saved_filter_id'],

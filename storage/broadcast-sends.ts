@@ -57,7 +57,8 @@ export type NewSend = {
   left_out: TableRow<'broadcast_sends'>['left_out']
 }
 
-export type NewRecipient = { contactId: string; country: string | null }
+/** `digest`: of the values that a person approved; null where the values are those of the time of sending. */
+export type NewRecipient = { contactId: string; country: string | null; digest: string | null }
 
 /** Rows that one statement inserts. */
 const RECIPIENTS_AT_ONCE = 5000
@@ -93,10 +94,10 @@ export const insertSend = async (
   for (let n = 0; n < recipients.length; n += RECIPIENTS_AT_ONCE) {
     const some = recipients.slice(n, n + RECIPIENTS_AT_ONCE)
     await sql`
-      insert into broadcast_recipients (workspace_id, broadcast_id, contact_id, status, country)
-      select ${workspaceId}::bigint, ${broadcastId}::bigint, r.id, 'pending', r.country
-      from unnest(${some.map(({ contactId }) => contactId)}::bigint[], ${some.map(({ country }) => country)}::text[])
-        as r (id, country)`.execute(tx)
+      insert into broadcast_recipients (workspace_id, broadcast_id, contact_id, status, country, values_digest)
+      select ${workspaceId}::bigint, ${broadcastId}::bigint, r.id, 'pending', r.country, r.digest
+      from unnest(${some.map(({ contactId }) => contactId)}::bigint[], ${some.map(({ country }) => country)}::text[],
+        ${some.map(({ digest }) => digest)}::text[]) as r (id, country, digest)`.execute(tx)
   }
   return broadcastId
 }
@@ -161,16 +162,19 @@ export const listWaitingCountries = async (
       and r.broadcast_id = ${broadcastId} and ${isWaiting} and r.country is null)`.execute(db)
   ).rows.map(({ country }) => country)
 
+/** A recipient whose turn it is. `digest`: of the values that a person approved, if one did. */
+export type DueRow = { id: string; attempts: number; digest: string | null }
+
 /** Some of the recipients in these countries who may be sent their message at `now`. */
 export const listDueRecipients = async (
   db: Db,
   workspaceId: string,
   broadcastId: string,
   { countries, now, limit }: { countries: readonly (string | null)[]; now: string; limit: number },
-): Promise<{ id: string; attempts: number }[]> =>
+): Promise<DueRow[]> =>
   (
-    await sql<{ id: string; attempts: number }>`
-    select contact_id as id, attempts from broadcast_recipients r
+    await sql<DueRow>`
+    select contact_id as id, attempts, values_digest as digest from broadcast_recipients r
     where r.workspace_id = ${workspaceId} and r.broadcast_id = ${broadcastId} and ${isWaiting}
       and (r.country = any(${countries.filter((c) => c !== null)}::text[])
         or (r.country is null and ${countries.includes(null)}))

@@ -42,8 +42,13 @@ export type NewJob = Pick<
 
 const toJsonb = <T>(value: T) => sql<T>`${JSON.stringify(value)}::text::jsonb`
 
-/** Inserts a job, or a plan, with its records: texts of arrays of ids. Returns its id. */
-export const insertJob = async (db: Db, job: NewJob, batches: readonly string[]): Promise<string> =>
+/** Inserts a job, or a plan, with its records: texts of arrays of ids. `digests`: see `Batch`. Returns its id. */
+export const insertJob = async (
+  db: Db,
+  job: NewJob,
+  batches: readonly string[],
+  digests: readonly (string | null)[] = [],
+): Promise<string> =>
   (
     await sql<{ id: string }>`
     with job as (
@@ -54,9 +59,9 @@ export const insertJob = async (db: Db, job: NewJob, batches: readonly string[])
         ${job.request_id}, ${job.created_at}, ${job.expires_at}, ${job.total})
       returning workspace_id, id
     ), batches as (
-      insert into bulk_job_batches (workspace_id, job_id, no, record_ids)
-      select job.workspace_id, job.id, b.no - 1, b.ids::bigint[]
-      from job, unnest(${batches}::text[]) with ordinality as b (ids, no)
+      insert into bulk_job_batches (workspace_id, job_id, no, record_ids, values_digests)
+      select job.workspace_id, job.id, b.no - 1, b.ids::bigint[], b.digests
+      from job, unnest(${batches}::text[], ${digests}::text[]) with ordinality as b (ids, digests, no)
     )
     select id from job`.execute(db)
   ).rows[0]!.id
@@ -76,13 +81,19 @@ export const lockPlan = async (tx: Db, workspaceId: string, planId: string): Pro
     .forUpdate()
     .executeTakeFirst()
 
-/** Returns the records of a job in order, as texts of arrays of ids. */
-export const listJobBatches = async (tx: Db, workspaceId: string, id: string): Promise<string[]> =>
+/**
+ * Records of a job: a text of the array of their ids. `digests`: of what a person was asked about each, in the same
+ * order and separated by spaces; null where that is the same for all.
+ */
+export type Batch = { ids: string; digests: string | null }
+
+/** Returns the records of a job in order. */
+export const listJobBatches = async (tx: Db, workspaceId: string, id: string): Promise<Batch[]> =>
   (
-    await sql<{ ids: string }>`
-    select record_ids::text as ids from bulk_job_batches
+    await sql<Batch>`
+    select record_ids::text as ids, values_digests as digests from bulk_job_batches
     where workspace_id = ${workspaceId} and job_id = ${id} order by no`.execute(tx)
-  ).rows.map(({ ids }) => ids)
+  ).rows
 
 /** Makes a locked plan a job. `input`: of the calls that it makes. */
 export const startPlannedJob = async (

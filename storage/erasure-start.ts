@@ -99,7 +99,7 @@ export const eraseContactLinks = async (
   const { rows } = await sql<Record<Counted, number>>`
     with m as (delete from contact_merges
       where workspace_id = ${workspaceId} and contact_id = any(${contactIds}::bigint[]) returning 1),
-    b as (update broadcast_recipients set country = null, error = null,
+    b as (update broadcast_recipients set country = null, error = null, values_digest = null,
         status = case when status = 'pending' then 'failed' else status end,
         failed_at = case when status = 'pending' then ${now}::timestamptz else failed_at end
       where workspace_id = ${workspaceId} and contact_id = any(${contactIds}::bigint[])),

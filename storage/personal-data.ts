@@ -1,12 +1,11 @@
 import type { Database } from './database.ts'
+import { sandboxPersonalData } from './sandbox/personal-data.ts'
 import { ARCHIVE, DIGEST, FOR_SEARCH, type PersonalData, SAME, SECRET } from './personal-data-types.ts'
 
 type Declaration<Name extends keyof Database> = PersonalData<keyof Database[Name] & string> | 'none'
 
 const WITH_CONTACT = 'the contact is deleted'
 const FOR_EVER = 'no limit'
-const SANDBOX = 'no limit; sandbox only'
-const NOT_REAL = { not: 'of the emulated provider, which has no real customers' }
 
 /**
  * What every table holds of customers: a table that is not here fails tests/storage/personal-data.test.ts, and so
@@ -14,6 +13,7 @@ const NOT_REAL = { not: 'of the emulated provider, which has no real customers' 
  * for figures. docs/privacy.md shows this list.
  */
 export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
+  ...sandboxPersonalData,
   contacts: {
     columns: [
       ...(['id', 'name', 'name_key', 'search', 'phone', 'phone_key', 'provider_phone', 'email'] as const),
@@ -171,10 +171,10 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
     until: 'the delivery succeeds or expires',
   },
   broadcast_recipients: {
-    columns: ['contact_id', 'country', 'error'],
+    columns: ['contact_id', 'country', 'error', 'values_digest'],
     onDelete: 'kept',
-    erase: { contact_id: 'pseudonym', country: 'cleared', error: 'cleared' },
-    exported: {},
+    erase: { contact_id: 'pseudonym', country: 'cleared', error: 'cleared', values_digest: 'cleared' },
+    exported: { without: { values_digest: DIGEST } },
     until: FOR_EVER,
   },
   saved_filters: {
@@ -256,10 +256,16 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
     until: '30 days after the job ended; digests of plans, 2 hours',
   },
   bulk_job_batches: {
-    columns: ['record_ids', 'calls', 'failures', 'undo'],
+    columns: ['record_ids', 'values_digests', 'calls', 'failures', 'undo'],
     onDelete: 'kept',
-    erase: { record_ids: 'pseudonym', calls: 'cleared', failures: 'cleared', undo: 'cleared' },
-    exported: {},
+    erase: {
+      record_ids: 'pseudonym',
+      values_digests: 'expires',
+      calls: 'cleared',
+      failures: 'cleared',
+      undo: 'cleared',
+    },
+    exported: { without: { values_digests: DIGEST } },
     until: '30 days after its job ended',
   },
   tracked_filters: 'none',
@@ -292,41 +298,6 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
     erase: { phones: 'cleared' },
     exported: {},
     until: '2 days',
-  },
-  sandbox_customers: {
-    columns: ['user_id', 'wa_id', 'name'],
-    onDelete: 'kept',
-    erase: 'remove',
-    exported: NOT_REAL,
-    until: SANDBOX,
-  },
-  sandbox_messages: {
-    columns: ['user_id', 'wa_id', 'reference', 'body'],
-    onDelete: 'kept',
-    erase: 'remove',
-    exported: NOT_REAL,
-    until: SANDBOX,
-  },
-  sandbox_media: {
-    columns: ['bytes', 'sha256'],
-    onDelete: 'kept',
-    erase: 'remove',
-    exported: NOT_REAL,
-    until: 'the file expires; sandbox only',
-  },
-  sandbox_faults: {
-    columns: ['recipient'],
-    onDelete: 'kept',
-    erase: 'remove',
-    exported: NOT_REAL,
-    until: 'the fault is used up; sandbox only',
-  },
-  sandbox_updates: {
-    columns: ['value'],
-    onDelete: 'kept',
-    erase: 'remove',
-    exported: NOT_REAL,
-    until: 'delivered, at most 7 days; sandbox only',
   },
 
   agent_sends: 'none',
@@ -376,12 +347,6 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
   quick_messages: 'none',
   rate_buckets: 'none',
   reply_waits: 'none',
-  sandbox_links: 'none',
-  sandbox_numbers: 'none',
-  sandbox_settings: 'none',
-  sandbox_subscriptions: 'none',
-  sandbox_templates: 'none',
-  sandbox_uploads: 'none',
   servers: 'none',
   settings: 'none',
   short_links: 'none',

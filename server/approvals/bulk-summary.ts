@@ -32,7 +32,7 @@ export const describeBulk = (input: Json, output: Json): string[] => {
     ),
     ...line('First message', first),
     ...others.flatMap((text) => line('Another message', text)),
-    ...(others.length > 0 ? ['Values of contacts are read when each message is sent.'] : []),
+    ...(others.length > 0 ? ['Contacts whose values change from now on get no message.'] : []),
     ...line('Hours of the recipients', describeHours(input.hours)),
     ...line(
       'Countries',

@@ -66,19 +66,17 @@ const limitRecipients = async (
 }
 
 /**
- * Fixes who gets a message that goes to those that a filter matches. The plan of the asker, if there is one, is of the
- * call before its channel and its limit were fixed, and ends within the hour.
+ * Fixes who gets a message, and with which values. The plan of the asker, if there is one, is of the call before its
+ * channel and its limit were fixed, and ends within the hour.
  */
 const planRecipients = async (
   app: App,
   call: { actor: Actor; op: Operation; input: Input; trace: CallTrace },
   planUntil: string | undefined,
 ): Promise<Input> => {
-  const { input } = call
-  if (input['filter'] === undefined && input['saved_filter_id'] === undefined) return input
   const { output, pending } = await rehearse(app, call)
   await pending.afterDryRun?.(app.db, planUntil)
-  return { ...input, plan_id: output['plan_id'] }
+  return { ...call.input, plan_id: output['plan_id'] }
 }
 
 /**

@@ -61,7 +61,7 @@ export const changeTarget = async <I extends Target, S, E extends EventTypeId>(
   requireMeant(records, input)
   const matches = await records.listMatches(ctx, input)
   const plan = planId === undefined ? undefined : await takePlan(ctx, change.operation, input, planId)
-  const batches = plan ? await listJobBatches(ctx.tx, ctx.actor.workspace.id, plan.id) : matches
+  const batches = plan ? await listPlannedIds(ctx, plan) : matches
   if (plan) requireSimilar(records, batches, matches)
   const total = countIds(batches)
   // Before anything is changed: what would be.
@@ -77,7 +77,7 @@ export const changeTarget = async <I extends Target, S, E extends EventTypeId>(
 }
 
 /** Throws 400 where a plan is given with ids. */
-export const refusePlan = (
+const refusePlan = (
   { idField }: Pick<RecordKind<never, unknown>, 'idField'>,
   { plan_id: planId }: Target,
 ): void => {
@@ -204,6 +204,10 @@ const spread = (batches: readonly string[], total: number): string[] => {
   const positions = Array.from({ length: count }, (_, n) => Math.floor((n * total) / count))
   return positions.map((position) => toIds(batches[Math.floor(position / size)]!)[position % size]!)
 }
+
+/** Returns the records of a plan, as texts of arrays of ids. */
+const listPlannedIds = async ({ tx, actor }: Context, { id }: PlanRow): Promise<string[]> =>
+  (await listJobBatches(tx, actor.workspace.id, id)).map(({ ids }) => ids)
 
 const planProblem = (detail: string, reason: 'plan_unknown' | 'plan_changed'): Problem =>
   new Problem('conflict', `${detail} Nothing was changed; make a new dry run.`, { reason })

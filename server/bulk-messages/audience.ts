@@ -5,7 +5,7 @@ import type { Context } from '../core/context.ts'
 import { findCountry } from '../filters/phone-countries.ts'
 import type { TemplateValues } from '../messaging/template-values.ts'
 import { findOpening, type Hours, listZones } from './hours.ts'
-import type { Personal } from './values.ts'
+import { digestValues, type Personal } from './values.ts'
 
 type Reason = (typeof leftOutReasons)[number]
 
@@ -17,6 +17,8 @@ export type Audience = {
   leftOut: { reason: Reason; count: number }[]
   /** Recipients without a value of their own, by variable; those who are left out for it too. */
   lacking: ReadonlyMap<string, number>
+  /** Digests of the values of contacts, where `holdsValues`. */
+  digests: ReadonlyMap<string, string>
 }
 
 export type AudienceOf = {
@@ -26,6 +28,10 @@ export type AudienceOf = {
   personal: Personal
   /** Whether the template takes values. */
   fits: (values: TemplateValues) => boolean
+  /** A person approves the values. */
+  holdsValues: boolean
+  /** Digests of the values that a person approved, by contact; undefined where none did. */
+  approved: ReadonlyMap<string, string> | undefined
 }
 
 /** Groups what has a key in common, also through others. */
@@ -99,12 +105,13 @@ const isReachable = (reason: Reason | undefined): boolean =>
 export const chooseAudience = async (
   ctx: Context,
   ids: readonly string[],
-  { channelType, isMarketing, hours, personal, fits }: AudienceOf,
+  { channelType, isMarketing, hours, personal, fits, holdsValues, approved }: AudienceOf,
 ): Promise<Audience> => {
   const { workspace } = ctx.actor
   const groups = createGroups()
   const seen: Seen[] = []
   const lacking = new Map<string, number>()
+  const digests = new Map<string, string>()
   const openings = new Map<string | null, boolean>()
   const isEverOpen = (country: string | null): boolean => {
     if (!hours) return true
@@ -113,14 +120,17 @@ export const chooseAudience = async (
     openings.set(country, known)
     return known
   }
+  const isApproved = (id: string): boolean => approved === undefined || approved.get(id) === digests.get(id)
   for (let n = 0; n < ids.length; n += AT_ONCE) {
     const fieldIds = personal.fieldIds
     const some = ids.slice(n, n + AT_ONCE)
     for (const contact of await listCandidates(ctx.tx, workspace.id, some, { channelType, fieldIds })) {
       const filled = personal.fill(contact)
+      if (holdsValues) digests.set(contact.id, digestValues(filled.values))
       const own =
         findReason(contact, filled.missing, isMarketing) ??
-        (fits(filled.values) ? undefined : 'values_do_not_fit')
+        (fits(filled.values) ? undefined : 'values_do_not_fit') ??
+        (isApproved(contact.id) ? undefined : 'values_changed')
       const country = toCountry(contact)
       const keys = listKeys(contact)
       if (isReachable(own))
@@ -139,13 +149,14 @@ export const chooseAudience = async (
   )
   return {
     recipients: seen.flatMap(({ id: contactId, country }, n) =>
-      reasons[n] === undefined ? [{ contactId, country }] : [],
+      reasons[n] === undefined ? [{ contactId, country, digest: digests.get(contactId) ?? null }] : [],
     ),
     leftOut: [
       ...(missing > 0 ? [{ reason: 'not_found' as const, count: missing }] : []),
       ...[...counts].map(([reason, all]) => ({ reason, count: all.length })),
     ],
     lacking,
+    digests,
   }
 }
 

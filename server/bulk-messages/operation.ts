@@ -1,26 +1,28 @@
+import { findOperation } from '../../catalog/index.ts'
 import { MAX_RECIPIENTS } from '../../catalog/send-bulk.ts'
 import { insertSend, listCandidates, type NewRecipient } from '../../storage/broadcast-sends.ts'
 import { loadBroadcast } from '../../storage/broadcasts.ts'
-import { deleteJob, findJob, insertJob, listJobBatches, type PlanRow } from '../../storage/bulk-jobs.ts'
+import {
+  type Batch,
+  deleteJob,
+  findJob,
+  insertJob,
+  listJobBatches,
+  type PlanRow,
+} from '../../storage/bulk-jobs.ts'
 import { countIds, toIds } from '../../storage/contact-matches.ts'
 import { listFields } from '../../storage/custom-fields.ts'
 import type { SendingChannel } from '../../storage/sends.ts'
 import type { TemplateRow } from '../../storage/templates.ts'
 import { showBroadcast } from '../broadcasts/broadcasts.ts'
-import {
-  PLAN_MS,
-  refusePlan,
-  requireMeant,
-  requireSimilar,
-  takePlan,
-  toNewJob,
-} from '../bulk-jobs/change-target.ts'
+import { PLAN_MS, requireMeant, requireSimilar, takePlan, toNewJob } from '../bulk-jobs/change-target.ts'
 import { contactRecords } from '../bulk-jobs/contact-records.ts'
 import { digestTarget } from '../bulk-jobs/digest.ts'
 import { EVERYBODY, showJob } from '../bulk-jobs/view.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
 import { invalidField, Problem } from '../core/problem.ts'
+import { getDecision } from '../core/steps/policy.ts'
 import { createUlid } from '../ids.ts'
 import { distinctIds } from '../labels/labels.ts'
 import { chooseChannel } from '../messaging/channels.ts'
@@ -38,22 +40,52 @@ type Output = OutputOf<'messaging_send_bulk'>
 const OPERATION = 'messaging_send_bulk'
 const PREVIEWS = 10
 
-/** The contacts that an input names. `batches`: as a filter found them, for the plan of a dry run. */
-type Named = { ids: string[]; batches?: readonly string[]; plan?: PlanRow | undefined }
+/**
+ * The contacts that an input names. `batches`: for the plan of a dry run. `approved`: digests of the values that a
+ * person was asked about, by contact.
+ */
+type Named = {
+  ids: string[]
+  batches: readonly string[]
+  plan?: PlanRow
+  approved?: ReadonlyMap<string, string> | undefined
+}
 
 const findNamed = async (ctx: Context, input: Input): Promise<Named> => {
-  if (input.contact_ids !== undefined) {
-    refusePlan(contactRecords, input)
-    return { ids: distinctIds(input.contact_ids) }
-  }
-  requireMeant(contactRecords, input)
-  const matches = await contactRecords.listMatches(ctx, input)
+  const matches = await listMatches(ctx, input)
   if (input.plan_id === undefined) return { ids: matches.flatMap(toIds), batches: matches }
   const plan = await takePlan(ctx, OPERATION, input, input.plan_id)
-  const batches = await listJobBatches(ctx.tx, ctx.actor.workspace.id, plan.id)
+  const planned = await listJobBatches(ctx.tx, ctx.actor.workspace.id, plan.id)
+  const batches = planned.map(({ ids }) => ids)
   requireSimilar(contactRecords, batches, matches)
-  return { ids: batches.flatMap(toIds), batches, plan }
+  return { ids: batches.flatMap(toIds), batches, plan, approved: listApproved(planned) }
 }
+
+/** Returns the contacts, as texts of arrays of ids. */
+const listMatches = async (ctx: Context, input: Input): Promise<readonly string[]> => {
+  if (input.contact_ids !== undefined) return [`{${distinctIds(input.contact_ids).join(',')}}`]
+  requireMeant(contactRecords, input)
+  return await contactRecords.listMatches(ctx, input)
+}
+
+const listApproved = (planned: readonly Batch[]): ReadonlyMap<string, string> | undefined => {
+  const pairs = planned.flatMap(({ ids, digests }) => {
+    const each = digests?.split(' ') ?? []
+    return each.map((digest, n) => [toIds(ids)[n]!, digest] as const)
+  })
+  return pairs.length === 0 ? undefined : new Map(pairs)
+}
+
+/**
+ * Whether a person decides, or has decided, on the values: a call of an agent that is asked for. They are then those of
+ * its dry run, so that nobody rewrites what was approved. Bounds may ask about a call that the policy allows.
+ */
+const holdsValues = ({ actor, dryRun }: Context, { sources }: Personal): boolean =>
+  sources.length > 0 &&
+  actor.key.agent &&
+  (dryRun ||
+    actor.approvedBy !== undefined ||
+    getDecision(actor, findOperation(OPERATION)!).decision !== 'allow')
 
 /** Hours tell the countries of phones: by who is left out for them, and by when a message comes. */
 const checkHours = ({ actor }: Context, { hours }: Input): void => {
@@ -123,6 +155,8 @@ export const sendBulk: Handler<'messaging_send_bulk'> = async (ctx, input) => {
     hours: input.hours,
     personal: prepared.personal,
     fits: (values) => 'preview' in fillTemplate(prepared.template, values, ctx.now),
+    holdsValues: holdsValues(ctx, prepared.personal),
+    approved: ctx.actor.approvedBy && named.approved,
   })
   refuseTooMany(audience)
   const counts = {
@@ -203,7 +237,7 @@ const rehearse = async (
         : fillOrThrow(ctx, template, { template: personal.label('x') }).preview,
     parts: describeParts(template.components, labels),
     previews: await renderPreviews(ctx, recipients, { channel, template, personal }),
-    ...(named.batches ? { plan_id: plan(ctx, input, named.batches) } : {}),
+    plan_id: plan(ctx, input, named.batches, audience.digests),
   }
 }
 
@@ -244,8 +278,13 @@ const renderPreviews = async (
   })
 }
 
-/** Keeps the contacts of a dry run for an hour. */
-const plan = (ctx: Context, input: Input, batches: readonly string[]): string => {
+/** Keeps the contacts of a dry run, and digests of the values that a person is asked about, for an hour. */
+const plan = (
+  ctx: Context,
+  input: Input,
+  batches: readonly string[],
+  digests: ReadonlyMap<string, string>,
+): string => {
   const planId = `plan_${createUlid()}`
   const row = {
     ...toNewJob(ctx),
@@ -257,7 +296,14 @@ const plan = (ctx: Context, input: Input, batches: readonly string[]): string =>
   const digest = digestTarget(OPERATION, input)
   const until = new Date(Date.parse(ctx.now) + PLAN_MS).toISOString()
   ctx.afterDryRun(async (db, expiresAt = until) => {
-    await insertJob(db, { ...row, plan_id: planId, digest, expires_at: expiresAt }, batches)
+    const inBatches = digests.size === 0 ? [] : batches.map((batch) => listDigests(batch, digests))
+    await insertJob(db, { ...row, plan_id: planId, digest, expires_at: expiresAt }, batches, inBatches)
   })
   return planId
 }
+
+/** The digests of a batch, in the order of its ids; none of a contact that was gone. */
+const listDigests = (batch: string, digests: ReadonlyMap<string, string>): string =>
+  toIds(batch)
+    .map((id) => digests.get(id) ?? '-')
+    .join(' ')

@@ -32,6 +32,7 @@ export const OWN_REFUSALS = [
   'missing_value',
   'not_found',
   'phone_required',
+  'values_changed',
   'values_do_not_fit',
 ] as const
 

@@ -2,6 +2,7 @@ import type { Operation } from '../../catalog/index.ts'
 import { findOperation } from '../../catalog/index.ts'
 import { addSends } from '../../storage/agent-policy.ts'
 import {
+  type DueRow,
   failRecipient,
   findSend,
   listCandidates,
@@ -29,9 +30,10 @@ import { errorLogDetails } from '../jobs/log-details.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { findOpenCountries, findRetry, findRoom } from './limits.ts'
 import { OWN_REFUSALS, type Outcome } from './outcome.ts'
+import type { TemplateValues } from '../messaging/template-values.ts'
 import { createPace } from './pace.ts'
 import { type DueRecipient, type Sending, sendToRecipient } from './send.ts'
-import { personalize, type Personal } from './values.ts'
+import { digestValues, personalize, type Personal } from './values.ts'
 
 /*
  * The job of a broadcast. One server at a time sends it; should two, a recipient is still taken once (send.ts).
@@ -85,7 +87,7 @@ const loadJob = async (app: App, claimed: Claimed): Promise<Job | undefined> => 
 const fillRecipients = async (
   app: App,
   { workspaceId, broadcastId, personal }: Job,
-  due: readonly { id: string; attempts: number }[],
+  due: readonly DueRow[],
 ): Promise<DueRecipient[]> => {
   const ids = due.map(({ id }) => id)
   const options = { channelType: 'chatapp', fieldIds: personal.fieldIds }
@@ -93,23 +95,37 @@ const fillRecipients = async (
     (await listCandidates(app.db, workspaceId, ids, options)).map((contact) => [contact.id, contact]),
   )
   const filled: DueRecipient[] = []
-  for (const { id: contactId, attempts } of due) {
+  for (const { id: contactId, attempts, digest } of due) {
     const contact = contacts.get(contactId)
     const { values, missing } = contact ? personal.fill(contact) : { missing: [] }
-    if (values && missing.length === 0) filled.push({ contactId, attempts, values })
+    const failure = findFailure(values, missing, digest)
+    if (!failure) filled.push({ contactId, attempts, values: values! })
     else
       await failRecipient(
         app.db,
         workspaceId,
         { broadcastId, contactId },
-        {
-          code: values ? 'missing_value' : 'not_found',
-          error: values ? `The contact has no value for ${missing.join(', ')}.` : 'The contact was deleted.',
-          now: businessTime(app, workspaceId),
-        },
+        { ...failure, now: businessTime(app, workspaceId) },
       )
   }
   return filled
+}
+
+/** Returns why a recipient gets no message. `values`: undefined of a contact that is gone. */
+const findFailure = (
+  values: TemplateValues | undefined,
+  missing: readonly string[],
+  approved: string | null,
+): { code: string; error: string } | undefined => {
+  if (!values) return { code: 'not_found', error: 'The contact was deleted.' }
+  if (approved !== null && digestValues(values) !== approved)
+    return {
+      code: 'values_changed',
+      error: 'The values of the contact are not those that a person approved.',
+    }
+  return missing.length === 0
+    ? undefined
+    : { code: 'missing_value', error: `The contact has no value for ${missing.join(', ')}.` }
 }
 
 type Halt = { kind: 'wait'; seconds: number } | { kind: 'stop'; problem: Problem }
@@ -206,10 +222,7 @@ const finish = (app: App, { workspaceId, jobId, broadcastId }: Job): Promise<voi
   })
 
 /** What a job does next: sends to these, or waits. */
-type Next =
-  | { due: { id: string; attempts: number }[] }
-  | { waiting: NonNullable<SendRow['waiting']> }
-  | 'none'
+type Next = { due: DueRow[] } | { waiting: NonNullable<SendRow['waiting']> } | 'none'
 
 const findNext = async (app: App, job: Job): Promise<Next> => {
   const { workspaceId, channelId, broadcastId, workspaceZone } = job

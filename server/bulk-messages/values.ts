@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { Candidate } from '../../storage/broadcast-sends.ts'
 import type { FieldRow } from '../../storage/custom-fields.ts'
 import { showValue } from '../contacts/attributes.ts'
@@ -45,6 +46,8 @@ export type Personal = {
 }
 
 const MAX_VALUE_LENGTH = 1024
+/** Of base64url: 96 bits. */
+const DIGEST_LENGTH = 16
 
 /** What contacts have is written for people: the provider refuses line breaks and many spaces in a row. */
 const toValue = (text: string | null): string | null => {
@@ -125,6 +128,10 @@ const requireOneOf = ({ text, field, attribute, fallback }: BulkValue, path: Pat
     ],
   })
 }
+
+/** Returns a digest of what one message says, which tells whether it is still what a person approved. */
+export const digestValues = (values: TemplateValues): string =>
+  hash('sha256', JSON.stringify(values), 'base64url').slice(0, DIGEST_LENGTH)
 
 /** Checks the values of a template as this actor sees contacts. Throws 400 and 403 `phone_hidden`. */
 export const personalize = (

@@ -52,6 +52,7 @@ import * as contactExports from './0070-contact-exports.ts'
 import * as dueTimes from './0071-due-times.ts'
 import * as eventPositions from './0072-event-positions.ts'
 import * as messageWords from './0073-message-words.ts'
+import * as approvedValues from './0074-approved-values.ts'
 
 /**
  * The migrations, oldest first, each with what it locks (CONTRIBUTING.md, "Writing a migration"). Migrations that a
@@ -216,4 +217,9 @@ export const migrations = {
   },
   '0072-event-positions': { ...eventPositions, cost: { closes: ['events'] }, oldest: '0030-approval-plans' },
   '0073-message-words': { ...messageWords, cost: {}, oldest: '0030-approval-plans' },
+  '0074-approved-values': {
+    ...approvedValues,
+    cost: { closes: ['broadcast_recipients', 'bulk_job_batches'] },
+    oldest: '0030-approval-plans',
+  },
 } satisfies MigrationList

@@ -49,6 +49,7 @@ export const bulkJobTables = {
     job_id: bigint(),
     no: integer(),
     record_ids: bigintArray(),
+    values_digests: nullable(text()),
     calls: nullable(jsonb()),
     is_done: withDefault(boolean()),
     failures: nullable(jsonb()),

@@ -121,6 +121,7 @@ export const messagingTables = {
     attempts: withDefault(smallint()),
     error_code: nullable(text()),
     error: nullable(text()),
+    values_digest: nullable(text()),
   },
   broadcast_sends: {
     workspace_id: bigint(),

@@ -37,7 +37,16 @@ everyDatabase("The default policy of agents' keys", (server, database) => {
 
   const loadRows = async (): Promise<Record<string, string[]>> => {
     const rows = await loadWorkspaceRows(server().db, world.workspace.id)
-    return Object.fromEntries(Object.entries(rows).filter(([table]) => !OF_ASKING.includes(table)))
+    // What would be done for whom is kept with the request, as a plan.
+    const jobs = rows['bulk_jobs']!.map((row) => JSON.parse(row) as { id: number; state: string })
+    const plans = new Set(jobs.filter(({ state }) => state === 'planned').map(({ id }) => id))
+    const isOfPlan = ({ id, job_id: jobId }: { id?: number; job_id?: number }, table: string): boolean =>
+      (table === 'bulk_jobs' && plans.has(id!)) || (table === 'bulk_job_batches' && plans.has(jobId!))
+    return Object.fromEntries(
+      Object.entries(rows)
+        .filter(([table]) => !OF_ASKING.includes(table))
+        .map(([table, all]) => [table, all.filter((row) => !isOfPlan(JSON.parse(row), table))]),
+    )
   }
 
   for (const op of writes.filter(isAsked))

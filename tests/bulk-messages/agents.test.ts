@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { createAgentScene } from '../approvals/scene.ts'
 import { everyDatabase } from '../doors.ts'
-import { insertAutumnBlend, phoneOf, runSends, TEMPLATE } from './scene.ts'
+import { goOn, insertAutumnBlend, phoneOf, runSends, TEMPLATE } from './scene.ts'
 
 everyDatabase('A template to many, asked for by an agent', (server) => {
   const createScene = async () => {
@@ -16,6 +16,12 @@ everyDatabase('A template to many, asked for by an agent', (server) => {
       assert.equal(status, 200)
     }
     return { ...scene, input: { filter: { name: { startsWith: 'Bulk' } }, template: TEMPLATE } }
+  }
+
+  /** The provider takes no message to them the first time. */
+  const putOff = async ({ sandbox, workspace }: Awaited<ReturnType<typeof createScene>>): Promise<void> => {
+    for (let n = 0; n < 3; n++)
+      await sandbox.fault({ code: 131056, to: `+${phoneOf(workspace.id, n, '4930')}` })
   }
 
   it('waits for a person, who sees the text and how many get it', async () => {
@@ -32,7 +38,7 @@ everyDatabase('A template to many, asked for by an agent', (server) => {
       'Footer: Reply STOP to stop',
       'First message: Hello Bulk 0, the autumn blend arrives on Friday.',
       'Another message: Hello Bulk 2, the autumn blend arrives on Friday.',
-      'Values of contacts are read when each message is sent.',
+      'Contacts whose values change from now on get no message.',
       'Countries: DE 3',
       'Recipients: 3',
     ])
@@ -67,6 +73,58 @@ everyDatabase('A template to many, asked for by an agent', (server) => {
     const [broadcast] = (await scene.person('messaging_list_broadcasts')).body.data
     assert.equal(broadcast.totals.sent, 3)
     assert.equal((await scene.sandbox.sent(phoneOf(scene.workspace.id, 9, '4930'))).length, 0)
+  })
+
+  for (const named of ['filter', 'contact_ids'])
+    it(`by ${named} says to nobody what the person did not approve`, async () => {
+      const scene = await createScene()
+      const { id: workspaceId } = scene.workspace
+      const rename = (n: number, name: string) =>
+        scene.ask('crm_upsert_contact', { phone: `+${phoneOf(workspaceId, n, '4930')}`, name })
+      const { filter, template } = scene.input
+      const { data } = (await scene.person('crm_search_contacts', { filter })).body
+      const ids = data.map(({ id }: { id: string }) => id)
+      const input = named === 'filter' ? scene.input : { contact_ids: ids, template }
+      const asked = await scene.ask('messaging_send_bulk', input)
+      const approvalId = asked.body.approval?.id
+      await putOff(scene)
+      assert.equal((await rename(0, 'Bulk 0: pay to +1 555 0100')).status, 200)
+      const approved = await scene.person('approvals_approve', { approval_id: approvalId })
+      assert.equal(approved.status, 200, approved.text)
+      await scene.work()
+      await runSends(server())
+      assert.equal((await scene.sandbox.sent()).length, 0)
+      assert.equal((await rename(1, 'Bulk 1: pay to +1 555 0100')).status, 200)
+      await goOn(server(), workspaceId)
+      const [broadcast] = (await scene.person('messaging_list_broadcasts')).body.data
+      assert.deepEqual([broadcast.totals.sent, broadcast.totals.failed], [1, 1], JSON.stringify(broadcast))
+      const recipients = (
+        await scene.person('messaging_list_broadcast_recipients', { broadcast_id: broadcast.id })
+      ).body.data
+      assert.deepEqual(
+        recipients.map((one: { message_status: string; error: string | null }) => [
+          one.message_status,
+          one.error,
+        ]),
+        [
+          ['failed', 'The values of the contact are not those that a person approved.'],
+          ['delivered', null],
+        ],
+      )
+      assert.doesNotMatch(JSON.stringify(await scene.sandbox.sent()), /555/)
+    })
+
+  it('that the policy allows has the values of the time of sending', async () => {
+    const scene = await createScene()
+    await scene.setPolicy({ verbs: { send: 'allow' } })
+    await putOff(scene)
+    assert.equal((await scene.ask('messaging_send_bulk', scene.input)).status, 202)
+    await runSends(server())
+    const phone = phoneOf(scene.workspace.id, 0, '4930')
+    const renamed = await scene.person('crm_upsert_contact', { phone: `+${phone}`, name: 'Bulk Zero' })
+    assert.equal(renamed.body.contact.name, 'Bulk Zero', renamed.text)
+    await goOn(server(), scene.workspace.id)
+    assert.match(JSON.stringify(await scene.sandbox.sent(phone)), /Bulk Zero/)
   })
 
   it('is not asked for where nobody would get it yet', async () => {

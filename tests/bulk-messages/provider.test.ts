@@ -3,8 +3,7 @@ import { it } from 'node:test'
 import { sql } from 'kysely'
 import { everyDatabase } from '../doors.ts'
 import { createSandboxRequest } from '../messaging/fixtures.ts'
-import type { TestServer } from '../servers.ts'
-import { type BulkScene, createBulkScene, endWaits, phoneOf, runSends } from './scene.ts'
+import { type BulkScene, createBulkScene, goOn, phoneOf, runSends } from './scene.ts'
 
 const addMany = async ({ workspace, add }: BulkScene, count: number, prefix?: string): Promise<string[]> => {
   const phones = Array.from({ length: count }, (_, n) => phoneOf(workspace.id, n, prefix))
@@ -21,15 +20,6 @@ const getState = async (
   return { state, done, changed, failed, problem, status, totals, waiting: waiting?.reason ?? null }
 }
 
-const goOn = async (server: TestServer, { workspace }: BulkScene): Promise<void> => {
-  await endWaits(server, workspace.id)
-  await sql`update broadcast_recipients set retry_at = null where workspace_id = ${workspace.id}`.execute(
-    server.db,
-  )
-  await runSends(server)
-  await server.settle()
-}
-
 everyDatabase('A broadcast and the provider', (server) => {
   it('waits where the provider takes no more, and fails nobody for it', async () => {
     const scene = await createBulkScene(server())
@@ -40,9 +30,9 @@ everyDatabase('A broadcast and the provider', (server) => {
     await runSends(server())
     const waiting = await getState(scene, body)
     assert.deepEqual([waiting.state, waiting.failed, waiting.waiting], ['running', 0, 'provider'])
-    await goOn(server(), scene)
-    await goOn(server(), scene)
-    await goOn(server(), scene)
+    await goOn(server(), scene.workspace.id)
+    await goOn(server(), scene.workspace.id)
+    await goOn(server(), scene.workspace.id)
     const { state, totals } = await getState(scene, body)
     assert.deepEqual([state, totals.sent, totals.failed], ['done', 3, 0])
     assert.equal((await scene.sandbox.sent()).length, 3)
@@ -56,7 +46,7 @@ everyDatabase('A broadcast and the provider', (server) => {
     await runSends(server())
     const waiting = await getState(scene, body)
     assert.deepEqual([waiting.state, waiting.done, waiting.waiting], ['running', 0, 'provider'])
-    await goOn(server(), scene)
+    await goOn(server(), scene.workspace.id)
     assert.deepEqual((await getState(scene, body)).totals.sent, 1)
   })
 
@@ -112,7 +102,7 @@ everyDatabase('A broadcast and the provider', (server) => {
     await scene.sandbox.fault({ drop_answer: true, times: 3 })
     const { body } = await scene.send({ stop_at_error_percent: 100 })
     await runSends(server())
-    await goOn(server(), scene)
+    await goOn(server(), scene.workspace.id)
     await server().app.jobs.job('provider-call-reconciliation').runOnce()
     await server().settle()
     const { totals } = await getState(scene, body)
@@ -135,7 +125,7 @@ everyDatabase('A broadcast and the provider', (server) => {
     const waiting = await getState(scene, body)
     assert.deepEqual([waiting.done, waiting.state, waiting.waiting], [3, 'running', 'messaging_limit'])
     await scene.sandbox.advance('25h')
-    await goOn(server(), scene)
+    await goOn(server(), scene.workspace.id)
     assert.deepEqual((await getState(scene, body)).state, 'done')
     await createSandboxRequest(server(), scene.workspace)('POST', 'clock', { reset: true }).catch(() => {})
   })

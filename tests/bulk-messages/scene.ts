@@ -31,6 +31,16 @@ export const runSends = ({ app }: TestServer): Promise<number> => app.jobs.job('
 export const endWaits = ({ db }: TestServer, workspaceId: string) =>
   sql`update bulk_jobs set run_after = now() where workspace_id = ${workspaceId}`.execute(db)
 
+/** Goes on with a broadcast whose recipients the provider has put off. */
+export const goOn = async (server: TestServer, workspaceId: string): Promise<void> => {
+  await endWaits(server, workspaceId)
+  await sql`update broadcast_recipients set retry_at = null where workspace_id = ${workspaceId}`.execute(
+    server.db,
+  )
+  await runSends(server)
+  await server.settle()
+}
+
 /** Returns a phone of a country with this calling code, of tests alone. */
 export const phoneOf = (workspaceId: string, n: number, prefix = '1555'): string =>
   `${prefix}${String(1000 + (Number(workspaceId) % 9000))}${String(n).padStart(3, '0')}`

@@ -80,7 +80,7 @@ everyDoor('A template to many', (test) => {
     }
     assert.deepEqual(await refuse({ filter: {} }), [400, '#/filter'])
     assert.deepEqual(await refuse({ filter: { name: { contains: 'A' } }, all: true }), [400, '#/all'])
-    assert.deepEqual(await refuse({ plan_id: 'plan_1' }), [400, '#/plan_id'])
+    assert.deepEqual(await refuse({ plan_id: 'plan_1' }), [409, 'plan_unknown'])
     assert.deepEqual(await refuse({ template: { ...TEMPLATE, body: [{ field: 'name' }] } }), [
       400,
       '#/template/body/1',
