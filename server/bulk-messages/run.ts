@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Operation } from '../../catalog/index.ts'
 import { findOperation } from '../../catalog/index.ts'
 import { addSends } from '../../storage/agent-policy.ts'
@@ -44,10 +45,18 @@ const LEASE_SECONDS = 10
 const RENEW_MS = 3000
 /** After this others get their turn. */
 const TURN_MS = 5000
-/** Messages on their way at once; the embedded database writes one after another. */
+/** Broadcasts that a server sends at once, so that a slow one holds up no other. */
+const TURNS = 4
+/** Messages on their way at once, of all broadcasts; the embedded database writes one after another. */
 const IN_FLIGHT = { embedded: 4, postgres: 24 }
-/** Recipients between two looks at the progress. */
+/**
+ * Recipients, and time, between two looks at the progress, the hours, and the key and policy that it is sent with: what
+ * is revoked, or closed, sends no longer than this.
+ */
 const CHUNK = 100
+const CHUNK_MS = 500
+/** Broadcasts that begin while others are sent are noticed after this. */
+const LOOK_MS = 500
 /** The error rate is that of the last messages, of so many at least and at most. */
 const RATE_OF = { least: 20, most: 200 }
 /** A clock that is moved, or a limit that is raised, is noticed after this. */
@@ -58,10 +67,11 @@ const bulkOperation = findOperation('messaging_send_bulk') as Operation
 type Frozen = Omit<InputOf<'messaging_send_bulk'>, 'channel_id'> & { channel_id: string }
 type Job = Sending & { send: SendRow; input: Frozen; personal: Personal; workspaceZone: string }
 
-const loadJob = async (app: App, claimed: Claimed): Promise<Job | undefined> => {
+/** Loads a job with the rights of this moment. Throws what forbids it by now. */
+const loadJob = async (app: App, claimed: Claimed): Promise<Job> => {
   const { workspace_id: workspaceId, id: jobId } = claimed
   const send = await findSend(app.db, workspaceId, jobId)
-  if (!send) return undefined
+  if (!send) throw new Problem('not_found', 'The broadcast of the job is gone.')
   const { approved_by: approvedBy } = send
   const found = await findActor(app, claimed)
   requireScope(found, bulkOperation)
@@ -131,16 +141,25 @@ const findFailure = (
 type Halt = { kind: 'wait'; seconds: number } | { kind: 'stop'; problem: Problem }
 type Chunk = { sent: number; tried: number; errors: number; halt: Halt | undefined }
 
-/** Sends to some recipients, several at once, until one outcome concerns them all. */
+/** `inFlight`: how many messages may be on their way at once. */
+type Turn = { pace: ReturnType<typeof createPace>; inFlight: () => number; signal: AbortSignal }
+
+/**
+ * Sends to some recipients, several at once, until one outcome concerns them all, one is not to be sent to now, such as
+ * after a pause, or the time of the chunk is over.
+ */
 const sendChunk = async (
   app: App,
   job: Job,
   recipients: readonly DueRecipient[],
-  { pace, signal }: { pace: ReturnType<typeof createPace>; signal: AbortSignal },
+  { pace, inFlight, signal }: Turn,
 ): Promise<Chunk> => {
   const queue = [...recipients]
   const chunk: Chunk = { sent: 0, tried: 0, errors: 0, halt: undefined }
+  const until = performance.now() + CHUNK_MS
+  let isOver = false
   const note = (outcome: Outcome | undefined): void => {
+    isOver ||= !outcome
     if (!outcome || outcome.kind === 'later') return
     if (outcome.kind === 'wait' || outcome.kind === 'stop') {
       chunk.halt ??= outcome
@@ -152,14 +171,15 @@ const sendChunk = async (
   }
   const work = async (): Promise<void> => {
     for (;;) {
-      const next = chunk.halt || signal.aborted || isRuined(job, chunk) ? undefined : queue.shift()
-      if (!next) return
+      isOver ||= performance.now() > until
+      if (isOver || queue.length === 0) return
       await pace.wait()
+      const next = isOver || chunk.halt || signal.aborted || isRuined(job, chunk) ? undefined : queue.shift()
+      if (!next) return
       note(await sendToRecipient(app, job, next))
     }
   }
-  const inFlight = IN_FLIGHT[app.embedded ? 'embedded' : 'postgres']
-  const results = await Promise.allSettled(Array.from({ length: Math.min(inFlight, queue.length) }, work))
+  const results = await Promise.allSettled(Array.from({ length: Math.min(inFlight(), queue.length) }, work))
   const failed = results.find((result) => result.status === 'rejected')
   if (failed) throw failed.reason
   return chunk
@@ -231,7 +251,7 @@ const findNext = async (app: App, job: Job): Promise<Next> => {
   if (open === 'none' || 'waiting' in open) return open
   const { room, until } = await findRoom(app.db, workspaceId, channelId, now)
   if (room <= 0) return { waiting: { reason: 'messaging_limit', until } }
-  const limit = Math.min(CHUNK, room)
+  const limit = Math.min(CHUNK, room, Math.ceil((job.input.per_second * CHUNK_MS) / 1000))
   const due = await listDueRecipients(app.db, workspaceId, broadcastId, { ...open, now, limit })
   return due.length > 0 ? { due } : { waiting: await findRetry(app.db, job, now) }
 }
@@ -245,12 +265,18 @@ const wait = async (app: App, job: Job, waiting: NonNullable<SendRow['waiting']>
 }
 
 /** Sends for a while. Returns after how many seconds it goes on; undefined when it has ended or stopped. */
-const sendForAWhile = async (app: App, job: Job, signal: AbortSignal): Promise<number | undefined> => {
-  const { workspaceId, broadcastId, actor, input } = job
+const sendForAWhile = async (
+  app: App,
+  claimed: Claimed,
+  { inFlight, signal }: Omit<Turn, 'pace'>,
+): Promise<number | undefined> => {
   const startedAt = performance.now()
-  const pace = createPace(input.per_second)
+  let pace: Turn['pace'] | undefined
   while (!signal.aborted && performance.now() - startedAt < TURN_MS) {
     const chunkAt = performance.now()
+    const job = await loadJob(app, claimed)
+    const { workspaceId, broadcastId, actor, input } = job
+    pace ??= createPace(input.per_second)
     const next = await findNext(app, job)
     if (next === 'none') {
       const { goesOn, isDone } = await noteProgress(app, job, 0)
@@ -260,7 +286,7 @@ const sendForAWhile = async (app: App, job: Job, signal: AbortSignal): Promise<n
     if ('waiting' in next) return await wait(app, job, next.waiting)
     await setWaiting(app.db, workspaceId, broadcastId, null)
     const recipients = await fillRecipients(app, job, next.due)
-    const chunk = await sendChunk(app, job, recipients, { pace, signal })
+    const chunk = await sendChunk(app, job, recipients, { pace, inFlight, signal })
     const { sent, halt } = chunk
     if (actor.key.policy?.bounds.sends_per_hour !== undefined && sent > 0)
       await addSends(app.db, workspaceId, actor.key.id, sent)
@@ -276,16 +302,14 @@ const sendForAWhile = async (app: App, job: Job, signal: AbortSignal): Promise<n
   return 0
 }
 
-const takeTurn = async (app: App, claimed: Claimed, signal: AbortSignal): Promise<void> => {
+const takeTurn = async (app: App, claimed: Claimed, turn: Omit<Turn, 'pace'>): Promise<void> => {
   const { workspace_id: workspaceId, id, attempts } = claimed
   let retryIn: number | undefined
   const renewal = setInterval(() => {
     postponeJob(app.db, workspaceId, id, LEASE_SECONDS).catch(() => {})
   }, RENEW_MS)
   try {
-    const job = await loadJob(app, claimed)
-    if (!job) throw new Problem('not_found', 'The broadcast of the job is gone.')
-    retryIn = await sendForAWhile(app, job, signal)
+    retryIn = await sendForAWhile(app, claimed, turn)
   } catch (error) {
     if (error instanceof Problem) return await fail(app, claimed, error)
     retryIn = Math.min(2 ** Math.min(attempts, 10), MAX_RETRY_SECONDS)
@@ -296,11 +320,24 @@ const takeTurn = async (app: App, claimed: Claimed, signal: AbortSignal): Promis
   if (retryIn !== undefined) await postponeJob(app.db, workspaceId, id, retryIn)
 }
 
+/** Gives every job that is due a turn, several at once. Returns how many turns there were. */
 const runAll = async (app: App, signal: AbortSignal): Promise<number> => {
-  for (let count = 0; ; count++) {
-    const claimed = signal.aborted ? undefined : await claimJob(app.db, LEASE_SECONDS, 'sends')
-    if (!claimed) return count
-    await takeTurn(app, claimed, signal)
+  const turns = new Set<Promise<void>>()
+  const errors: unknown[] = []
+  const most = IN_FLIGHT[app.embedded ? 'embedded' : 'postgres']
+  const inFlight = (): number => Math.max(1, Math.floor(most / turns.size))
+  for (let count = 0; ;) {
+    const mayBegin = !signal.aborted && errors.length === 0 && turns.size < TURNS
+    const claimed = mayBegin ? await claimJob(app.db, LEASE_SECONDS, 'sends') : undefined
+    if (claimed) {
+      count++
+      const turn: Promise<void> = takeTurn(app, claimed, { inFlight, signal })
+        .catch((error: unknown) => void errors.push(error))
+        .finally(() => turns.delete(turn))
+      turns.add(turn)
+    } else if (turns.size > 0) await Promise.race([...turns, sleep(LOOK_MS, undefined, { ref: false })])
+    else if (errors.length > 0) throw errors[0]
+    else return count
   }
 }
 
