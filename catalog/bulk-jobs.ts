@@ -271,7 +271,7 @@ export const cancelJob = defineOperation({
   cli: 'jobs cancel',
   routes: ['POST /v1/jobs/{job_id}/cancel'],
   summary: 'End a job; what it has changed stays',
-  description: `${WHOSE} \`jobs_undo\` takes back what it has changed.`,
+  description: `${WHOSE} \`jobs_undo\` takes back what it has changed, but for messages that were sent.`,
   emits: ['job.finished/1'] as const,
   errors: ['not_found', 'conflict'],
   examples: [

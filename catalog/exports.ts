@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { MAX_AT_ONCE, target, targetAlternatives } from './bulk-jobs.ts'
+import { MAX_AT_ONCE, MAX_PLAN_CHANGE_PERCENT, target, targetAlternatives } from './bulk-jobs.ts'
 import { ContactId } from './contacts/schemas.ts'
 import { EXPENSIVE_READ, Id, list, page, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
@@ -144,8 +144,6 @@ const runningContacts: z.input<typeof Export> = {
   size: 61_204,
 }
 
-const { plan_id: _planId, ...contactsTarget } = target
-
 export const exportContacts = defineOperation({
   name: 'crm_export_contacts',
   cli: 'exports contacts',
@@ -163,15 +161,16 @@ export const exportContacts = defineOperation({
     'it began, the export fails. `crm_get_export` shows the progress, then a URL: to this key, and to owners, ' +
     'admins and managers from whom nothing is hidden. The file is kept for 7 days, and erased with any person in ' +
     'it. The operations of jobs do not know exports: one that nobody wants any more ends by itself, changes ' +
-    'nothing, and is deleted after 7 days. A dry run counts the contacts. By filter it is ' +
-    EXPENSIVE_READ,
+    'nothing, and is deleted after 7 days. A dry run counts the contacts, and by filter it has a `plan_id`: sent ' +
+    'with that within an hour, the export has exactly those, or it is a 409 `plan_changed` where more than ' +
+    `${MAX_PLAN_CHANGE_PERCENT} percent do not match any more. By filter it is ${EXPENSIVE_READ}`,
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
   repeatable: false,
   emits: [],
   input: z.object({
-    ...contactsTarget,
+    ...target,
     format: z
       .enum(['csv', 'jsonl'])
       .default('csv')
@@ -181,6 +180,7 @@ export const exportContacts = defineOperation({
     export: Export.extend({
       id: Id.nullable().describe('Export id; null in a dry run.'),
     }).describe('The export as it begins. In a dry run: what it would be.'),
+    plan_id: z.string().optional().describe('Only in a dry run by filter: makes it the plan of the call.'),
   }),
   alternatives: targetAlternatives,
   heavy: ['filter', 'saved_filter_id'],

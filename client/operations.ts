@@ -140,7 +140,7 @@ export type Operations = {
     ) => Promise<types.CrmCheckFilterOutput>
   }
   readonly exports: {
-    /** Export the contacts of a filter as CSV or JSON Lines. Takes a filter, a saved filter, or up to 500 ids, with a key that has `mcp:read` too. A job makes the file that `wcrm contacts export` makes of the same contacts with the same key, newest first, and `crm_import_contacts` on the command line reads it back: masked phones and what only managers see are as this key may see them. Which contacts, is fixed when it begins; values are as they are when they are written, and contacts that are deleted meanwhile are left out. When the key is revoked, or may see more or less than when it began, the export fails. `crm_get_export` shows the progress, then a URL: to this key, and to owners, admins and managers from whom nothing is hidden. The file is kept for 7 days, and erased with any person in it. The operations of jobs do not know exports: one that nobody wants any more ends by itself, changes nothing, and is deleted after 7 days. A dry run counts the contacts. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_export_contacts`. */
+    /** Export the contacts of a filter as CSV or JSON Lines. Takes a filter, a saved filter, or up to 500 ids, with a key that has `mcp:read` too. A job makes the file that `wcrm contacts export` makes of the same contacts with the same key, newest first, and `crm_import_contacts` on the command line reads it back: masked phones and what only managers see are as this key may see them. Which contacts, is fixed when it begins; values are as they are when they are written, and contacts that are deleted meanwhile are left out. When the key is revoked, or may see more or less than when it began, the export fails. `crm_get_export` shows the progress, then a URL: to this key, and to owners, admins and managers from whom nothing is hidden. The file is kept for 7 days, and erased with any person in it. The operations of jobs do not know exports: one that nobody wants any more ends by itself, changes nothing, and is deleted after 7 days. A dry run counts the contacts, and by filter it has a `plan_id`: sent with that within an hour, the export has exactly those, or it is a 409 `plan_changed` where more than 10 percent do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_export_contacts`. */
     readonly contacts: (
       input: types.CrmExportContactsInput,
       options?: ChangeOptions,
@@ -275,7 +275,7 @@ export type Operations = {
       input: types.JobsResumeInput,
       options?: ChangeOptions,
     ) => Promise<types.JobsResumeOutput>
-    /** End a job; what it has changed stays. By whoever began it, or an owner, admin or manager. `jobs_undo` takes back what it has changed. Operation `jobs_cancel`. */
+    /** End a job; what it has changed stays. By whoever began it, or an owner, admin or manager. `jobs_undo` takes back what it has changed, but for messages that were sent. Operation `jobs_cancel`. */
     readonly cancel: (
       input: types.JobsCancelInput,
       options?: ChangeOptions,

@@ -31,6 +31,10 @@ export type CrmExportContactsInput =
        */
       contact_ids: (string | number)[]
       /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
+      /**
        * `csv`, for spreadsheets, or `jsonl`: one JSON object on a line.
        */
       format?: 'csv' | 'jsonl'
@@ -47,6 +51,10 @@ export type CrmExportContactsInput =
        */
       all?: true
       /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
+      /**
        * `csv`, for spreadsheets, or `jsonl`: one JSON object on a line.
        */
       format?: 'csv' | 'jsonl'
@@ -56,6 +64,10 @@ export type CrmExportContactsInput =
        * All contacts that match this saved filter.
        */
       saved_filter_id: string | number
+      /**
+       * With the same filter: exactly the contacts of a dry run, from its answer.
+       */
+      plan_id?: string
       /**
        * `csv`, for spreadsheets, or `jsonl`: one JSON object on a line.
        */
@@ -5386,6 +5398,10 @@ export interface CrmExportContactsOutput {
      */
     file_until: string | null
   }
+  /**
+   * Only in a dry run by filter: makes it the plan of the call.
+   */
+  plan_id?: string
   /**
    * Present on a dry run: nothing was changed.
    */

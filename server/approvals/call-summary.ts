@@ -17,7 +17,7 @@ import { line, toWords } from './summary-line.ts'
 
 type Json = Record<string, unknown>
 
-/** Reads a record as the actor sees it; undefined when it does not exist, or not for them. */
+/** Reads a record as the actor sees it; undefined when it does not exist, or not for them. Throws what passes. */
 type Read = (name: OperationName, input: Json) => Promise<Json | undefined>
 
 const createRead =
@@ -29,7 +29,7 @@ const createRead =
     try {
       return (await handler(createContext(app, { tx: app.db, actor, op, input }), input)) as Json
     } catch (error) {
-      if (error instanceof Problem) return undefined
+      if (error instanceof Problem && error.status < 500) return undefined
       throw error
     }
   }
@@ -254,6 +254,12 @@ const describeFields = (input: Json): string[] =>
 /** Whom a broadcast is for, and how; what is sent has lines of its own. */
 const toTargetFields = ({ template: _template, hours: _hours, ...rest }: Json): Json => rest
 
+/** Which contacts a filter means, with the names of tags and groups. */
+const describeFilter = async (read: Read, { filter }: Json): Promise<string[]> =>
+  isObject(filter) && Object.keys(filter).length > 0
+    ? line('The filter means', (await read('crm_check_filter', { filter }))?.explanation)
+    : []
+
 /** What a dry run found out, as numbers and short words; the rest of its answer is what was asked for. */
 const describeOutcome = (output: Json): string => {
   const findings = Object.entries(output).filter(
@@ -306,6 +312,8 @@ export const summarizeCall = async (
       ? [...describeMessage(input, output), ...(await describeQuoted(read, input))]
       : [
           ...(await describeRecords(read, op, input)),
+          ...(await describeFilter(read, input)),
+          ...line('Contacts', at(output, 'export', 'contacts', 'total')),
           ...describeFields(isBulk ? toTargetFields(input) : input),
         ]),
     ...(isBulk ? describeBulk(input, output) : []),

@@ -27,7 +27,7 @@ export const freezeContent = async (
     const limited = await limitRecipients(app, actor, input, output)
     return await planRecipients(app, { actor, op, input: limited, trace }, planUntil)
   }
-  if (op.jobs && typeof output['plan_id'] === 'string') return { ...input, plan_id: output['plan_id'] }
+  if (typeof output['plan_id'] === 'string') return { ...input, plan_id: output['plan_id'] }
   const { quick_message_id: quick, ...rest } = input
   if (op.name !== 'messaging_send_reply' || quick === undefined) return input
   const { type, text, media } = output['message'] as {

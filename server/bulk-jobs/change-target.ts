@@ -1,24 +1,14 @@
-import { MAX_AT_ONCE, MAX_PLAN_CHANGE_PERCENT } from '../../catalog/bulk-jobs.ts'
+import { MAX_AT_ONCE } from '../../catalog/bulk-jobs.ts'
 import type { EventTypeId } from '../../catalog/events.ts'
 import type { OperationName } from '../../catalog/index.ts'
-import {
-  deleteJob,
-  findJob,
-  insertJob,
-  listJobBatches,
-  lockPlan,
-  type NewJob,
-  type PlanRow,
-  startPlannedJob,
-} from '../../storage/bulk-jobs.ts'
+import { deleteJob, findJob, insertJob, type PlanRow, startPlannedJob } from '../../storage/bulk-jobs.ts'
 import { countIds, toIds } from '../../storage/contact-matches.ts'
 import type { Context } from '../core/context.ts'
 import { invalidField, Problem } from '../core/problem.ts'
-import { createUlid } from '../ids.ts'
 import type { LabelRefs } from '../labels/labels.ts'
-import { digestTarget } from './digest.ts'
 import type { BulkOutput } from './output.ts'
 import type { RecordKind, Target } from './records.ts'
+import { findRecords, keepPlan, refusePlan, toNewJob } from './target-plan.ts'
 import { EVERYBODY, showJob } from './view.ts'
 
 /*
@@ -43,7 +33,6 @@ export type TargetChange<I extends Target, S, E extends EventTypeId> = {
 }
 
 const SAMPLES = 20
-export const PLAN_MS = 60 * 60_000
 
 /** Makes the change for the records that the input names. */
 export const changeTarget = async <I extends Target, S, E extends EventTypeId>(
@@ -52,7 +41,7 @@ export const changeTarget = async <I extends Target, S, E extends EventTypeId>(
   input: I,
 ): Promise<BulkOutput<S>> => {
   const { records } = change
-  const { [records.idField]: ids, plan_id: planId } = input
+  const { [records.idField]: ids } = input
   if (ids !== undefined) {
     refusePlan(records, input)
     return await change.apply(ctx, input, ids)
@@ -60,9 +49,7 @@ export const changeTarget = async <I extends Target, S, E extends EventTypeId>(
   requireReadable(ctx, records)
   requireMeant(records, input)
   const matches = await records.listMatches(ctx, input)
-  const plan = planId === undefined ? undefined : await takePlan(ctx, change.operation, input, planId)
-  const batches = plan ? await listPlannedIds(ctx, plan) : matches
-  if (plan) requireSimilar(records, batches, matches)
+  const { batches, plan } = await findRecords(ctx, change.operation, records, input, matches)
   const total = countIds(batches)
   // Before anything is changed: what would be.
   const preview = ctx.dryRun ? await rehearse(ctx, change, input, batches) : {}
@@ -74,17 +61,6 @@ export const changeTarget = async <I extends Target, S, E extends EventTypeId>(
   const result = await changeAtOnce(ctx, change, input, batches)
   if (plan && !ctx.dryRun) await deleteJob(ctx.tx, ctx.actor.workspace.id, plan.id)
   return { ...result, ...preview }
-}
-
-/** Throws 400 where a plan is given with ids. */
-const refusePlan = (
-  { idField }: Pick<RecordKind<never, unknown>, 'idField'>,
-  { plan_id: planId }: Target,
-): void => {
-  if (planId !== undefined)
-    throw invalidField('plan_id', 'not_allowed', 'is only allowed with a filter', {
-      fix: `Remove it, or send the filter of the dry run in place of ${idField}.`,
-    })
 }
 
 /** What a filter matches, even how much, is read. Throws 403. */
@@ -135,18 +111,6 @@ const toWaiting = (total: number): BulkOutput<never> => ({
 
 type Found = { plan: PlanRow | undefined; batches: readonly string[]; total: number }
 
-export const toNewJob = (
-  ctx: Context,
-): Omit<NewJob, 'state' | 'operation' | 'input' | 'total' | 'plan_id' | 'digest' | 'expires_at'> => ({
-  workspace_id: ctx.actor.workspace.id,
-  staff_id: ctx.actor.staff.id,
-  key_id: ctx.actor.key.id,
-  door: ctx.trace!.door,
-  client: ctx.trace!.client,
-  request_id: ctx.trace!.requestId,
-  created_at: ctx.now,
-})
-
 const startJob = async <I extends Target, S, E extends EventTypeId>(
   ctx: Context<E>,
   change: TargetChange<I, S, E>,
@@ -179,17 +143,10 @@ const rehearse = async <I extends Target, S, E extends EventTypeId>(
   batches: readonly string[],
 ): Promise<Partial<BulkOutput<S>>> => {
   const total = countIds(batches)
-  const planId = `plan_${createUlid()}`
   const { unchanged, created } = await change.preview(ctx, input, batches)
   const { operation, records } = change
-  const plan = { ...toNewJob(ctx), operation, input: {}, total, state: 'planned' } as const
-  const digest = digestTarget(operation, input)
-  const until = new Date(Date.parse(ctx.now) + PLAN_MS).toISOString()
-  ctx.afterDryRun(async (db, expiresAt = until) => {
-    await insertJob(db, { ...plan, plan_id: planId, digest, expires_at: expiresAt }, batches)
-  })
   return {
-    plan_id: planId,
+    plan_id: keepPlan(ctx, { operation, input, batches }),
     would_change: total - unchanged,
     unchanged,
     samples: await records.listSamples(ctx, spread(batches, total)),
@@ -203,51 +160,4 @@ const spread = (batches: readonly string[], total: number): string[] => {
   const size = batches.length === 0 ? 1 : toIds(batches[0]!).length
   const positions = Array.from({ length: count }, (_, n) => Math.floor((n * total) / count))
   return positions.map((position) => toIds(batches[Math.floor(position / size)]!)[position % size]!)
-}
-
-/** Returns the records of a plan, as texts of arrays of ids. */
-const listPlannedIds = async ({ tx, actor }: Context, { id }: PlanRow): Promise<string[]> =>
-  (await listJobBatches(tx, actor.workspace.id, id)).map(({ ids }) => ids)
-
-const planProblem = (detail: string, reason: 'plan_unknown' | 'plan_changed'): Problem =>
-  new Problem('conflict', `${detail} Nothing was changed; make a new dry run.`, { reason })
-
-/** Returns the plan, locked. Throws 409 unless it is a plan of this call, of the same staff member. */
-export const takePlan = async (
-  ctx: Context,
-  operation: string,
-  input: Record<string, unknown>,
-  planId: string,
-): Promise<PlanRow> => {
-  const plan = await lockPlan(ctx.tx, ctx.actor.workspace.id, planId)
-  const isOver = plan && Date.parse(ctx.now) > Date.parse(plan.expires_at ?? plan.created_at)
-  if (!plan || plan.staff_id !== ctx.actor.staff.id || (isOver && plan.state === 'planned'))
-    throw planProblem('There is no such plan of yours: it was carried out, or has expired.', 'plan_unknown')
-  if (plan.state !== 'planned')
-    throw planProblem(`The plan was carried out, by job ${plan.id}.`, 'plan_unknown')
-  if (!digestTarget(operation, input).equals(plan.digest!))
-    throw invalidField('plan_id', 'mismatch', 'is the plan of another call', {
-      fix: 'Send the input of the dry run with it, unchanged.',
-    })
-  return plan
-}
-
-/** Throws 409 `plan_changed` where too many records of the plan do not match any more. */
-export const requireSimilar = (
-  { plural }: Pick<RecordKind<never, unknown>, 'plural'>,
-  planned: readonly string[],
-  matches: readonly string[],
-): void => {
-  const now = new Set(matches.flatMap(toIds))
-  let [total, gone] = [0, 0]
-  for (const batch of planned)
-    for (const id of toIds(batch)) {
-      total++
-      if (!now.has(id)) gone++
-    }
-  if (gone * 100 > total * MAX_PLAN_CHANGE_PERCENT)
-    throw planProblem(
-      `${gone} of the ${total} ${plural} of the plan do not match the filter any more.`,
-      'plan_changed',
-    )
 }

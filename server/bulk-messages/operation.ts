@@ -2,28 +2,20 @@ import { findOperation } from '../../catalog/index.ts'
 import { MAX_RECIPIENTS } from '../../catalog/send-bulk.ts'
 import { insertSend, listCandidates, type NewRecipient } from '../../storage/broadcast-sends.ts'
 import { loadBroadcast } from '../../storage/broadcasts.ts'
-import {
-  type Batch,
-  deleteJob,
-  findJob,
-  insertJob,
-  listJobBatches,
-  type PlanRow,
-} from '../../storage/bulk-jobs.ts'
-import { countIds, toIds } from '../../storage/contact-matches.ts'
+import { type Batch, deleteJob, findJob, insertJob, type PlanRow } from '../../storage/bulk-jobs.ts'
+import { toIds } from '../../storage/contact-matches.ts'
 import { listFields } from '../../storage/custom-fields.ts'
 import type { SendingChannel } from '../../storage/sends.ts'
 import type { TemplateRow } from '../../storage/templates.ts'
 import { showBroadcast } from '../broadcasts/broadcasts.ts'
-import { PLAN_MS, requireMeant, requireSimilar, takePlan, toNewJob } from '../bulk-jobs/change-target.ts'
+import { requireMeant } from '../bulk-jobs/change-target.ts'
 import { contactRecords } from '../bulk-jobs/contact-records.ts'
-import { digestTarget } from '../bulk-jobs/digest.ts'
+import { findRecords, keepPlan, toNewJob } from '../bulk-jobs/target-plan.ts'
 import { EVERYBODY, showJob } from '../bulk-jobs/view.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
 import { invalidField, Problem } from '../core/problem.ts'
 import { getDecision } from '../core/steps/policy.ts'
-import { createUlid } from '../ids.ts'
 import { distinctIds } from '../labels/labels.ts'
 import { chooseChannel } from '../messaging/channels.ts'
 import { fillOrThrow, requireApprovedTemplate } from '../messaging/send-template.ts'
@@ -47,17 +39,13 @@ const PREVIEWS = 10
 type Named = {
   ids: string[]
   batches: readonly string[]
-  plan?: PlanRow
+  plan: PlanRow | undefined
   approved?: ReadonlyMap<string, string> | undefined
 }
 
 const findNamed = async (ctx: Context, input: Input): Promise<Named> => {
-  const matches = await listMatches(ctx, input)
-  if (input.plan_id === undefined) return { ids: matches.flatMap(toIds), batches: matches }
-  const plan = await takePlan(ctx, OPERATION, input, input.plan_id)
-  const planned = await listJobBatches(ctx.tx, ctx.actor.workspace.id, plan.id)
-  const batches = planned.map(({ ids }) => ids)
-  requireSimilar(contactRecords, batches, matches)
+  const found = await findRecords(ctx, OPERATION, contactRecords, input, await listMatches(ctx, input))
+  const { batches, plan, planned = [] } = found
   return { ids: batches.flatMap(toIds), batches, plan, approved: listApproved(planned) }
 }
 
@@ -224,6 +212,8 @@ const rehearse = async (
   const { recipients, lacking } = audience
   const labels = personal.label()
   const shown = fillTemplate(template, { ...labels, ...withoutLabels(personal) }, ctx.now)
+  const { batches } = named
+  const digests = batches.map((batch) => listDigests(batch, audience.digests))
   return {
     ...(hasHiddenPhones(ctx.actor) ? {} : { countries: countCountries(recipients) }),
     values: personal.sources.map(({ variable, fallback }) => ({
@@ -237,7 +227,7 @@ const rehearse = async (
         : fillOrThrow(ctx, template, { template: personal.label('x') }).preview,
     parts: describeParts(template.components, labels),
     previews: await renderPreviews(ctx, recipients, { channel, template, personal }),
-    plan_id: plan(ctx, input, named.batches, audience.digests),
+    plan_id: keepPlan(ctx, { operation: OPERATION, input, batches, digests }),
   }
 }
 
@@ -278,32 +268,10 @@ const renderPreviews = async (
   })
 }
 
-/** Keeps the contacts of a dry run, and digests of the values that a person is asked about, for an hour. */
-const plan = (
-  ctx: Context,
-  input: Input,
-  batches: readonly string[],
-  digests: ReadonlyMap<string, string>,
-): string => {
-  const planId = `plan_${createUlid()}`
-  const row = {
-    ...toNewJob(ctx),
-    operation: OPERATION,
-    input: {},
-    total: countIds(batches),
-    state: 'planned',
-  } as const
-  const digest = digestTarget(OPERATION, input)
-  const until = new Date(Date.parse(ctx.now) + PLAN_MS).toISOString()
-  ctx.afterDryRun(async (db, expiresAt = until) => {
-    const inBatches = digests.size === 0 ? [] : batches.map((batch) => listDigests(batch, digests))
-    await insertJob(db, { ...row, plan_id: planId, digest, expires_at: expiresAt }, batches, inBatches)
-  })
-  return planId
-}
-
-/** The digests of a batch, in the order of its ids; none of a contact that was gone. */
-const listDigests = (batch: string, digests: ReadonlyMap<string, string>): string =>
-  toIds(batch)
-    .map((id) => digests.get(id) ?? '-')
-    .join(' ')
+/** The digests of a batch, in the order of its ids, `-` of a contact that was gone; null where there are none. */
+const listDigests = (batch: string, digests: ReadonlyMap<string, string>): string | null =>
+  digests.size === 0
+    ? null
+    : toIds(batch)
+        .map((id) => digests.get(id) ?? '-')
+        .join(' ')

@@ -1,3 +1,4 @@
+import { deleteJob } from '../../storage/bulk-jobs.ts'
 import { insertContactsExport } from '../../storage/contact-exports.ts'
 import { countIds, listContactNames } from '../../storage/contact-matches.ts'
 import { listFields } from '../../storage/custom-fields.ts'
@@ -5,6 +6,7 @@ import { findExport } from '../../storage/exports.ts'
 import { toStorableId } from '../../storage/ids.ts'
 import { requireMeant } from '../bulk-jobs/change-target.ts'
 import { contactRecords } from '../bulk-jobs/contact-records.ts'
+import { findRecords, type FoundRecords, keepPlan, refusePlan } from '../bulk-jobs/target-plan.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler, InputOf } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
@@ -13,6 +15,8 @@ import { describeView } from './contacts-file.ts'
 import { showExport, toExportFileName } from './view.ts'
 
 type Input = InputOf<'crm_export_contacts'>
+
+const OPERATION = 'crm_export_contacts'
 
 /** Returns contacts that are named, as texts of arrays of ids. Throws 404 where one does not exist. */
 const listNamed = async (ctx: Context, given: readonly (string | number)[]): Promise<string[]> => {
@@ -24,10 +28,19 @@ const listNamed = async (ctx: Context, given: readonly (string | number)[]): Pro
   return [`{${ids.join()}}`]
 }
 
-const listContacts = async (ctx: Context, input: Input): Promise<string[]> => {
-  if (input.contact_ids) return await listNamed(ctx, input.contact_ids)
+const findContacts = async (ctx: Context, input: Input): Promise<FoundRecords> => {
+  if (input.contact_ids) {
+    refusePlan(contactRecords, input)
+    return { batches: await listNamed(ctx, input.contact_ids) }
+  }
   requireMeant(contactRecords, input)
-  return await contactRecords.listMatches(ctx, input)
+  return await findRecords(
+    ctx,
+    OPERATION,
+    contactRecords,
+    input,
+    await contactRecords.listMatches(ctx, input),
+  )
 }
 
 export const exportContacts: Handler<'crm_export_contacts'> = async (ctx, input) => {
@@ -38,7 +51,7 @@ export const exportContacts: Handler<'crm_export_contacts'> = async (ctx, input)
     throw new Problem('insufficient_scope', 'An export needs a key with the scope mcp:read too.', {
       scope: 'mcp:read',
     })
-  const batches = await listContacts(ctx, input)
+  const { batches, plan } = await findContacts(ctx, input)
   const fields = (await listFields(tx, workspaceId)).filter((field) => canSeeField(actor, field))
   const given = {
     workspace_id: workspaceId,
@@ -55,6 +68,12 @@ export const exportContacts: Handler<'crm_export_contacts'> = async (ctx, input)
   // A rehearsal need not write a million ids to count them.
   const id = await insertContactsExport(tx, given, ctx.dryRun ? [] : batches, ctx.jobBatchSize)
   const row = (await findExport(tx, workspaceId, id))!
-  if (!ctx.dryRun) return { export: showExport(row) }
-  return { export: { ...showExport(row), id: null, file_name: toExportFileName({ ...row, id: null }) } }
+  if (!ctx.dryRun) {
+    if (plan) await deleteJob(tx, workspaceId, plan.id)
+    return { export: showExport(row) }
+  }
+  return {
+    export: { ...showExport(row), id: null, file_name: toExportFileName({ ...row, id: null }) },
+    ...(input.contact_ids ? {} : { plan_id: keepPlan(ctx, { operation: OPERATION, input, batches }) }),
+  }
 }

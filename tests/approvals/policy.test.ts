@@ -94,7 +94,9 @@ everyDatabase("The default policy of agents' keys", (server, database) => {
       ['crm_update_custom_field', { custom_field_id: id, visibility: 'visible_to_all' }],
       ['webhooks_send_test', { ...test, payload: { order: 'refund' } }],
       ['messaging_update_quick_message', { quick_message_id: reply.body.id, text: 'Pay to another one.' }],
+      ['messaging_update_quick_message', { quick_message_id: reply.body.id, code: 'iban-old' }],
       ['crm_update_saved_filter', { saved_filter_id: saved.body.saved_filter.id, filter: {} }],
+      ['crm_update_saved_filter', { saved_filter_id: saved.body.saved_filter.id, name: 'Others' }],
     ] as const
     let keys = 0
     for (const door of doorsOf(server().url, scene.agent.key))

@@ -317,4 +317,30 @@ everyDatabase("An export of contacts by an agent's key", (server) => {
     assert.deepEqual([made.kind, made.state], ['contacts', 'done'])
     assert.ok((await ask('crm_get_export', { export_id: made.id })).body.url)
   })
+
+  it('has the contacts that the person was shown, and no others', async () => {
+    const { ask, person, work, workspace } = await createAgentScene(server())
+    const add = async (name: string): Promise<string> =>
+      (await person('crm_upsert_contact', { phone: generatePhone(), name })).body.contact.id
+    const [shown, later] = [await add('Ada'), await add('Bob')]
+    await person('crm_tag_contacts', { contact_ids: [shown], tags: ['Guests'] })
+    const filter = { tags: { some: { name: { eq: 'Guests' } } } }
+    const { body } = await ask('crm_export_contacts', { filter })
+    const { summary } = (await person('approvals_get', { approval_id: body.approval.id })).body
+    assert.ok(summary.includes('Contacts: 1'), summary.join('\n'))
+    assert.match(summary.join('\n'), /The filter means: .*Guests/)
+    assert.equal((await ask('crm_tag_contacts', { contact_ids: [later], tags: ['Guests'] })).status, 200)
+    await person('approvals_approve', { approval_id: body.approval.id })
+    await work()
+    await finishExports(server())
+    const [made] = (await person('crm_list_exports', {})).body.data
+    assert.deepEqual([made.state, made.contacts.total, made.contacts.written], ['done', 1, 1])
+    // Nothing of the plan is left.
+    const plans = await server()
+      .db.selectFrom('bulk_jobs')
+      .select('id')
+      .where('workspace_id', '=', workspace.id)
+      .execute()
+    assert.deepEqual(plans, [])
+  })
 })

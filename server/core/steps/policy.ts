@@ -29,8 +29,11 @@ const CHANGES_DESTINATIONS = new Set([
 /** Files of all that is held on a person, or of many persons: more than the contacts that a key may see in a day. */
 const HANDS_OUT_PERSONS = new Set(['crm_export_person', 'crm_export_contacts'])
 
-/** What somebody stopped, and what somebody did to many, which the job does with the rights of who began it. */
-const CHANGES_JOBS_OF_OTHERS = new Set(['jobs_resume', 'jobs_undo'])
+/**
+ * What somebody stopped, and what somebody did to many, which the job does with the rights of who began it; and an end
+ * for good of what somebody began, where a pause would do.
+ */
+const CHANGES_JOBS_OF_OTHERS = new Set(['jobs_resume', 'jobs_undo', 'jobs_cancel'])
 
 /** It takes back what a person did with two records, an opt-out that one of them brought too. */
 const UNDOES_MERGES = new Set(['crm_undo_contact_merge'])
@@ -47,8 +50,9 @@ const ASKED_INPUTS: Readonly<Record<string, (input: Input) => boolean>> = {
   webhooks_send_test: ({ payload }) => payload !== undefined,
   crm_update_custom_field: ({ visibility }) => visibility === 'visible_to_all',
   // What the replies and broadcasts of others are made of.
-  messaging_update_quick_message: ({ text, media_url: media }) => text !== undefined || media !== undefined,
-  crm_update_saved_filter: ({ filter }) => filter !== undefined,
+  // Also by another that takes over its name.
+  messaging_update_quick_message: () => true,
+  crm_update_saved_filter: ({ filter, name }) => filter !== undefined || name !== undefined,
 }
 
 /**
