@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { Attrs, FieldTypes, Metadata } from './contact-values.ts'
 import { writeMetadata, writeValues } from './contact-values.ts'
 import { addToCounters } from './counters.ts'
+import { lockConversationsOf } from './conversations.ts'
 import type { Db } from './database.ts'
 import { toStorableId } from './ids.ts'
 import { lockGroupsOf, lockTagsOf } from './label-merges.ts'
@@ -71,6 +72,7 @@ export const moveContactRecords = async (
   toId: string,
 ): Promise<MovedLabels> => {
   await lockTagsOf(tx, workspaceId, [fromId])
+  await lockConversationsOf(tx, workspaceId, [fromId])
   await lockGroupsOf(tx, workspaceId, fromId)
   const { rows } = await sql<{ kind: 'tag' | 'group'; id: string; is_new: boolean }>`
     with c as (delete from contacts where workspace_id = ${workspaceId} and id = ${fromId}),

@@ -5,6 +5,7 @@ import { describeConsents, restoreConsents } from './contact-merge-consents.ts'
 import type { Attrs, Metadata } from './contact-values.ts'
 import { addToCounters } from './counters.ts'
 import type { Db } from './database.ts'
+import type { Sql } from './filters/comparisons.ts'
 import { toStorableId } from './ids.ts'
 
 /*
@@ -139,8 +140,17 @@ export type RestoredContact = {
   changed: string[]
 }
 
+/** Whether another contact (`o`) has the phone line or external id that the one which stays (`c`) had (`b`). */
+const isTaken: Readonly<Partial<Record<string, Sql>>> = {
+  phone: sql`exists (select from contacts o where o.workspace_id = c.workspace_id and o.id <> c.id
+    and coalesce(o.phone_key, o.phone) = coalesce(b.phone_key, b.phone))`,
+  external_id: sql`exists (select from contacts o where o.workspace_id = c.workspace_id and o.id <> c.id
+    and o.external_id = b.external_id)`,
+}
+
 /**
- * Gives the locked contact that stays its own columns back, but for those that changed since the merge.
+ * Gives the locked contact that stays its own columns back, but for those that changed since the merge. A phone or an
+ * external id that another contact has got since stays with that one.
  */
 export const restoreKeptContact = async (
   tx: Db,
@@ -157,7 +167,9 @@ export const restoreKeptContact = async (
     RESTORED.flatMap((columns) =>
       columns.map((name) => {
         const [own, was] = [sql.ref(`c.${name}`), sql.ref(`b.${name}`)]
-        return [name, sql`case when ${isSame(columns)} then ${was} else ${own} end`] as const
+        const taken = isTaken[columns[0]]
+        const given = taken ? sql`case when not ${taken} then ${was} end` : was
+        return [name, sql`case when ${isSame(columns)} then ${given} else ${own} end`] as const
       }),
     ),
   )

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { lineIndex, lineKey } from './contact-lines.ts'
 import { addToCounters, randomShard } from './counters.ts'
+import { lockConversationsOf } from './conversations.ts'
 import type { Db } from './database.ts'
 import { QUICK } from './driver.ts'
 import type { DeferredWrite } from './deferred-write.ts'
@@ -374,6 +375,7 @@ export const deleteContactRows = async (
 ): Promise<void> => {
   // A merge of tags could give one of them another tag meanwhile, which would stay.
   await lockTagsOf(tx, workspaceId, ids)
+  await lockConversationsOf(tx, workspaceId, ids)
   const own = sql`workspace_id = ${workspaceId} and contact_id = any(${ids}::bigint[])`
   const { rows } = await sql<{ subject: string; n: number }>`
     with c as (delete from contacts where workspace_id = ${workspaceId} and id = any(${ids}::bigint[])),
@@ -392,9 +394,4 @@ export const deleteContactRows = async (
   const changes = new Map([['contacts', -ids.length]])
   for (const { subject, n } of rows) changes.set(subject, -n)
   await addToCounters(tx, workspaceId, changes)
-}
-
-/** Where the plan limits contacts, one writer at a time may add some, so that the count is exact. */
-export const lockContactLimit = async (tx: Db, workspaceId: string): Promise<void> => {
-  await sql`select pg_advisory_xact_lock(hashtextextended(${`contact_limit ${workspaceId}`}, 0))`.execute(tx)
 }

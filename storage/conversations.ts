@@ -66,6 +66,17 @@ export const lockConversations = async (
     order by v.id for update of v`.execute(tx)
   ).rows
 
+/** Locks the conversations of contacts, in the order in which others lock them (`lockConversations`). */
+export const lockConversationsOf = async (
+  tx: Db,
+  workspaceId: string,
+  contactIds: readonly string[],
+): Promise<void> => {
+  await sql`
+    select from conversations where workspace_id = ${workspaceId} and contact_id = any(${contactIds}::bigint[])
+    order by id for update`.execute(tx)
+}
+
 /** Returns the latest conversation of a contact on a channel, locked. Creators hold the contact's lock. */
 export const lockLatestConversation = async (
   tx: Db,

@@ -48,3 +48,8 @@ export const deleteCounter = async (tx: Db, workspaceId: string, subject: string
     .where('subject', '=', subject)
     .execute()
 }
+
+/** Where the plan limits contacts, one writer at a time may add some, so that the count is exact. */
+export const lockContactLimit = async (tx: Db, workspaceId: string): Promise<void> => {
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`contact_limit ${workspaceId}`}, 0))`.execute(tx)
+}

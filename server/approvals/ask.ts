@@ -54,7 +54,7 @@ const DAY_MS = 86_400_000
 /** How long an approved call may wait for a server that runs it. */
 const RUN_MS = 12 * 3_600_000
 const MAX_PENDING = 200
-const MAX_INPUT_CHARACTERS = 256 * 1024
+const MAX_INPUT_BYTES = 256 * 1024
 const MAX_PREVIEW_CHARACTERS = 64 * 1024
 const MAX_REASON_CHARACTERS = 1000
 
@@ -228,8 +228,8 @@ const ask = async (app: App, call: AgentCall, asking: Asking): Promise<Execution
   if (stored.inserted === undefined) {
     const answer = await answerByEarlier(app, call, stored.earlier)
     if (answer !== undefined) return answer === 'recorded' ? undefined : answer
-    throw new Problem('conflict', 'The same call was decided at the same time. Retry.', {
-      reason: 'deleted_meanwhile',
+    throw new Problem('conflict', 'The same call is being decided at this time. Retry.', {
+      reason: 'still_running',
     })
   }
   notifyEvents(app, { workspaceId, isOwed: stored.isOwed })
@@ -247,11 +247,11 @@ const requireAtMost = (max: number, pending: number): void => {
 }
 
 const requireStorable = (input: object): void => {
-  if (JSON.stringify(input).length > MAX_INPUT_CHARACTERS)
+  if (Buffer.byteLength(JSON.stringify(input)) > MAX_INPUT_BYTES)
     throw new Problem(
       'payload_too_large',
-      `A call that a person decides may have at most ${MAX_INPUT_CHARACTERS / 1024} KiB. Split it.`,
-      { limit_bytes: MAX_INPUT_CHARACTERS },
+      `A call that a person decides may have at most ${MAX_INPUT_BYTES / 1024} KiB. Split it.`,
+      { limit_bytes: MAX_INPUT_BYTES },
     )
 }
 

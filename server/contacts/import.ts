@@ -9,7 +9,7 @@ import {
   findTakenPhones,
 } from '../../storage/contact-import.ts'
 import { type ExistingContact, readExistingContacts } from '../../storage/contact-updates.ts'
-import { lockContactLimit } from '../../storage/contacts.ts'
+import { lockContactLimit } from '../../storage/counters.ts'
 import { loadCounter } from '../../storage/counters.ts'
 import { type FieldRow, listFields } from '../../storage/custom-fields.ts'
 import type { Label } from '../../storage/labels.ts'

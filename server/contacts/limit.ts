@@ -1,4 +1,4 @@
-import { lockContactLimit } from '../../storage/contacts.ts'
+import { lockContactLimit } from '../../storage/counters.ts'
 import { loadCounter } from '../../storage/counters.ts'
 import type { Context } from '../core/context.ts'
 import { Problem } from '../core/problem.ts'

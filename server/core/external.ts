@@ -119,7 +119,7 @@ const startCall = (app: App, call: WriteCall, handler: Handler, attempt: number)
       await checkPrecondition(app, tx, call)
       await checkPlan(app, tx, call, attempt)
       const pending: PendingWrites = { events: [] }
-      const ctx = createContext(app, { ...call, tx, pending })
+      const ctx = createContext(app, { ...call, tx, pending, attempt })
       await requireProviderFor(app, handler, ctx, call.input)
       const intent = await handler.prepare(ctx, withoutPrecondition(call))
       if (hasContactBudget(call.actor))

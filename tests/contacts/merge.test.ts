@@ -114,6 +114,26 @@ const loadComparableRows = async (db: Db, workspaceId: string) => {
 }
 
 everyDatabase('Merges that are undone', (server) => {
+  it('leave a phone and an external id that the merge replaced to who has them by now', async () => {
+    const workspace = await makeWorkspace(server())
+    const call = callAs(server(), workspace.owner.key)
+    const make = async (phone: string, externalId: string): Promise<string> =>
+      (await call('crm_upsert_contact', { phone, external_id: externalId })).body.contact.id
+    const [kept, other] = [await make('+15550100001', 'shop-1'), await make('+15550100002', 'shop-2')]
+    const merge = {
+      contact_id: kept,
+      other_contact_id: other,
+      prefer_other: ['phone', 'external_id'],
+    }
+    assert.equal((await call('crm_merge_contacts', merge, { confirm: 'delete' })).status, 200)
+    await make('+15550100001', 'shop-1')
+    const undone = await call('crm_undo_contact_merge', { merged_contact_id: other })
+    assert.equal(undone.status, 200, undone.text)
+    const { contact, kept_contact: stayed } = undone.body
+    assert.deepEqual([contact.phone, contact.external_id], ['15550100002', 'shop-2'])
+    assert.deepEqual([stayed.phone, stayed.external_id], [null, null])
+  })
+
   it('leave every row of the workspace, and its reports, as they were', async () => {
     const workspace = await makeWorkspace(server())
     const { ids } = await seedWorld(server(), workspace, 'Merged', '0177')

@@ -13,7 +13,7 @@ const tables: Readonly<Record<string, string>> = {
   groups: 'groups',
   conversations: 'conversations',
   last_message: 'messages',
-  undone_by_job_id: 'jobs',
+  undone_by_job_id: 'bulk_jobs',
 }
 
 /** Returns the ids of records in a value, with their tables. */
