@@ -168,7 +168,7 @@ export const filterConditions = (request: ListRequest) => {
 /** Whether the rows of the list are few, or in the order of one index, whatever else it filters by. */
 const isOneRange = ({ order, ...rest }: ListRequest): boolean =>
   order === 'longest_wait' ||
-  (['contactId', 'delivery', 'teamId', 'tagId', 'contactTagId', 'sla'] as const).some(
+  (['contactId', 'delivery', 'tagId', 'contactTagId', 'sla'] as const).some(
     (name) => rest[name] !== undefined,
   )
 
@@ -176,11 +176,15 @@ const isOneRange = ({ order, ...rest }: ListRequest): boolean =>
 export const planHint = (request: ListRequest): string =>
   request.query === undefined && isOneRange(request) ? CUSTOM_PLAN : QUICK
 
+/** Whether the list is of one staff member or team, of whom indexes have the conversations in its order. */
+const isOfOwner = ({ assignedStaffId, teamId }: ListRequest): boolean =>
+  typeof assignedStaffId === 'string' || teamId !== undefined
+
 /** Returns the number of index ranges that the list is merged from. */
 export const countRanges = (request: ListRequest): number => {
   if (isOneRange(request)) return 1
   const facets = listFacets(request)
-  if (typeof request.assignedStaffId === 'string') return facets!.length
+  if (isOfOwner(request)) return facets!.length
   return (request.channels?.length ?? 1) * (facets?.length ?? (request.channels ? FACETS.length : 1))
 }
 
@@ -211,7 +215,7 @@ const selectUnknown = (request: ListRequest, maxRows: number): RawBuilder<unknow
 
 /**
  * Selects the first conversations of the list without regard to `query`: `id`, the sort key `at` and
- * `contact_id`. Each pair of channel and facet, or of assignee and facet, is a range of an index in list
+ * `contact_id`. Each pair of channel and facet, or of assignee or team and facet, is a range of an index in list
  * order; up to `maxRows` are read of each, then merged.
  */
 export const selectHead = (request: ListRequest, maxRows: number): RawBuilder<unknown> => {
@@ -223,7 +227,7 @@ export const selectHead = (request: ListRequest, maxRows: number): RawBuilder<un
         where v.workspace_id = ${request.workspaceId} and ${where} ${afterCondition(request)}
           ${orderOf(request)} limit ${sql.lit(maxRows)}) as v
     ${orderOfHead(request)} limit ${sql.lit(maxRows)}`
-  if (typeof request.assignedStaffId === 'string')
+  if (isOfOwner(request))
     return range(
       sql`unnest(${facets!}::smallint[]) as f (facet)`,
       sql`v.facet = f.facet ${ownerConditions(request)} ${channelCondition(request)}`,

@@ -53,6 +53,7 @@ import * as dueTimes from './0071-due-times.ts'
 import * as eventPositions from './0072-event-positions.ts'
 import * as messageWords from './0073-message-words.ts'
 import * as approvedValues from './0074-approved-values.ts'
+import * as teamLists from './0076-team-lists.ts'
 
 /**
  * The migrations, oldest first, each with what it locks (CONTRIBUTING.md, "Writing a migration"). Migrations that a
@@ -221,5 +222,11 @@ export const migrations = {
     ...approvedValues,
     cost: { closes: ['broadcast_recipients', 'bulk_job_batches'] },
     oldest: '0030-approval-plans',
+  },
+  '0076-team-lists': {
+    ...teamLists,
+    cost: { work: { seconds: 1, of: 'conversations' } },
+    oldest: '0030-approval-plans',
+    transaction: 'none',
   },
 } satisfies MigrationList
