@@ -53,7 +53,7 @@ const sentData = sql.raw(`
 export const isUnfinished = sql.raw(`status in ('pending', 'failed')`)
 
 /** The endpoints that have unfinished deliveries, as the recursive common table expression `queues`. */
-const openQueues = sql.raw(`
+export const openQueues = sql.raw(`
       (
         select workspace_id, endpoint_id from webhook_deliveries where status in ('pending', 'failed')
         order by workspace_id, endpoint_id limit 1
