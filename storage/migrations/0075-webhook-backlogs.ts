@@ -2,26 +2,22 @@ import { type Kysely, sql } from 'kysely'
 import { createIndexConcurrently } from './concurrently.ts'
 
 /**
- * Columns of endpoints. They have few rows and many readers: a lock that is not free at once is waited for briefly,
- * and the migration tried again. resumed_at: since when deliveries that were to be attempted later are being made due.
- * last_failed_at: when an attempt failed last, while the endpoint fails. Both are real times.
+ * resumed_at: since when deliveries that were to be attempted later are being made due; real time. Endpoints have few
+ * rows and many readers: a lock that is not free is waited for briefly, and the migration tried again.
  */
-const addColumns = async (kysely: Kysely<unknown>): Promise<void> => {
+const addColumn = async (kysely: Kysely<unknown>): Promise<void> => {
   await sql.raw(`set local lock_timeout = '2s'`).execute(kysely)
   await sql
-    .raw(
-      `alter table webhook_endpoints add column if not exists resumed_at timestamptz,
-        add column if not exists last_failed_at timestamptz`,
-    )
+    .raw(`alter table webhook_endpoints add column if not exists resumed_at timestamptz`)
     .execute(kysely)
 }
 
 /**
  * Finds the unfinished deliveries that need an event, and the deliveries of an endpoint that failed, for its log; and
- * remembers of an endpoint what its backlog still has to be told.
+ * remembers of an endpoint what its backlog still has to be told. Finds the replies that wait for a channel, in order.
  */
 export const up = async (kysely: Kysely<unknown>): Promise<void> => {
-  await (kysely.isTransaction ? addColumns(kysely) : kysely.transaction().execute(addColumns))
+  await (kysely.isTransaction ? addColumn(kysely) : kysely.transaction().execute(addColumn))
   await createIndexConcurrently(
     kysely,
     'webhook_deliveries_needs',
@@ -36,5 +32,20 @@ export const up = async (kysely: Kysely<unknown>): Promise<void> => {
     kysely,
     'webhook_endpoints_resumed',
     'webhook_endpoints (workspace_id, id) where resumed_at is not null',
+  )
+  await createIndexConcurrently(
+    kysely,
+    'channel_deliveries_queue',
+    'channel_deliveries (workspace_id, channel_id, next_attempt_at, message_id)',
+  )
+  await createIndexConcurrently(
+    kysely,
+    'channel_deliveries_expiry',
+    'channel_deliveries (workspace_id, channel_id, expires_at)',
+  )
+  await createIndexConcurrently(
+    kysely,
+    'channel_deliveries_leases',
+    'channel_deliveries (lease_until) where lease_until is not null',
   )
 }

@@ -57,7 +57,6 @@ export const eventsTables = {
     for_agents: withDefault(boolean()),
     version: withDefault(integer()),
     resumed_at: nullable(timestamp()),
-    last_failed_at: nullable(timestamp()),
   },
   webhook_subscriptions: {
     workspace_id: bigint(),
