@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { createApp } from '../server/create-app.ts'
 import { type Config, listIgnoredVariables, readConfig } from '../server/config.ts'
+import { registerQueueGauges } from '../server/jobs/queue-metrics.ts'
 import { secretRotationJob } from '../server/jobs/reseal.ts'
 import { createSecretRing, loadSecrets, requireKnownSecret } from '../server/secret.ts'
 import { openTelemetry } from '../server/telemetry/open.ts'
@@ -63,6 +64,7 @@ const runWorker = async (config: Config, json: boolean, io: Io): Promise<number>
     app.jobs.add(webhookDeliveriesJob(app))
     app.jobs.add(webhookDeliveryRetentionJob(app))
     app.jobs.add(secretRotationJob(app))
+    registerQueueGauges(app)
     const metricsPort = await serveMetricsPort(config, app)
     app.jobs.start()
     // Nothing listens, and the timers of jobs keep no process alive.

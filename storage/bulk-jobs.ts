@@ -282,7 +282,7 @@ export const insertUndoJob = async (
 /** What a job does: changes records in batches, or sends a broadcast. Each kind has a runner of its own. */
 type JobKind = 'changes' | 'sends'
 
-const isOfKind = (kind: JobKind) =>
+export const isOfKind = (kind: JobKind) =>
   kind === 'sends' ? sql`operation = 'messaging_send_bulk'` : sql`operation <> 'messaging_send_bulk'`
 
 /** Takes a job that is due for `leaseSeconds`: another server may take it afterwards. */

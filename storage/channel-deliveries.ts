@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
+import { INDEXED_PLAN } from './driver.ts'
 
 /**
  * The queue of replies to channels of one's own. A row is deleted when the bridge took the reply, or when it
@@ -48,10 +49,17 @@ export type ClaimedChannelDelivery = {
   signing_secrets: string | null
 }
 
+/** Whether a reply `w` is due, not leased, and the earliest of its conversation. */
+const isFirstDue =
+  sql.raw(`w.next_attempt_at <= now() and coalesce(w.lease_until <= now(), true) and not exists (
+          select from channel_deliveries e where e.workspace_id = w.workspace_id
+            and e.conversation_id = w.conversation_id and e.message_id < w.message_id)`)
+
 /**
  * Leases replies that are due, of all workspaces: the earliest of each conversation, so that they arrive in
  * order, at most `perChannel` of one channel at a time on all servers together. Those of channels that take no
- * replies wait until they expire.
+ * replies wait until they expire. Each channel's queue is read by itself, up to what it may have: a backlog that waits
+ * costs nothing.
  */
 export const claimChannelDeliveries = async (
   db: Db,
@@ -60,26 +68,42 @@ export const claimChannelDeliveries = async (
   limit: number,
 ): Promise<ClaimedChannelDelivery[]> =>
   (
-    await sql<ClaimedChannelDelivery>`
-    with busy as (
-      select workspace_id, channel_id, count(*) as n from channel_deliveries where lease_until > now()
+    await sql<ClaimedChannelDelivery>`${sql.raw(INDEXED_PLAN)}
+    with recursive queues as (
+      (select workspace_id, channel_id from channel_deliveries order by workspace_id, channel_id limit 1)
+      union all
+      select d.workspace_id, d.channel_id from queues q cross join lateral (
+        select workspace_id, channel_id from channel_deliveries
+        where (workspace_id, channel_id) > (q.workspace_id, q.channel_id)
+        order by workspace_id, channel_id limit 1
+      ) as d
+    ), busy as (
+      select workspace_id, channel_id, count(*) as n from channel_deliveries
+      where lease_until is not null and lease_until > now()
       group by workspace_id, channel_id
+    ), ready as (
+      select q.workspace_id, q.channel_id, coalesce(h.status = 'connected' and h.url is not null, false) as open,
+        ${perChannel}::int - coalesce(b.n, 0) as free
+      from queues q
+      left join channels h on h.workspace_id = q.workspace_id and h.id = q.channel_id
+      left join busy b on b.workspace_id = q.workspace_id and b.channel_id = q.channel_id
     ), due as (
-      select d.workspace_id, d.message_id, d.next_attempt_at, coalesce(b.n, 0)
-        + row_number() over (partition by d.workspace_id, d.channel_id order by d.next_attempt_at, d.message_id)
-        as place
-      from channel_deliveries d
-      left join channels h on h.workspace_id = d.workspace_id and h.id = d.channel_id
-      left join busy b on b.workspace_id = d.workspace_id and b.channel_id = d.channel_id
-      where d.next_attempt_at <= now() and coalesce(d.lease_until <= now(), true)
-        and (d.expires_at <= now() or (h.status = 'connected' and h.url is not null))
-        and not exists (
-          select from channel_deliveries e where e.workspace_id = d.workspace_id
-            and e.conversation_id = d.conversation_id and e.message_id < d.message_id)
+      select d.workspace_id, d.message_id, d.next_attempt_at from ready r cross join lateral (
+        select w.workspace_id, w.message_id, w.next_attempt_at from channel_deliveries w
+        where r.open and w.workspace_id = r.workspace_id and w.channel_id = r.channel_id and ${isFirstDue}
+        order by w.next_attempt_at, w.message_id limit greatest(r.free, 0)
+      ) as d
+      union all
+      select d.workspace_id, d.message_id, d.next_attempt_at from ready r cross join lateral (
+        select w.workspace_id, w.message_id, w.next_attempt_at from channel_deliveries w
+        where not r.open and w.workspace_id = r.workspace_id and w.channel_id = r.channel_id
+          and w.expires_at <= now() and ${isFirstDue}
+        order by w.expires_at limit greatest(r.free, 0)
+      ) as d
     ), chosen as (
       select d.workspace_id, d.message_id from channel_deliveries d
       join due on due.workspace_id = d.workspace_id and due.message_id = d.message_id
-      where due.place <= ${perChannel}::int and coalesce(d.lease_until <= now(), true)
+      where coalesce(d.lease_until <= now(), true)
       order by due.next_attempt_at, d.message_id limit ${limit}::int
       for update of d skip locked
     ), claimed as (
@@ -145,8 +169,13 @@ export const postponeChannelDelivery = async (
  * another of their conversation or channel, whose end wakes the job.
  */
 export const findSecondsUntilNextChannelDelivery = async (db: Db): Promise<number | undefined> => {
-  const { rows } = await sql<{ seconds: number | null }>`
-    select extract(epoch from min(greatest(next_attempt_at, lease_until)) - now())::float8 as seconds
-    from channel_deliveries where greatest(next_attempt_at, lease_until) > now()`.execute(db)
+  const { rows } = await sql<{ seconds: number | null }>`${sql.raw(INDEXED_PLAN)}
+    select extract(epoch from min(at) - now())::float8 as seconds from (
+      (select next_attempt_at as at from channel_deliveries where next_attempt_at > now()
+        order by next_attempt_at limit 1)
+      union all
+      (select lease_until from channel_deliveries where lease_until is not null and lease_until > now()
+        order by lease_until limit 1)
+    ) as next`.execute(db)
   return rows[0]?.seconds ?? undefined
 }

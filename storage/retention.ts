@@ -78,10 +78,11 @@ export const countDue = async (
       select count(*)::int as n from (
         select from workspaces w
         cross join lateral (
-          select * from ${sql.table(kind)}
-          where workspace_id = w.id and ${sql.ref(column)} < ${toBound(Date.parse(before))}
-          order by ${sql.ref(column)} limit ${limit}) e
-        where ${isFree} limit ${limit}) due`.execute(db)
+          select from ${sql.table(kind)} e
+          where e.workspace_id = w.id and ${sql.ref(`e.${column}`)} < ${toBound(Date.parse(before))}
+            and ${isFree}
+          order by ${sql.ref(`e.${column}`)} limit ${limit}) due
+        limit ${limit}) due`.execute(db)
     return rows[0]!.n
   }
   const { table, at, where } = timedKinds[kind]

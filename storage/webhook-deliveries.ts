@@ -53,7 +53,7 @@ const sentData = sql.raw(`
 export const isUnfinished = sql.raw(`status in ('pending', 'failed')`)
 
 /** The endpoints that have unfinished deliveries, as the recursive common table expression `queues`. */
-const openQueues = sql.raw(`
+export const openQueues = sql.raw(`
       (
         select workspace_id, endpoint_id from webhook_deliveries where status in ('pending', 'failed')
         order by workspace_id, endpoint_id limit 1
@@ -175,15 +175,63 @@ export const releaseDeliveries = async (
 }
 
 /**
- * Skips deliveries of deleted endpoints. Deleting one skips its deliveries, but a change that commits at the
- * same time can add others.
+ * Skips deliveries, up to `limit` of each endpoint, of endpoints that are deleted (which skips the first of a large
+ * backlog, and a change that commits at the same time can add others), or disabled since before a time: as long as
+ * they are unfinished, the events that they need are kept. Returns the count.
  */
-export const skipDeliveriesOfDeletedEndpoints = async (db: Db): Promise<void> => {
-  await sql`
-    update webhook_deliveries d set status = 'skipped', next_attempt_at = null, lease_until = null
-    from webhook_endpoints e
-    where e.deleted_at is not null and d.workspace_id = e.workspace_id and d.endpoint_id = e.id
-      and d.${isUnfinished}`.execute(db)
+export const skipDeliveries = async (db: Db, time: string, limit: number): Promise<number> => {
+  const { rows } = await sql<{ count: string }>`${sql.raw(INDEXED_PLAN)}
+    with recursive queues as (${openQueues}), closed as materialized (
+      select e.workspace_id, e.id
+      from queues q join webhook_endpoints e on e.workspace_id = q.workspace_id and e.id = q.endpoint_id
+      where e.deleted_at is not null
+        or (e.status = 'disabled' and e.disabled_at < ${toStorableTime(time)}::timestamptz)
+      for share of e
+    ), unfinished as materialized (
+      select d.workspace_id, d.id from closed c cross join lateral (
+        select workspace_id, id from webhook_deliveries
+        where workspace_id = c.workspace_id and endpoint_id = c.id and ${isUnfinished}
+        order by next_attempt_at limit ${limit} for update skip locked
+      ) as d
+    ), skipped as (
+      update webhook_deliveries d set status = 'skipped', next_attempt_at = null, lease_until = null
+      from unfinished u where d.workspace_id = u.workspace_id and d.id = u.id
+      returning 1
+    )
+    select count(*) as count from skipped`.execute(db)
+  return Number(rows[0]!.count)
+}
+
+/**
+ * Makes due what is left of the backlogs of endpoints that were enabled, up to `limit` deliveries of each. What was
+ * attempted since then keeps its time. Returns the count.
+ */
+export const resumeDeliveries = async (db: Db, limit: number): Promise<number> => {
+  const { rows } = await sql<{ count: string }>`${sql.raw(INDEXED_PLAN)}
+    with resumed as materialized (
+      select workspace_id, id, resumed_at from webhook_endpoints
+      where resumed_at is not null and deleted_at is null and status <> 'disabled'
+    ), waiting as materialized (
+      select d.workspace_id, d.id, r.id as endpoint_id from resumed r cross join lateral (
+        select w.workspace_id, w.id from webhook_deliveries w
+        where w.workspace_id = r.workspace_id and w.endpoint_id = r.id and w.${isUnfinished}
+          and w.next_attempt_at > now() and not exists (
+            select from webhook_attempts a
+            where a.workspace_id = w.workspace_id and a.delivery_id = w.id and a.number = w.attempts
+              and a.started_at >= r.resumed_at)
+        order by w.next_attempt_at limit ${limit} for update skip locked
+      ) as d
+    ), due as (
+      update webhook_deliveries d set next_attempt_at = now()
+      from waiting w where d.workspace_id = w.workspace_id and d.id = w.id
+      returning 1
+    ), ended as (
+      update webhook_endpoints e set resumed_at = null from resumed r
+      where e.workspace_id = r.workspace_id and e.id = r.id and e.resumed_at = r.resumed_at and ${limit} > (
+        select count(*) from waiting w where w.workspace_id = r.workspace_id and w.endpoint_id = r.id)
+    )
+    select count(*) as count from due`.execute(db)
+  return Number(rows[0]!.count)
 }
 
 /**

@@ -218,7 +218,13 @@ export const disableEndpointRow = async (
     .execute()
 }
 
-/** Enables a locked endpoint as if it had never failed; its unfinished deliveries are due at once. */
+/** Of a backlog so much is changed with its endpoint, and the rest by a job, in transactions of their own. */
+const MAX_CHANGED_AT_ONCE = 1000
+
+/**
+ * Enables a locked endpoint as if it had never failed; its unfinished deliveries are due at once, the rest of a large
+ * backlog when a job has come to them (`resumeDeliveries`). One that is locked is being sent.
+ */
 export const enableEndpointRow = async (
   tx: Db,
   workspaceId: string,
@@ -226,19 +232,26 @@ export const enableEndpointRow = async (
   now: string,
 ): Promise<void> => {
   await sql`
-    with due as (
-      update webhook_deliveries set next_attempt_at = clock_timestamp()
+    with waiting as (
+      select workspace_id, id from webhook_deliveries
       where workspace_id = ${workspaceId} and endpoint_id = ${id} and status in ('pending', 'failed')
-        and next_attempt_at > clock_timestamp()
+        and next_attempt_at > now()
+      order by next_attempt_at limit ${sql.lit(MAX_CHANGED_AT_ONCE)} for update skip locked
+    ), due as (
+      update webhook_deliveries d set next_attempt_at = clock_timestamp()
+      from waiting w where d.workspace_id = w.workspace_id and d.id = w.id
+      returning 1
     )
     update webhook_endpoints set status = 'active', consecutive_failures = 0, failing_since = null,
-      warned = 0, next_probe_at = null, disabled_at = null, disabled_reason = null, updated_at = ${now}
+      warned = 0, next_probe_at = null, disabled_at = null, disabled_reason = null, updated_at = ${now},
+      resumed_at = case when (select count(*) from due) >= ${sql.lit(MAX_CHANGED_AT_ONCE)}
+        then clock_timestamp() end
     where workspace_id = ${workspaceId} and id = ${id}`.execute(tx)
 }
 
 /**
- * Deletes a locked endpoint with its subscriptions and secrets. Its unfinished deliveries are skipped; its
- * log stays.
+ * Deletes a locked endpoint with its subscriptions and secrets. Its unfinished deliveries are skipped, the rest of a
+ * large backlog by a job (`skipDeliveries`), and not sent meanwhile; its log stays.
  */
 export const deleteEndpointRow = async (
   tx: Db,
@@ -247,13 +260,17 @@ export const deleteEndpointRow = async (
   now: string,
 ): Promise<void> => {
   await sql`
-    with skipped as (
-      update webhook_deliveries set status = 'skipped', next_attempt_at = null, lease_until = null
+    with unfinished as (
+      select workspace_id, id from webhook_deliveries
       where workspace_id = ${workspaceId} and endpoint_id = ${id} and status in ('pending', 'failed')
+      order by next_attempt_at limit ${sql.lit(MAX_CHANGED_AT_ONCE)} for update
+    ), skipped as (
+      update webhook_deliveries d set status = 'skipped', next_attempt_at = null, lease_until = null
+      from unfinished u where d.workspace_id = u.workspace_id and d.id = u.id
     ), unsubscribed as (
       delete from webhook_subscriptions where workspace_id = ${workspaceId} and endpoint_id = ${id}
     )
     update webhook_endpoints set deleted_at = ${now}, custom_headers = '', signing_secret = '',
-      old_secrets = '[]', next_probe_at = null
+      old_secrets = '[]', next_probe_at = null, resumed_at = null
     where workspace_id = ${workspaceId} and id = ${id}`.execute(tx)
 }

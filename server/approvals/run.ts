@@ -26,7 +26,7 @@ import { requireScope } from '../core/steps/entitle.ts'
 import { applyPolicyToApproved, requireActive } from '../core/steps/policy.ts'
 import { withTransaction } from '../core/write-call.ts'
 import { insertAllEvents, notifyEvents } from '../events/signal.ts'
-import { deleteInBatches } from '../jobs/delete-in-batches.ts'
+import { changeInBatches } from '../jobs/change-in-batches.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
 import { FIXED_HOURS, hoursAgo } from '../jobs/retention-periods.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
@@ -205,7 +205,7 @@ export const approvalsJob = (app: App): JobDefinition => ({
 
 /** Deletes requests that ended 30 days ago. */
 export const deleteOldApprovals = (app: App, signal?: AbortSignal): Promise<number> =>
-  deleteInBatches(
+  changeInBatches(
     (limit) => deleteApprovalsBefore(app.db, hoursAgo(app.now(), FIXED_HOURS.approvals), limit),
     signal,
   )

@@ -32,7 +32,7 @@ import { requireScope } from '../core/steps/entitle.ts'
 import { requireActive, requireUndenied } from '../core/steps/policy.ts'
 import { commitWith, toSuccess, type Transaction, withTransaction } from '../core/write-call.ts'
 import { notifyEvents } from '../events/signal.ts'
-import { deleteInBatches } from '../jobs/delete-in-batches.ts'
+import { changeInBatches } from '../jobs/change-in-batches.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
 import { FIXED_HOURS, hoursAgo } from '../jobs/retention-periods.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
@@ -280,5 +280,5 @@ export const deleteOldJobs = (app: App, signal?: AbortSignal): Promise<number> =
     plans: hoursAgo(app.now(), FIXED_HOURS.plans),
     jobs: hoursAgo(app.now(), FIXED_HOURS.jobs),
   }
-  return deleteInBatches((limit) => deleteJobsBefore(app.db, before, limit), signal)
+  return changeInBatches((limit) => deleteJobsBefore(app.db, before, limit), signal)
 }

@@ -12,7 +12,7 @@ import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
 import { lineKeyOf, toPhoneColumns } from '../inbound/customers.ts'
-import { deleteInBatches } from '../jobs/delete-in-batches.ts'
+import { changeInBatches } from '../jobs/change-in-batches.ts'
 import { daysAgo } from '../jobs/partitions.ts'
 import { BLIND_CHANGE_WARNING, isBlindRehearsal, requireBlindPlan } from '../visibility/rehearsals.ts'
 import { requirePhone } from './input.ts'
@@ -95,5 +95,5 @@ const writePhone = async (
 /** Deletes numbers of before, of which messages find their contact no more. Returns their count. */
 export const deleteFormerPhones = (app: App, signal?: AbortSignal): Promise<number> => {
   const before = daysAgo(app.now(), FORMER_PHONE_DAYS)
-  return deleteInBatches((limit) => deleteFormerPhonesBefore(app.db, before, limit), signal)
+  return changeInBatches((limit) => deleteFormerPhonesBefore(app.db, before, limit), signal)
 }

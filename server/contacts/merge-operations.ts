@@ -21,7 +21,7 @@ import type { Context } from '../core/context.ts'
 import type { EmitsOf, Handler, OutputOf } from '../core/handler.ts'
 import { invalidField, notFound, Problem } from '../core/problem.ts'
 import { toConversationContext } from '../inbox/conversation-context.ts'
-import { deleteInBatches } from '../jobs/delete-in-batches.ts'
+import { changeInBatches } from '../jobs/change-in-batches.ts'
 import { daysAgo } from '../jobs/partitions.ts'
 import { canSeeField, canSeeMetadata, hasHiddenPhones } from '../visibility/policy.ts'
 import { toChangeName } from './edit.ts'
@@ -255,5 +255,5 @@ export const undoContactMerge: Handler<'crm_undo_contact_merge'> = async (ctx, {
 /** Forgets what undoes merges that are too old to be undone. Returns their count. */
 export const expireMerges = (app: App, signal?: AbortSignal): Promise<number> => {
   const before = daysAgo(app.now(), UNDO_DAYS)
-  return deleteInBatches((limit) => expireMergesBefore(app.db, before, limit), signal)
+  return changeInBatches((limit) => expireMergesBefore(app.db, before, limit), signal)
 }

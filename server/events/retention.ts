@@ -1,7 +1,7 @@
 import { markIncompleteConsumers } from '../../storage/event-consumers.ts'
 import { deleteEventsBefore } from '../../storage/events.ts'
 import type { App } from '../core/app.ts'
-import { deleteInBatches } from '../jobs/delete-in-batches.ts'
+import { changeInBatches } from '../jobs/change-in-batches.ts'
 import { daysAgo, maintainPartitions } from '../jobs/partitions.ts'
 
 /**
@@ -20,5 +20,5 @@ export const deleteOldEvents = async (app: App, signal?: AbortSignal): Promise<n
   await maintainPartitions(app, 'events')
   if (days === null) return 0
   const before = daysAgo(app.now(), days)
-  return await deleteInBatches((limit) => deleteEventsBefore(app.db, before, limit), signal)
+  return await changeInBatches((limit) => deleteEventsBefore(app.db, before, limit), signal)
 }

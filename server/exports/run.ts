@@ -16,7 +16,7 @@ import type { App } from '../core/app.ts'
 import { Problem } from '../core/problem.ts'
 import { withRetries } from '../core/retry.ts'
 import { type Transaction, withTransaction } from '../core/write-call.ts'
-import { deleteInBatches } from '../jobs/delete-in-batches.ts'
+import { changeInBatches } from '../jobs/change-in-batches.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
 import { FIXED_HOURS, hoursAgo } from '../jobs/retention-periods.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
@@ -163,5 +163,5 @@ export const deleteOldExports = async (app: App, signal: AbortSignal): Promise<n
   const expired = await expireExports(app.db, app.now())
   if (expired > 0 && app.media) app.jobs.job('file-removal').wake()
   const before = hoursAgo(app.now(), FIXED_HOURS.exports)
-  return expired + (await deleteInBatches((limit) => deleteExportsBefore(app.db, before, limit), signal))
+  return expired + (await changeInBatches((limit) => deleteExportsBefore(app.db, before, limit), signal))
 }

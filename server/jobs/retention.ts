@@ -12,7 +12,7 @@ import { expireMerges } from '../contacts/merge-operations.ts'
 import type { App } from '../core/app.ts'
 import { deleteOldEvents } from '../events/retention.ts'
 import { deleteOldExports } from '../exports/run.ts'
-import { deleteInBatches } from './delete-in-batches.ts'
+import { changeInBatches } from './change-in-batches.ts'
 import { daysAgo, maintainPartitions } from './partitions.ts'
 import { FIXED_HOURS, hoursAgo } from './retention-periods.ts'
 import type { JobDefinition, JobName } from './runner.ts'
@@ -22,14 +22,14 @@ const INTERVAL_MS = 30_000
 /** Deletes updates that the provider cannot repeat any more. Returns the count. */
 export const deleteOldUpdates = (app: App, signal?: AbortSignal): Promise<number> => {
   const before = hoursAgo(app.now(), FIXED_HOURS.provider_updates)
-  return deleteInBatches((limit) => deleteProviderUpdatesBefore(app.db, before, limit), signal)
+  return changeInBatches((limit) => deleteProviderUpdatesBefore(app.db, before, limit), signal)
 }
 
 /** Drops partitions of the audit trail, then deletes what is too old in the others. Returns their count. */
 const deleteOldAudit = async (app: App, signal: AbortSignal): Promise<number> => {
   await maintainPartitions(app, 'audit_log')
   const before = daysAgo(app.now(), app.config.auditRetentionDays)
-  return await deleteInBatches((limit) => deleteAuditBefore(app.db, before, limit), signal)
+  return await changeInBatches((limit) => deleteAuditBefore(app.db, before, limit), signal)
 }
 
 /** How long after a consent its code can still be used. */
@@ -38,7 +38,7 @@ const UNUSED_GRANT_MS = 15 * 60_000
 /** Deletes codes, tokens and clients that expired, and ends the grants that have none left. Returns the count. */
 export const deleteOldOauth = async (app: App, signal?: AbortSignal): Promise<number> => {
   const now = app.now()
-  const deleted = await deleteInBatches((limit) => deleteExpiredOauth(app.db, now, limit), signal)
+  const deleted = await changeInBatches((limit) => deleteExpiredOauth(app.db, now, limit), signal)
   const before = new Date(Date.parse(now) - UNUSED_GRANT_MS).toISOString()
   return deleted + (await revokeUnusableGrants(app.db, before, now))
 }
@@ -55,7 +55,7 @@ const retentionJob = (
 /** Jobs that delete what is older than the server keeps it, one for each kind. */
 export const retentionJobs = (app: App): JobDefinition[] => [
   retentionJob('idempotency-retention', (signal) =>
-    deleteInBatches((limit) => deleteExpiredRecords(app.db, app.now(), limit), signal),
+    changeInBatches((limit) => deleteExpiredRecords(app.db, app.now(), limit), signal),
   ),
   retentionJob('rate-bucket-retention', async () => {
     await deleteIdleBuckets(app.db)

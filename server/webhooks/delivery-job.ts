@@ -2,11 +2,12 @@ import {
   findSecondsUntilNextDelivery,
   deleteDeliveriesBefore,
   releaseDeliveries,
-  skipDeliveriesOfDeletedEndpoints,
+  resumeDeliveries,
+  skipDeliveries,
 } from '../../storage/webhook-deliveries.ts'
 import { deleteExpiredSecrets } from '../../storage/webhooks.ts'
 import type { App } from '../core/app.ts'
-import { deleteInBatches } from '../jobs/delete-in-batches.ts'
+import { changeInBatches } from '../jobs/change-in-batches.ts'
 import { daysAgo, maintainPartitions } from '../jobs/partitions.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { claimDueDeliveries, createDeliveryQueue, LEASE_SECONDS, waitUntilIdle } from './delivery-queue.ts'
@@ -81,14 +82,16 @@ export const deliverDue = async (app: App, limit = 10_000): Promise<number> => {
 }
 
 /**
- * Deletes finished deliveries after their retention period, and skips those of deleted endpoints; deletes
- * secrets that no longer sign. Returns how many deliveries were deleted.
+ * Makes due what is left of the backlogs of endpoints that were enabled. Deletes finished deliveries after their
+ * retention period, and skips those of endpoints that are deleted, or disabled for as long; deletes secrets that no
+ * longer sign. Returns how many deliveries were deleted.
  */
 export const deleteOldDeliveries = async (app: App, signal?: AbortSignal): Promise<number> => {
   const before = daysAgo(app.now(), app.config.webhookRetentionDays)
-  await skipDeliveriesOfDeletedEndpoints(app.db)
+  await changeInBatches((limit) => resumeDeliveries(app.db, limit), signal)
+  await changeInBatches((limit) => skipDeliveries(app.db, before, limit), signal)
   await deleteExpiredSecrets(app.db)
-  const deleted = await deleteInBatches((limit) => deleteDeliveriesBefore(app.db, before, limit), signal)
+  const deleted = await changeInBatches((limit) => deleteDeliveriesBefore(app.db, before, limit), signal)
   await maintainPartitions(app, 'webhook_attempts')
   return deleted
 }

@@ -53,6 +53,7 @@ import * as dueTimes from './0071-due-times.ts'
 import * as eventPositions from './0072-event-positions.ts'
 import * as messageWords from './0073-message-words.ts'
 import * as approvedValues from './0074-approved-values.ts'
+import * as webhookBacklogs from './0075-webhook-backlogs.ts'
 import * as teamLists from './0076-team-lists.ts'
 
 /**
@@ -222,6 +223,12 @@ export const migrations = {
     ...approvedValues,
     cost: { closes: ['broadcast_recipients', 'bulk_job_batches'] },
     oldest: '0030-approval-plans',
+  },
+  '0075-webhook-backlogs': {
+    ...webhookBacklogs,
+    cost: { closes: ['webhook_endpoints'], work: { seconds: 1, of: 'webhook_deliveries' } },
+    oldest: '0030-approval-plans',
+    transaction: 'none',
   },
   '0076-team-lists': {
     ...teamLists,

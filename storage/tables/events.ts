@@ -56,6 +56,7 @@ export const eventsTables = {
     deleted_at: nullable(timestamp()),
     for_agents: withDefault(boolean()),
     version: withDefault(integer()),
+    resumed_at: nullable(timestamp()),
   },
   webhook_subscriptions: {
     workspace_id: bigint(),

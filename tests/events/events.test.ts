@@ -231,4 +231,35 @@ everyDatabase('Event retention', (server) => {
       404,
     )
   })
+
+  it('goes on behind more events than a batch has that deliveries need', async () => {
+    const { db, app } = server()
+    const workspace = await makeWorkspace(server())
+    const run = doAs(server(), workspace.owner.key)
+    const { endpoint } = await run('webhooks_create_endpoint', { url: 'https://hooks.example.com/in' })
+    const old = new Date(Date.parse(app.now()) - 20 * 86_400_000).toISOString()
+    const listLeft = async () =>
+      (
+        await sql<{ needed: string; free: string }>`
+        select count(*) filter (where type = 'group.created/1') as needed,
+          count(*) filter (where type = 'group.deleted/1') as free
+        from events where workspace_id = ${workspace.id}`.execute(db)
+      ).rows
+    await sql`
+      insert into events (workspace_id, id, type, occurred_at, data)
+      select ${workspace.id}::bigint, 'evt_01K0000000' || lpad(n::text, 16, '0'),
+        case when n <= 1500 then 'group.created/1' else 'group.deleted/1' end, ${old}::timestamptz, '{}'::jsonb
+      from generate_series(1, 1510) as n`.execute(db)
+    await sql`
+      insert into webhook_deliveries (workspace_id, id, endpoint_id, event_id, event_type, next_attempt_at, created_at)
+      select workspace_id, replace(id, 'evt_', 'dlv_'), ${endpoint.id}, id, type, now() + interval '1 day', now()
+      from events where workspace_id = ${workspace.id} and type = 'group.created/1'`.execute(db)
+    const retention = { ...app, config: { ...app.config, eventRetentionDays: 15 } }
+    await deleteOldEvents(retention)
+    assert.deepEqual(await listLeft(), [{ needed: '1500', free: '0' }])
+    await sql`
+      update webhook_deliveries set status = 'dead' where workspace_id = ${workspace.id}`.execute(db)
+    await deleteOldEvents(retention)
+    assert.deepEqual(await listLeft(), [{ needed: '0', free: '0' }])
+  })
 })

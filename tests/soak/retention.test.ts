@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { createUlid } from '../../server/ids.ts'
-import { deleteInBatches } from '../../server/jobs/delete-in-batches.ts'
+import { changeInBatches } from '../../server/jobs/change-in-batches.ts'
 import { maintainPartitions } from '../../server/jobs/partitions.ts'
 import { deleteAuditBefore, listAuditRows } from '../../storage/audit.ts'
 import type { Db } from '../../storage/database.ts'
@@ -124,9 +124,9 @@ describe('Retention at full speed', { skip: !databases.includes('postgresql') },
         await maintainPartitions(app, table)
         for (const { name } of await listPartitions(db, table)) seen.add(name)
       }
-      await deleteInBatches((limit) => deleteEventsBefore(db, before, limit))
-      await deleteInBatches((limit) => deleteAuditBefore(db, before, limit))
-      await deleteInBatches((limit) => deleteExpiredRecords(db, now(), limit))
+      await changeInBatches((limit) => deleteEventsBefore(db, before, limit))
+      await changeInBatches((limit) => deleteAuditBefore(db, before, limit))
+      await changeInBatches((limit) => deleteExpiredRecords(db, now(), limit))
       // As autovacuum does by itself where days last longer.
       await sql`vacuum idempotency`.execute(db)
     }

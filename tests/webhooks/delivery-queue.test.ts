@@ -244,6 +244,77 @@ everyDatabase('Webhook delivery queue', (server) => {
     )
   })
 
+  test('deliveries of an endpoint that is disabled for longer than deliveries are kept go', async ({
+    startReceiver,
+    createEndpoint,
+    createGroups,
+    listDeliveries,
+    run,
+    server: { app, db },
+  }) => {
+    const hook = await createEndpoint((await startReceiver()).url)
+    await createGroups(2)
+    await run('webhooks_disable_endpoint', { endpoint_id: hook.id })
+    const disableFor = (days: number) =>
+      sql`
+      update webhook_endpoints set disabled_at = ${app.now()}::timestamptz - ${days}::int * interval '1 day'
+      where id = ${hook.id}`.execute(db)
+    await disableFor(app.config.webhookRetentionDays - 1)
+    await deleteOldDeliveries(app)
+    assert.deepEqual(
+      (await listDeliveries(hook)).map((d) => d.status),
+      ['pending', 'pending'],
+    )
+    await disableFor(app.config.webhookRetentionDays + 1)
+    await deleteOldDeliveries(app)
+    assert.deepEqual(
+      (await listDeliveries(hook)).map((d) => d.status),
+      ['skipped', 'skipped'],
+    )
+  })
+
+  test('a large backlog: its first part is due or skipped at once, the rest by the job', async ({
+    startReceiver,
+    createEndpoint,
+    run,
+    workspaceId,
+    server: { app, db },
+  }) => {
+    const hook = await createEndpoint((await startReceiver()).url)
+    await sql`
+      insert into webhook_deliveries (workspace_id, id, endpoint_id, event_id, event_type, status, attempts,
+        next_attempt_at, created_at)
+      select ${workspaceId}::bigint, 'dlv_01K0000000' || lpad(n::text, 16, '0'), ${hook.id},
+        'evt_01K0000000' || lpad(n::text, 16, '0'), 'group.created/1', 'failed', 1,
+        now() + interval '1 hour' + n * interval '1 second', ${app.now()}::timestamptz
+      from generate_series(1, 2500) as n`.execute(db)
+    const countBy = async (column: string): Promise<unknown> =>
+      (
+        await sql<{ n: number }>`
+        select count(*)::int as n from webhook_deliveries
+        where endpoint_id = ${hook.id} and ${sql.raw(column)}`.execute(db)
+      ).rows[0]!.n
+    await run('webhooks_disable_endpoint', { endpoint_id: hook.id })
+    await run('webhooks_enable_endpoint', { endpoint_id: hook.id })
+    assert.equal(await countBy('next_attempt_at <= now()'), 1000)
+    // The last one is attempted meanwhile, and fails again.
+    await sql`
+      insert into webhook_attempts (workspace_id, delivery_id, number, started_at, duration_ms, trigger)
+      select workspace_id, id, 1, now() + interval '1 second', 5, 'scheduled' from webhook_deliveries
+      where endpoint_id = ${hook.id} order by id desc limit 1`.execute(db)
+    await deleteOldDeliveries(app)
+    assert.equal(await countBy('next_attempt_at <= now()'), 2499)
+    await sql`
+      update webhook_deliveries set next_attempt_at = now() + interval '1 hour'
+      where endpoint_id = ${hook.id}`.execute(db)
+    await deleteOldDeliveries(app)
+    assert.equal(await countBy('next_attempt_at <= now()'), 0, 'it is over')
+    await run('webhooks_delete_endpoint', { endpoint_id: hook.id })
+    assert.equal(await countBy(`status = 'skipped'`), 1000)
+    await deleteOldDeliveries(app)
+    assert.equal(await countBy(`status = 'skipped'`), 2500)
+  })
+
   test('a delivery inserted while its endpoint was deleted is skipped', async ({
     startReceiver,
     createEndpoint,

@@ -54,6 +54,11 @@ everyDoor('Webhook recovery', (test) => {
       { endpoint_id: id, recovered: 3, dry_run: true },
     )
     const done = await call('webhooks_recover_endpoint', { endpoint_id: id, from, to })
+    const { rows: locked } = await sql`
+      select status from webhook_deliveries
+      where workspace_id = ${workspace.id} and endpoint_id = ${id} and status = 'delivered'
+        and xmax <> '0'`.execute(server.db)
+    assert.deepEqual([...locked], [], 'a delivery that arrived is not locked')
     assert.deepEqual([done.status, done.body], [202, { endpoint_id: id, recovered: 3 }])
     const { rows } = await sql<{ name: string | null; status: string; trigger: string }>`
       select e.data->'group'->>'name' as name, d.status, d.trigger
