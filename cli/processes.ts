@@ -21,6 +21,8 @@ type Group = {
   readonly ready: Set<Worker>
   leader: Worker | undefined
   restartMs: number
+  /** Whether one has ever served: until then, a process that ends cannot start, and the command gives up. */
+  hasServed: boolean
   isStopping: boolean
 }
 
@@ -49,6 +51,7 @@ const receive = (group: Group, worker: Worker, message: FromWorker): void => {
   switch (message.kind) {
     case 'ready':
       group.ready.add(worker)
+      group.hasServed = true
       tellState(group)
       return chooseLeader(group)
     case 'signal':
@@ -70,9 +73,9 @@ const start = (group: Group): Worker => {
   const worker = cluster.fork()
   worker.on('message', (message: FromWorker) => receive(group, worker, message))
   worker.on('exit', (code, signal) => {
-    const wasReady = group.ready.delete(worker)
+    group.ready.delete(worker)
     if (group.leader === worker) group.leader = undefined
-    if (group.isStopping || (!wasReady && group.ready.size === 0)) return
+    if (group.isStopping || !group.hasServed) return
     chooseLeader(group)
     tellState(group)
     group.log.error({ pid: worker.process.pid, code, signal }, 'A server process ended; starting another')
@@ -140,6 +143,7 @@ export const superviseProcesses = async (
     ready: new Set(),
     leader: undefined,
     restartMs: RESTART_MS.first,
+    hasServed: false,
     isStopping: false,
   }
   const stopSignal = waitForStopSignal(graceMs).then((signal) => {

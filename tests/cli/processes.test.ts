@@ -160,6 +160,25 @@ describe(
       assert.ok(after.includes(other!) && !after.includes(leader!))
     })
 
+    it('processes that end before they serve again are started once more', async () => {
+      const ready = listWorkers(server.pid)
+      const ended = new Set(ready)
+      for (const pid of ready) process.kill(pid, 'SIGKILL')
+      // One more each, which cannot serve yet.
+      while (ended.size < 2 * ready.length) {
+        await until(async () => listWorkers(server.pid).some((pid) => !ended.has(pid)))
+        for (const pid of listWorkers(server.pid).filter((each) => !ended.has(each))) {
+          ended.add(pid)
+          process.kill(pid, 'SIGKILL')
+        }
+      }
+      await until(async () => {
+        const ready = await send(`${server.url}/readyz`).catch(() => undefined)
+        return ready?.status === 200
+      })
+      assert.equal(listWorkers(server.pid).length, 2)
+    })
+
     it('a signal ends all of them, and what they still answer', async () => {
       const streams = await Promise.all(
         Array.from({ length: 4 }, () =>
