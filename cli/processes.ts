@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import type { Config } from '../server/config.ts'
 import { findFreePort } from '../server/http/free-port.ts'
 import { COUNT_VARIABLE, type FromWorker, GROUP_VARIABLE, type ToWorker } from '../server/siblings.ts'
+import { createMetricsCollector } from './process-metrics.ts'
 import { nextStopSignal, type StopSignal, waitForStopSignal } from './service.ts'
 
 /** A process that ended is started again after this, doubled while it goes on to end, up to the second. */
@@ -19,6 +20,7 @@ type Group = {
   readonly log: Logger
   /** Those that serve. */
   readonly ready: Set<Worker>
+  readonly metrics: ReturnType<typeof createMetricsCollector>
   leader: Worker | undefined
   restartMs: number
   /** Whether one has ever served: until then, a process that ends cannot start, and the command gives up. */
@@ -57,13 +59,9 @@ const receive = (group: Group, worker: Worker, message: FromWorker): void => {
     case 'signal':
       return tellAll(message, worker)
     case 'gather':
-      for (const other of group.ready)
-        if (other !== worker) tell(other, { kind: 'gather', id: message.id, from: worker.id })
-      return
-    case 'metrics': {
-      const asker = cluster.workers?.[message.to]
-      if (asker) tell(asker, { kind: 'metrics', id: message.id, metrics: message.metrics })
-    }
+      return group.metrics.collect(worker, message.id, message.metrics)
+    case 'metrics':
+      return group.metrics.receive(worker, message.id, message.metrics)
   }
 }
 
@@ -74,6 +72,7 @@ const start = (group: Group): Worker => {
   worker.on('message', (message: FromWorker) => receive(group, worker, message))
   worker.on('exit', (code, signal) => {
     group.ready.delete(worker)
+    group.metrics.keep(worker)
     if (group.leader === worker) group.leader = undefined
     if (group.isStopping || !group.hasServed) return
     chooseLeader(group)
@@ -137,10 +136,12 @@ export const superviseProcesses = async (
     Object.assign(variables, { WCRM_METRICS_LISTEN: given.replace(/0+$/, String(free)) })
   }
   Object.assign(process.env, variables)
+  const ready = new Set<Worker>()
   const group: Group = {
     count,
     log,
-    ready: new Set(),
+    ready,
+    metrics: createMetricsCollector(ready, tell),
     leader: undefined,
     restartMs: RESTART_MS.first,
     hasServed: false,
