@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import type { Config } from '../server/config.ts'
 import { findFreePort } from '../server/http/free-port.ts'
 import { COUNT_VARIABLE, type FromWorker, GROUP_VARIABLE, type ToWorker } from '../server/siblings.ts'
+import { createMetricsCollector } from './process-metrics.ts'
 import { nextStopSignal, type StopSignal, waitForStopSignal } from './service.ts'
 
 /** A process that ended is started again after this, doubled while it goes on to end, up to the second. */
@@ -19,8 +20,11 @@ type Group = {
   readonly log: Logger
   /** Those that serve. */
   readonly ready: Set<Worker>
+  readonly metrics: ReturnType<typeof createMetricsCollector>
   leader: Worker | undefined
   restartMs: number
+  /** Whether one has ever served: until then, a process that ends cannot start, and the command gives up. */
+  hasServed: boolean
   isStopping: boolean
 }
 
@@ -49,18 +53,15 @@ const receive = (group: Group, worker: Worker, message: FromWorker): void => {
   switch (message.kind) {
     case 'ready':
       group.ready.add(worker)
+      group.hasServed = true
       tellState(group)
       return chooseLeader(group)
     case 'signal':
       return tellAll(message, worker)
     case 'gather':
-      for (const other of group.ready)
-        if (other !== worker) tell(other, { kind: 'gather', id: message.id, from: worker.id })
-      return
-    case 'metrics': {
-      const asker = cluster.workers?.[message.to]
-      if (asker) tell(asker, { kind: 'metrics', id: message.id, metrics: message.metrics })
-    }
+      return group.metrics.collect(worker, message.id, message.metrics)
+    case 'metrics':
+      return group.metrics.receive(worker, message.id, message.metrics)
   }
 }
 
@@ -70,9 +71,10 @@ const start = (group: Group): Worker => {
   const worker = cluster.fork()
   worker.on('message', (message: FromWorker) => receive(group, worker, message))
   worker.on('exit', (code, signal) => {
-    const wasReady = group.ready.delete(worker)
+    group.ready.delete(worker)
+    group.metrics.keep(worker)
     if (group.leader === worker) group.leader = undefined
-    if (group.isStopping || (!wasReady && group.ready.size === 0)) return
+    if (group.isStopping || !group.hasServed) return
     chooseLeader(group)
     tellState(group)
     group.log.error({ pid: worker.process.pid, code, signal }, 'A server process ended; starting another')
@@ -134,12 +136,15 @@ export const superviseProcesses = async (
     Object.assign(variables, { WCRM_METRICS_LISTEN: given.replace(/0+$/, String(free)) })
   }
   Object.assign(process.env, variables)
+  const ready = new Set<Worker>()
   const group: Group = {
     count,
     log,
-    ready: new Set(),
+    ready,
+    metrics: createMetricsCollector(ready, tell),
     leader: undefined,
     restartMs: RESTART_MS.first,
+    hasServed: false,
     isStopping: false,
   }
   const stopSignal = waitForStopSignal(graceMs).then((signal) => {

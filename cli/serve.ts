@@ -8,6 +8,7 @@ import { createHttpApp } from '../server/http/app.ts'
 import { createListener } from '../server/http/listener.ts'
 import { nodeHandler } from '../server/http/node.ts'
 import { createLogger } from '../server/logger.ts'
+import { readProcessMetrics } from '../server/metrics.ts'
 import { mediaLocationsOf } from '../server/media/location.ts'
 import { openServerStore } from '../server/media/open-store.ts'
 import { chooseProvider, SANDBOX_PATH } from '../server/provider/settings.ts'
@@ -134,7 +135,7 @@ const serve = async (config: Config, { json, siblings }: ServeOptions, io: Io): 
       siblings,
     })
     const { app } = service
-    siblings?.onGather(() => app.metrics.registry.getMetricsAsJSON())
+    siblings?.onGather(() => readProcessMetrics(app.metrics))
     const provider = chooseProvider(config, storage.embedded)
     if (provider === 'none') log.warn(NO_PROVIDER)
     else if (provider === 'sandbox' && !storage.embedded)

@@ -11,13 +11,24 @@ import { findUnknownVariables } from './variables.ts'
 import { parseAllowList } from './webhooks/guard/allow.ts'
 
 /** Configuration of a server: flags, then `WCRM_*` variables, checked by one schema. */
-const PerMinute = z.coerce.number().int().min(1).max(100_000_000)
+const numberBetween = (min: number, max: number, error = `must be a number from ${min} to ${max}`) =>
+  // A blank text would be the number 0.
+  z.preprocess(
+    (value) => (typeof value === 'string' && value.trim() === '' ? undefined : value),
+    z.coerce.number({ error }).min(min, { error }).max(max, { error }),
+  )
 
-const daysBetween = (min: number, max: number, others = '') => {
-  const error = `must be a number of days from ${min} to ${max}${others}`
-  return z.coerce.number({ error }).int({ error }).min(min, { error }).max(max, { error })
-}
+const wholeBetween = (min: number, max: number, error = `must be a whole number from ${min} to ${max}`) =>
+  numberBetween(min, max, error).refine(Number.isInteger, { error })
+
+const PerMinute = wholeBetween(1, 100_000_000)
+
+const daysBetween = (min: number, max: number, others = '') =>
+  wholeBetween(min, max, `must be a number of days from ${min} to ${max}${others}`)
+
 const EventDays = daysBetween(14, 3650, ', or none: no limit')
+
+const PROCESSES = 'must be a number from 1 to 64, or auto'
 
 const AllowList = parsedBy(parseAllowList)
 const ProxyList = parsedBy(parseProxyList)
@@ -30,11 +41,7 @@ export const Config = z.object({
     .default('127.0.0.1')
     .describe('Address to listen on.')
     .meta({ env: 'WCRM_HOST', flag: 'host' }),
-  port: z.coerce
-    .number()
-    .int()
-    .min(0)
-    .max(65535)
+  port: wholeBetween(0, 65535)
     .default(8787)
     .describe('Port to listen on; 0 picks a free one.')
     .meta({ env: 'WCRM_PORT', flag: 'port' }),
@@ -57,17 +64,13 @@ export const Config = z.object({
     .optional()
     .describe('URL of one standby for lists, searches and reports, used when it shows what was acknowledged.')
     .meta({ env: 'WCRM_DATABASE_READ_URL' }),
-  databaseConnections: z.coerce
-    .number()
-    .int()
-    .min(2)
-    .max(200)
+  databaseConnections: wholeBetween(2, 200)
     .optional()
     .describe('Maximum number of connections to PostgreSQL of each process; 18, and fewer of many processes.')
     .meta({ env: 'WCRM_DATABASE_CONNECTIONS' }),
   processes: z
-    .union([z.literal('auto'), z.coerce.number().int().min(1).max(64)], {
-      error: 'must be a number from 1 to 64, or auto',
+    .union([z.literal('auto'), wholeBetween(1, 64, PROCESSES)], {
+      error: PROCESSES,
     })
     .default(1)
     .describe(
@@ -132,21 +135,13 @@ export const Config = z.object({
   limitWorkspaceWrite: PerMinute.optional()
     .describe("Changes per minute for a whole workspace; ten times a key's when absent.")
     .meta({ env: 'WCRM_LIMIT_WORKSPACE_WRITE' }),
-  phoneBudget: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(100_000)
+  phoneBudget: wholeBetween(1, 100_000)
     .default(100)
     .describe(
       'Different phones a day that staff from whom phones are hidden may save a contact with, or send to.',
     )
     .meta({ env: 'WCRM_PHONE_BUDGET' }),
-  contactBudget: z.coerce
-    .number()
-    .int()
-    .min(0)
-    .max(1_000_000)
+  contactBudget: wholeBetween(0, 1_000_000)
     .default(2000)
     .describe(
       "Different contacts a day (of the workspace) that an AI agent's key may see, unless it has its own budget.",
@@ -163,11 +158,7 @@ export const Config = z.object({
     .default('on')
     .describe('Contact filters, the most expensive requests; off refuses them.')
     .meta({ env: 'WCRM_ADVANCED_FILTERS' }),
-  countTimeBox: z.coerce
-    .number()
-    .int()
-    .min(0)
-    .max(10_000)
+  countTimeBox: wholeBetween(0, 10_000)
     .default(1000)
     .describe('Milliseconds allowed for an exact count of a filter; after that it is estimated.')
     .meta({ env: 'WCRM_COUNT_TIME_BOX' }),
@@ -213,10 +204,7 @@ export const Config = z.object({
     .optional()
     .describe("Base URL of the provider's template archive, when it differs.")
     .meta({ env: 'WCRM_PROVIDER_ARCHIVE_URL' }),
-  providerTimeout: z.coerce
-    .number()
-    .min(0.1)
-    .max(20)
+  providerTimeout: numberBetween(0.1, 20)
     .default(15)
     .describe(
       'Seconds that a request to the messaging provider may take; a repeat of an unknown send waits as long.',
@@ -258,18 +246,11 @@ export const Config = z.object({
       'Addresses or CIDRs of the proxies in front, separated by commas: their X-Forwarded-For is believed.',
     )
     .meta({ env: 'WCRM_TRUST_PROXY' }),
-  maxConnections: z.coerce
-    .number()
-    .int()
-    .min(20)
-    .max(100_000)
+  maxConnections: wholeBetween(20, 100_000)
     .default(DEFAULT_MAX_CONNECTIONS)
     .describe('Open connections of clients at most; one address that is no proxy may have a quarter of them.')
     .meta({ env: 'WCRM_MAX_CONNECTIONS' }),
-  shutdownGrace: z.coerce
-    .number()
-    .min(0)
-    .max(600)
+  shutdownGrace: numberBetween(0, 600)
     .default(5)
     .describe(
       'Seconds from SIGTERM, when /readyz turns 503, until requests are refused: as long as the load balancer ' +
@@ -348,7 +329,7 @@ export const listIgnoredVariables = (env: Record<string, string | undefined>): s
   findUnknownVariables(env, variables).map(({ name }) => name)
 
 /**
- * Reads the configuration. Flags override variables; an empty variable counts as absent. Throws an error that
+ * Reads the configuration. Flags override variables; an empty or blank variable counts as absent. Throws an error that
  * names the invalid flag or variable, or a misspelt variable.
  */
 export const readConfig = (
@@ -359,7 +340,7 @@ export const readConfig = (
   requireOneDatabase(flags, env)
   const values: Record<string, unknown> = {}
   for (const { name, env: variable } of entries) {
-    const value = flags[name] ?? (variable && env[variable] !== '' ? env[variable] : undefined)
+    const value = flags[name] ?? (variable && env[variable]?.trim() ? env[variable] : undefined)
     if (value !== undefined) values[name] = value
   }
   const parsed = Config.safeParse(values)
@@ -369,7 +350,8 @@ export const readConfig = (
     const where = flags[name] !== undefined && flag ? `--${flag}` : (variable ?? name)
     return `${where}: ${issue.message}`
   })
-  throw new Error(lines.join('\n'))
+  // A number can be wrong in two ways that have one error.
+  throw new Error([...new Set(lines)].join('\n'))
 }
 
 /**

@@ -99,3 +99,12 @@ export const createMetrics = (): Metrics => {
     }),
   }
 }
+
+type Sample = { value: number; labels: Record<string, string | number>; metricName?: string }
+
+/** The metrics of one process, as JSON. */
+export type ProcessMetrics = { name: string; type: string; values: Sample[] }[]
+
+export const readProcessMetrics = async ({ registry }: Metrics): Promise<ProcessMetrics> =>
+  // Its types name the numbers of an enum; what it returns has their names.
+  (await registry.getMetricsAsJSON()) as unknown as ProcessMetrics

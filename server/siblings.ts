@@ -1,4 +1,5 @@
 import cluster from 'node:cluster'
+import type { ProcessMetrics } from './metrics.ts'
 
 /**
  * Messages between the processes of one server (`wcrm serve --processes`), all through the first one, which only
@@ -9,9 +10,9 @@ export type FromWorker =
   | { kind: 'ready' }
   /** To all others. */
   | { kind: 'signal'; text: string }
-  /** The metrics of all others are wanted; `id` identifies the answers. */
-  | { kind: 'gather'; id: number }
-  | { kind: 'metrics'; id: number; to: number; metrics: unknown }
+  /** The metrics of all others are wanted, in addition to these of its own; `id` identifies the answer. */
+  | { kind: 'gather'; id: number; metrics: ProcessMetrics }
+  | { kind: 'metrics'; id: number; metrics: ProcessMetrics }
 
 export type ToWorker =
   /** Do the background work from now on. */
@@ -19,8 +20,8 @@ export type ToWorker =
   /** How many processes serve, of how many. */
   | { kind: 'state'; ready: number; of: number }
   | { kind: 'signal'; text: string }
-  | { kind: 'gather'; id: number; from: number }
-  | { kind: 'metrics'; id: number; metrics: unknown }
+  | { kind: 'gather'; id: number }
+  | { kind: 'metrics'; id: number; metrics: ProcessMetrics[] }
 
 /** The other processes of this server, as one of them sees them. */
 export type Siblings = {
@@ -38,15 +39,19 @@ export type Siblings = {
   sendSignal: (text: string) => void
   onSignal: (listener: (text: string) => void) => void
   /** Sets what answers others that ask for the metrics of this process. */
-  onGather: (read: () => Promise<unknown>) => void
-  /** Returns the metrics of the others; those that do not answer in time are left out. */
-  gather: () => Promise<unknown[]>
+  onGather: (read: () => Promise<ProcessMetrics>) => void
+  /**
+   * Returns the metrics of the others: the last counters of those that ended or do not answer in time. Takes those of
+   * this process, whose counters are kept when it ends.
+   */
+  gather: (own: ProcessMetrics) => Promise<ProcessMetrics[]>
 }
 
 export const GROUP_VARIABLE = 'WCRM_INTERNAL_GROUP'
 export const COUNT_VARIABLE = 'WCRM_INTERNAL_COUNT'
 
-const GATHER_MS = 1_000
+/** The first process answers sooner, unless it is about to end. */
+const GATHER_TIMEOUT_MS = 5_000
 
 const send = (message: FromWorker): void => {
   // The channel may have closed: then this process ends.
@@ -60,9 +65,9 @@ export const findSiblings = (): Siblings | undefined => {
   const state = { ready: 0, of: Number(count) }
   const allReady = Promise.withResolvers<void>()
   const lead = Promise.withResolvers<void>()
-  const gathered = new Map<number, (metrics: unknown) => void>()
+  const gathered = new Map<number, (metrics: ProcessMetrics[]) => void>()
   let onSignal = (_text: string): void => {}
-  let readMetrics = async (): Promise<unknown> => []
+  let readMetrics = async (): Promise<ProcessMetrics> => []
   let lastId = 0
   process.on('message', (message: ToWorker) => {
     switch (message.kind) {
@@ -75,9 +80,7 @@ export const findSiblings = (): Siblings | undefined => {
       case 'signal':
         return onSignal(message.text)
       case 'gather':
-        void readMetrics().then((metrics) =>
-          send({ kind: 'metrics', id: message.id, to: message.from, metrics }),
-        )
+        void readMetrics().then((metrics) => send({ kind: 'metrics', id: message.id, metrics }))
         return
       case 'metrics':
         gathered.get(message.id)?.(message.metrics)
@@ -100,21 +103,17 @@ export const findSiblings = (): Siblings | undefined => {
     onGather: (read) => {
       readMetrics = read
     },
-    gather: () =>
+    gather: (own) =>
       new Promise((resolve) => {
         const id = ++lastId
-        const all: unknown[] = []
-        const finish = (): void => {
+        const finish = (metrics: ProcessMetrics[]): void => {
           clearTimeout(timer)
           gathered.delete(id)
-          resolve(all)
+          resolve(metrics)
         }
-        const timer = setTimeout(finish, GATHER_MS)
-        gathered.set(id, (metrics) => {
-          if (all.push(metrics) >= state.ready - 1) finish()
-        })
-        send({ kind: 'gather', id })
-        if (state.ready <= 1) finish()
+        const timer = setTimeout(finish, GATHER_TIMEOUT_MS, [])
+        gathered.set(id, finish)
+        send({ kind: 'gather', id, metrics: own })
       }),
   }
 }

@@ -66,6 +66,9 @@ type HeavyReadQueue = {
 /** When the database last failed for a full disk, and when that was last logged: `performance.now()`. */
 export type DiskState = { seenAt: number; loggedAt: number }
 
+/** When a wrong clock was last logged: `performance.now()`. */
+type ClockCheck = { loggedAt: number }
+
 /**
  * What an AI agent's key has seen today: the contacts of subjects that were counted (`c`, `v` or `m` and an id), and
  * questions (`q` and a digest). `from`, `until`: the day in this time zone, milliseconds since 1970.
@@ -90,6 +93,7 @@ export type AppState = {
   /** True from the signal to stop: a load balancer is told to send nothing more. */
   isStopping: boolean
   readonly disk: DiskState
+  readonly clockCheck: ClockCheck
   readonly keyCache: KeyCache
   /** By the name of the network. */
   readonly failureBuckets: Map<string, FailureBucket>
@@ -117,6 +121,7 @@ export type AppState = {
 export const createAppState = (): AppState => ({
   isStopping: false,
   disk: { seenAt: -Infinity, loggedAt: -Infinity },
+  clockCheck: { loggedAt: -Infinity },
   keyCache: { keys: new Map(), known: new Set(), usedAt: new Map() },
   failureBuckets: new Map(),
   rateLimitBuckets: new Map(),

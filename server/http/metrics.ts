@@ -5,6 +5,7 @@ import { AggregatorRegistry } from 'prom-client'
 import { FastResponse } from 'srvx/node'
 import type { App } from '../core/app.ts'
 import { Problem } from '../core/problem.ts'
+import { readProcessMetrics } from '../metrics.ts'
 import { countFailure } from '../core/steps/throttle.ts'
 import { containsAddress } from '../webhooks/guard/addresses.ts'
 import { getClientAddress, getPeerAddress } from './address.ts'
@@ -56,10 +57,10 @@ const sendMetrics = async (app: App, request: Request): Promise<Response> => {
 }
 
 /** Of all processes of this server together. */
-const readMetrics = async ({ metrics: { registry }, siblings }: App): Promise<string> => {
-  if (!siblings) return await registry.metrics()
-  const all = await Promise.all([registry.getMetricsAsJSON(), siblings.gather()])
-  return await AggregatorRegistry.aggregate([all[0], ...all[1]] as object[]).metrics()
+const readMetrics = async ({ metrics, siblings }: App): Promise<string> => {
+  if (!siblings) return await metrics.registry.metrics()
+  const own = await readProcessMetrics(metrics)
+  return await AggregatorRegistry.aggregate([own, ...(await siblings.gather(own))]).metrics()
 }
 
 const noMetrics = (why: string): Problem => new Problem('not_found', `There are no metrics here. ${why}`)

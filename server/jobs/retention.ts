@@ -15,9 +15,8 @@ import { deleteOldExports } from '../exports/run.ts'
 import { changeInBatches } from './change-in-batches.ts'
 import { daysAgo, maintainPartitions } from './partitions.ts'
 import { FIXED_HOURS, hoursAgo } from './retention-periods.ts'
+import { createRetentionJob, type DeleteOld } from './retention-job.ts'
 import type { JobDefinition, JobName } from './runner.ts'
-
-const INTERVAL_MS = 30_000
 
 /** Deletes updates that the provider cannot repeat any more. Returns the count. */
 export const deleteOldUpdates = (app: App, signal?: AbortSignal): Promise<number> => {
@@ -43,32 +42,27 @@ export const deleteOldOauth = async (app: App, signal?: AbortSignal): Promise<nu
   return deleted + (await revokeUnusableGrants(app.db, before, now))
 }
 
-const retentionJob = (
-  name: JobName,
-  deleteOld: (signal: AbortSignal) => Promise<number | void>,
-): JobDefinition => ({
-  name,
-  intervalMs: INTERVAL_MS,
-  run: async (signal) => ({ processed: (await deleteOld(signal)) ?? 0 }),
-})
-
 /** Jobs that delete what is older than the server keeps it, one for each kind. */
-export const retentionJobs = (app: App): JobDefinition[] => [
-  retentionJob('idempotency-retention', (signal) =>
-    changeInBatches((limit) => deleteExpiredRecords(app.db, app.now(), limit), signal),
-  ),
-  retentionJob('rate-bucket-retention', async () => {
-    await deleteIdleBuckets(app.db)
-    await deletePastPhones(app.db, FIXED_HOURS.phone_budgets)
-    await deletePastContactViews(app.db, FIXED_HOURS.contact_views, FIXED_HOURS.contact_reads)
-  }),
-  retentionJob('provider-update-retention', (signal) => deleteOldUpdates(app, signal)),
-  retentionJob('event-retention', (signal) => deleteOldEvents(app, signal)),
-  retentionJob('audit-retention', (signal) => deleteOldAudit(app, signal)),
-  ...(app.config.oauth ? [retentionJob('oauth-retention', (signal) => deleteOldOauth(app, signal))] : []),
-  retentionJob('approval-retention', (signal) => deleteOldApprovals(app, signal)),
-  retentionJob('bulk-job-retention', (signal) => deleteOldJobs(app, signal)),
-  retentionJob('export-retention', (signal) => deleteOldExports(app, signal)),
-  retentionJob('merge-retention', (signal) => expireMerges(app, signal)),
-  retentionJob('former-phone-retention', (signal) => deleteFormerPhones(app, signal)),
-]
+export const retentionJobs = (app: App): JobDefinition[] => {
+  const retentionJob = (name: JobName, deleteOld: DeleteOld): JobDefinition =>
+    createRetentionJob(app, name, deleteOld)
+  return [
+    retentionJob('idempotency-retention', (signal) =>
+      changeInBatches((limit) => deleteExpiredRecords(app.db, app.now(), limit), signal),
+    ),
+    retentionJob('rate-bucket-retention', async () => {
+      await deleteIdleBuckets(app.db)
+      await deletePastPhones(app.db, FIXED_HOURS.phone_budgets)
+      await deletePastContactViews(app.db, FIXED_HOURS.contact_views, FIXED_HOURS.contact_reads)
+    }),
+    retentionJob('provider-update-retention', (signal) => deleteOldUpdates(app, signal)),
+    retentionJob('event-retention', (signal) => deleteOldEvents(app, signal)),
+    retentionJob('audit-retention', (signal) => deleteOldAudit(app, signal)),
+    ...(app.config.oauth ? [retentionJob('oauth-retention', (signal) => deleteOldOauth(app, signal))] : []),
+    retentionJob('approval-retention', (signal) => deleteOldApprovals(app, signal)),
+    retentionJob('bulk-job-retention', (signal) => deleteOldJobs(app, signal)),
+    retentionJob('export-retention', (signal) => deleteOldExports(app, signal)),
+    retentionJob('merge-retention', (signal) => expireMerges(app, signal)),
+    retentionJob('former-phone-retention', (signal) => deleteFormerPhones(app, signal)),
+  ]
+}

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createReadStream, existsSync } from 'node:fs'
-import { access, constants, mkdir, open, rename, rm, stat } from 'node:fs/promises'
+import { access, constants, mkdir, open, opendir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { makeFolderPrivate } from '../../storage/embedded/private-files.ts'
 import {
@@ -56,6 +56,7 @@ export const createFolderStore = (
       return { size: end - start + 1, content: ReadableStream.from(readFile(path, start, end)) }
     },
     remove: (key) => rm(pathOf(key), { force: true }),
+    removeUnfinished: (ms) => removeUnfinished(folder, Date.now() - ms),
     check: async () => {
       let existing = resolve(folder)
       while (!existsSync(existing) && dirname(existing) !== existing) existing = dirname(existing)
@@ -72,6 +73,26 @@ export const createFolderStore = (
       }
     },
   }
+}
+
+const UNFINISHED = /^\d+\.[0-9a-f-]{36}\.part$/
+
+/** `before`: milliseconds since 1970. */
+const removeUnfinished = async (folder: string, before: number): Promise<number> => {
+  const entries = await opendir(folder).catch(undefinedIfMissing)
+  if (!entries) return 0
+  let removed = 0
+  for await (const entry of entries) {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) removed += await removeUnfinished(path, before)
+    else if (UNFINISHED.test(entry.name)) {
+      const stats = await stat(path).catch(undefinedIfMissing)
+      if (!stats || stats.mtimeMs >= before) continue
+      await rm(path, { force: true })
+      removed++
+    }
+  }
+  return removed
 }
 
 /** Opens the file only when it is read: a stream that nobody reads leaves nothing open. */

@@ -22,6 +22,8 @@ export const createLayeredStore = (store: MediaStore, previous: MediaStore): Med
       await store.remove(key)
       await previous.remove(key)
     },
+    removeUnfinished: async (ms) =>
+      (await store.removeUnfinished(ms)) + (await previous.removeUnfinished(ms)),
     check: async () => {
       const checked = await store.check()
       return checked.ok ? await previous.check() : checked

@@ -6,18 +6,29 @@ import { removeErasedFiles } from './erase.ts'
 import type { MediaStore } from './store.ts'
 
 const MIN_DELAY_MS = 1000
+/** Longer than the largest file takes to be written. */
+const UNFINISHED_MS = 60 * 60_000
+/** It reads the names of all files. */
+const SWEEP_INTERVAL_MS = 60 * 60_000
 
 /**
  * Removes files that nobody may have any more from the media store. Apart from the jobs that write files, which may
  * take minutes: an erasure of a person waits for this.
  */
-export const fileRemovalJob = (app: App, store: MediaStore): JobDefinition => ({
-  name: 'file-removal',
-  intervalMs: getIdleMs(app),
-  run: async (signal) => {
-    await removeErasedFiles(app, store, signal)
-    await removeUselessParts(app, store, signal)
-    const seconds = await findSecondsUntilErasable(app.db)
-    return seconds === undefined ? {} : { nextInMs: Math.max(MIN_DELAY_MS, seconds * 1000) }
-  },
-})
+export const fileRemovalJob = (app: App, store: MediaStore): JobDefinition => {
+  let sweptAt = -Infinity
+  return {
+    name: 'file-removal',
+    intervalMs: getIdleMs(app),
+    run: async (signal) => {
+      await removeErasedFiles(app, store, signal)
+      await removeUselessParts(app, store, signal)
+      if (performance.now() - sweptAt >= SWEEP_INTERVAL_MS) {
+        sweptAt = performance.now()
+        await store.removeUnfinished(UNFINISHED_MS)
+      }
+      const seconds = await findSecondsUntilErasable(app.db)
+      return seconds === undefined ? {} : { nextInMs: Math.max(MIN_DELAY_MS, seconds * 1000) }
+    },
+  }
+}

@@ -220,6 +220,8 @@ export const createS3Store = (
     find: (key) => find(objectOf(key)),
     read: (key, range) => read(objectOf(key), range),
     remove: (key) => remove(objectOf(key)),
+    // An object is written by one request, whole or not at all.
+    removeUnfinished: async () => 0,
     check: async () => {
       // Of several servers that start at once each has its own.
       const object = toObject(`wcrm-check-${randomUUID()}`)

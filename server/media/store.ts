@@ -36,6 +36,8 @@ export type MediaStore = {
   read: (key: string, range?: ByteRange) => Promise<StoredFile | undefined>
   /** Does nothing when the file does not exist. */
   remove: (key: string) => Promise<void>
+  /** Removes what a crash left of files that were being written, untouched for `ms`. Returns the count. */
+  removeUnfinished: (ms: number) => Promise<number>
   /** Finds out whether files can be written, read and removed. */
   check: () => Promise<MediaStoreCheck>
 }

@@ -9,6 +9,7 @@ import { deleteExpiredSecrets } from '../../storage/webhooks.ts'
 import type { App } from '../core/app.ts'
 import { changeInBatches } from '../jobs/change-in-batches.ts'
 import { daysAgo, maintainPartitions } from '../jobs/partitions.ts'
+import { createRetentionJob } from '../jobs/retention-job.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { claimDueDeliveries, createDeliveryQueue, LEASE_SECONDS, waitUntilIdle } from './delivery-queue.ts'
 
@@ -96,8 +97,10 @@ export const deleteOldDeliveries = async (app: App, signal?: AbortSignal): Promi
   return deleted
 }
 
-export const webhookDeliveryRetentionJob = (app: App): JobDefinition => ({
-  name: 'webhook-delivery-retention',
-  intervalMs: RETENTION_INTERVAL_MS,
-  run: async (signal) => ({ processed: await deleteOldDeliveries(app, signal) }),
-})
+export const webhookDeliveryRetentionJob = (app: App): JobDefinition =>
+  createRetentionJob(
+    app,
+    'webhook-delivery-retention',
+    (signal) => deleteOldDeliveries(app, signal),
+    RETENTION_INTERVAL_MS,
+  )

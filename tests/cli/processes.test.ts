@@ -91,6 +91,14 @@ describe(
       await database.remove()
     })
 
+    const countListedGroups = async (): Promise<number> => {
+      const { text } = await send(`${server.url}/metrics`)
+      const [, count] = /^wcrm_calls_total\{operation="crm_list_groups",door="rest",code="ok"\} (\d+)$/m.exec(
+        text,
+      )!
+      return Number(count)
+    }
+
     it('all give the same answers, and count together', async () => {
       const created = await send(`${server.url}/v1/groups`, 'POST', headers, { name: 'A' })
       assert.equal(created.status, 200)
@@ -102,8 +110,7 @@ describe(
         assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
         if (path !== '/v1/me') assert.equal(new Set(answers.map(({ text }) => text)).size, 1)
       }
-      const { text } = await send(`${server.url}/metrics`)
-      assert.match(text, /^wcrm_calls_total\{operation="crm_list_groups",door="rest",code="ok"\} 12$/m)
+      assert.equal(await countListedGroups(), 12)
       assert.equal((await send(`${server.url}/readyz`)).status, 200)
     })
 
@@ -158,6 +165,43 @@ describe(
       const after = listWorkers(server.pid)
       assert.equal(after.length, 2)
       assert.ok(after.includes(other!) && !after.includes(leader!))
+    })
+
+    it('what a process counted that does not answer is not taken away', async () => {
+      const [stopped] = listWorkers(server.pid)
+      process.kill(stopped!, 'SIGSTOP')
+      const counted: number[] = []
+      try {
+        // A connection may go to the one that is stopped.
+        await until(async () => {
+          counted.push(await Promise.any([1, 2, 3, 4, 5, 6].map(countListedGroups)).catch(() => 0))
+          return counted.at(-1)! > 0
+        })
+      } finally {
+        process.kill(stopped!, 'SIGCONT')
+      }
+      assert.equal(counted.at(-1), 12)
+    })
+
+    it('processes that end before they serve again are started once more', async () => {
+      const ready = listWorkers(server.pid)
+      const ended = new Set(ready)
+      for (const pid of ready) process.kill(pid, 'SIGKILL')
+      // One more each, which cannot serve yet.
+      while (ended.size < 2 * ready.length) {
+        await until(async () => listWorkers(server.pid).some((pid) => !ended.has(pid)))
+        for (const pid of listWorkers(server.pid).filter((each) => !ended.has(each))) {
+          ended.add(pid)
+          process.kill(pid, 'SIGKILL')
+        }
+      }
+      await until(async () => {
+        const ready = await send(`${server.url}/readyz`).catch(() => undefined)
+        return ready?.status === 200
+      })
+      assert.equal(listWorkers(server.pid).length, 2)
+      // What they counted until the last look counts on.
+      assert.equal(await countListedGroups(), 12)
     })
 
     it('a signal ends all of them, and what they still answer', async () => {

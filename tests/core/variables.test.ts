@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
-import { listIgnoredVariables, readConfig } from '../../server/config.ts'
+import { listIgnoredVariables, readConfig, settings } from '../../server/config.ts'
 
 describe('Variables of the environment', () => {
   it('are refused when they are misspelt, with the name that was meant', () => {
@@ -22,6 +22,34 @@ describe('Variables of the environment', () => {
     const env = { WCRM_BUILD_OF_OUR_OWN_IMAGE: '7', PATH: '/bin', WCRM_PORT: '80' }
     assert.equal(readConfig({}, env).port, 80)
     assert.deepEqual(listIgnoredVariables(env), ['WCRM_BUILD_OF_OUR_OWN_IMAGE'])
+  })
+
+  it('count as absent when they are blank; one that takes a number names itself and the range', () => {
+    const defaults = readConfig({}, {})
+    const numbers: string[] = []
+    for (const { env: name } of settings) {
+      if (!name) continue
+      for (const blank of ['', '  ']) assert.deepEqual(readConfig({}, { [name]: blank }), defaults, name)
+      const refusals = ['letters!', '-1', '0.05'].map((value) => {
+        try {
+          readConfig({}, { [name]: value })
+          return undefined
+        } catch (error) {
+          return (error as Error).message
+        }
+      })
+      if (!/ from [\d.]+ to \d+/.test(refusals[0] ?? '')) continue
+      numbers.push(name)
+      assert.ok(refusals[0]!.startsWith(`${name}: must be a `))
+      assert.equal(refusals[1], refusals[0])
+      // Seconds may have decimals.
+      if (name !== 'WCRM_SHUTDOWN_GRACE') assert.equal(refusals[2], refusals[0])
+    }
+    assert.equal(numbers.length, 18, numbers.join(' '))
+    assert.throws(
+      () => readConfig({ port: ' ' }, {}),
+      /^Error: --port: must be a whole number from 0 to 65535$/,
+    )
   })
 
   it('of an address to listen on take a port, an address and a port, or say what they take', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { createHash, randomUUID } from 'node:crypto'
+import { mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -87,6 +87,27 @@ for (const kind of ['folder', 's3'] as const)
       await assert.rejects(store.write('1/1', chunks('12345678901')))
       assert.equal(await readText(await store.read('1/1')), '1234567890')
     })
+
+    if (kind === 'folder')
+      it('removes what a crash left of files, once nobody can be writing it', async () => {
+        const store = await open('crashed')
+        assert.equal(await store.removeUnfinished(60_000), 0)
+        await store.write('7/1', chunks('whole'))
+        await store.write('exports/7/1', chunks('whole'))
+        const leave = (name: string, minutesAgo: number): void => {
+          const path = join(folder, 'crashed', name)
+          const at = Date.now() / 1000 - minutesAgo * 60
+          writeFileSync(path, 'piece')
+          utimesSync(path, at, at)
+        }
+        leave(`7/2.${randomUUID()}.part`, 90)
+        leave(`exports/7/2.${randomUUID()}.part`, 90)
+        const written = `3.${randomUUID()}.part`
+        leave(`7/${written}`, 30)
+        assert.equal(await store.removeUnfinished(60 * 60_000), 2)
+        assert.deepEqual(readdirSync(join(folder, 'crashed/7')).toSorted(), ['1', written])
+        assert.deepEqual(readdirSync(join(folder, 'crashed/exports/7')), ['1'])
+      })
 
     it('a key leads nowhere else', async () => {
       const store = await open('keys')

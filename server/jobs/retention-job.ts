@@ -1,0 +1,20 @@
+import type { App } from '../core/app.ts'
+import { mayDeleteByClock } from './clock-guard.ts'
+import type { JobDefinition, JobName } from './runner.ts'
+
+const INTERVAL_MS = 30_000
+
+/** Returns how much it deleted. */
+export type DeleteOld = (signal: AbortSignal) => Promise<number | void>
+
+/** A job that deletes what is old, or ends what has expired, while the clock of this server can be trusted. */
+export const createRetentionJob = (
+  app: App,
+  name: JobName,
+  deleteOld: DeleteOld,
+  intervalMs = INTERVAL_MS,
+): JobDefinition => ({
+  name,
+  intervalMs,
+  run: async (signal) => ((await mayDeleteByClock(app)) ? { processed: (await deleteOld(signal)) ?? 0 } : {}),
+})
