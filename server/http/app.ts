@@ -26,7 +26,7 @@ import {
   withProblems,
 } from './door.ts'
 import { createSite } from './docs/site.ts'
-import { readIfMatch, withEtag } from './etag.ts'
+import { readIfMatch, refuseIfNoneMatch, withEtag } from './etag.ts'
 import { serveEventStream, acceptsEventStream } from './events.ts'
 import { serveHealth, serveReadiness } from './health.ts'
 import { serveMetrics } from './metrics.ts'
@@ -249,6 +249,7 @@ const parseInput = (route: RestRoute, event: DoorEvent, text: string): unknown =
     })
   }
   const input = parseRestInput(route, path, event.url.searchParams, route.onlyQuery ? undefined : body)
+  refuseIfNoneMatch(route.operation, getHeader(event, 'if-none-match'))
   const version = readIfMatch(route.operation, getHeader(event, 'if-match'))
   return version === undefined || !isObject(input) ? input : { ...input, if_version: version }
 }

@@ -60,6 +60,15 @@ export const readIfMatch = (op: Operation, header: string | undefined): string |
   return versions.join(', ') || NEVER
 }
 
+/** Throws 400 for `If-None-Match` of a change, which would be made whatever it says. */
+export const refuseIfNoneMatch = (op: Operation, header: string | undefined): void => {
+  if (header === undefined || !op.dryRun) return
+  const at = { header: 'If-None-Match', code: 'not_supported', detail: 'is a condition of reads alone' }
+  throw new Problem('invalid_input', `${at.header} ${at.detail}.`, {
+    errors: [{ ...at, fix: takesVersion(op) ? 'Send If-Match, or neither.' : 'Leave it out.' }],
+  })
+}
+
 /** A strong tag is of one content coding. */
 const toEtag = (version: string, shown: string, encoding: string): string =>
   `"${version}.${hash('sha256', encoding + shown, 'base64url').slice(0, 16)}"`

@@ -65,10 +65,20 @@ const headerProblem = (header: string, code: string, detail: string, fix: string
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
+const countHeader = ({ rawHeaders }: IncomingMessage, name: string): number => {
+  let count = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) if (rawHeaders[i]!.toLowerCase() === name) count++
+  return count
+}
+
 /** What is refused on every route, from the request line and the headers alone. */
-const findRefusal = ({ method, headers, httpVersionMinor }: IncomingMessage): Problem | undefined => {
+const findRefusal = (req: IncomingMessage): Problem | undefined => {
+  const { method, headers, httpVersionMinor } = req
   if (headers.host === undefined && httpVersionMinor > 0)
     return headerProblem('Host', 'required', 'is required', 'Send the name of the server.')
+  // node:http keeps the first; a proxy may have gone by another (RFC 9112, section 3.2).
+  if (countHeader(req, 'host') > 1)
+    return headerProblem('Host', 'duplicate_field', 'is given more than once', 'Send it once.')
   if (headers.expect !== undefined && !/^100-continue$/i.test(headers.expect))
     return headerProblem('Expect', 'invalid_value', 'can only be 100-continue', 'Leave the header out.')
   if (!METHODS.includes(method!))

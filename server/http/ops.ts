@@ -4,7 +4,7 @@ import type { App } from '../core/app.ts'
 import { type CallInput, type CallRequest, perform } from '../core/perform.ts'
 import { type FieldError, Problem } from '../core/problem.ts'
 import { mergeGiven } from '../core/merge-given.ts'
-import { readIfMatch } from './etag.ts'
+import { readIfMatch, refuseIfNoneMatch } from './etag.ts'
 import { normalizeConfirm } from '../core/steps/confirm.ts'
 import { locateKeyError, unquoteIdempotencyKey } from '../core/steps/idempotency.ts'
 import { DEFAULT_MAX_BODY_BYTES, parseJson, withBody } from './body.ts'
@@ -40,6 +40,7 @@ export const serveOps = async (app: App, event: DoorEvent): Promise<Response> =>
       call.readInput = async (actor) => {
         requireDecodableQuery(event)
         requireKnownQuery(query)
+        refuseIfNoneMatch(operation!, getHeader(event, 'if-none-match'))
         const ifMatch = readIfMatch(operation!, getHeader(event, 'if-match'))
         return readFields(operation!, call, query, ifMatch, parseJson(await body.text(actor.key.id)))
       }
@@ -100,7 +101,13 @@ const readFields = (
       ...(key === undefined || isTaken(key) ? {} : { idempotency_key: key }),
       ...(verb === undefined || isTaken(verb) ? {} : { confirm: verb }),
     },
-    ...(typeof reason === 'string' ? { reason } : {}),
+    reason: isReason
+      ? mergeGiven(
+          { at: { header: 'Api-Reason' }, value: call.reason || undefined },
+          { at: { pointer: '#/reason' }, value: reason },
+          (text) => text.trim(),
+        )
+      : (call.reason ?? (typeof reason === 'string' ? reason : undefined)),
     idempotencyKey: mergeGiven(
       { at: { header: 'Idempotency-Key' }, value: call.idempotencyKey },
       { at: { pointer: '#/idempotency_key' }, value: isTaken(key) ? key : undefined },
