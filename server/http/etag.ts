@@ -84,7 +84,8 @@ const createEtag = (op: Operation, { body, version }: CallResponse, encoding: st
     : undefined
 }
 
-const isNoneMatch = (header: string | null, etag: string): boolean =>
+/** Whether `If-None-Match` says that the client has the answer with this strong tag. */
+export const isNoneMatch = (header: string | null, etag: string): boolean =>
   header !== null &&
   (header.trim() === '*' || (parseTags(header)?.some(({ tag }) => `"${tag}"` === etag) ?? false))
 

@@ -7,6 +7,7 @@ import { mergeGiven } from '../core/merge-given.ts'
 import { readIfMatch, refuseIfNoneMatch } from './etag.ts'
 import { normalizeConfirm } from '../core/steps/confirm.ts'
 import { locateKeyError, unquoteIdempotencyKey } from '../core/steps/idempotency.ts'
+import { createRequestId } from '../ids.ts'
 import { DEFAULT_MAX_BODY_BYTES, parseJson, withBody } from './body.ts'
 import {
   type DoorEvent,
@@ -26,13 +27,15 @@ import { parseQueryValue } from './rest.ts'
  */
 export const serveOps = async (app: App, event: DoorEvent): Promise<Response> => {
   if (event.url.pathname.endsWith('/')) return await serveUnknownRoute(app, event)
-  return await withProblems(app, async () => {
+  const requestId = createRequestId()
+  const answer = async (): Promise<Response> => {
     const name = decodeParameter(event.context.params?.name ?? '')
     const operation = app.operations.find((op) => op.name === name)
     const maxBytes = operation?.maxBytes ?? DEFAULT_MAX_BODY_BYTES
     return await withBody(app, event.req as Request, { maxBytes }, async (body) => {
       const query = event.url.searchParams
       const call = toCallRequest(app, event, 'ops', operation, {
+        requestId,
         requestedName: `operation ${name.slice(0, 100)}`,
         locateError: (error) =>
           locateError(query, locateKeyError(error, getHeader(event, 'idempotency-key'))),
@@ -46,7 +49,8 @@ export const serveOps = async (app: App, event: DoorEvent): Promise<Response> =>
       }
       return toResponse(await perform(app, call))
     })
-  })
+  }
+  return await withProblems(app, answer, requestId)
 }
 
 /** Throws 400 for every query parameter but `dry_run`: it would be ignored, and the call run without it. */
