@@ -67,11 +67,12 @@ export const createHttpApp = (
       ),
     )
   const apiDocuments = apiVersions.flatMap((version) => {
-    const suffix = version === currentVersion ? '' : `-${version}`
-    return [
-      { path: `/openapi${suffix}.json`, document: describeApi(version, false) },
-      { path: `/openapi-ops${suffix}.json`, document: describeApi(version, true) },
-    ]
+    const suffixes = version === currentVersion ? ['', `-${version}`] : [`-${version}`]
+    const [routes, facade] = [describeApi(version, false), describeApi(version, true)]
+    return suffixes.flatMap((suffix) => [
+      { path: `/openapi${suffix}.json`, document: routes },
+      { path: `/openapi-ops${suffix}.json`, document: facade },
+    ])
   })
   const serveSite = createSite(app)
   const direct = routeOperations(app, http)

@@ -3,7 +3,7 @@ import { takesVersion, type Operation } from '../../catalog/index.ts'
 import { isObject } from '../../catalog/values.ts'
 import { Problem } from '../core/problem.ts'
 import type { CallResponse } from '../core/respond.ts'
-import { acceptsGzip } from './compress.ts'
+import { acceptsGzip, isLongEnough } from './compress.ts'
 
 /*
  * Conditional requests (RFC 9110, section 13). An ETag is the version of the record (server/core/record-version.ts)
@@ -98,5 +98,7 @@ export const withEtag = (op: Operation, request: Request, response: CallResponse
   const headers: Record<string, string> = { ...response.headers, ETag: etag }
   if (op.dryRun || !isNoneMatch(request.headers.get('if-none-match'), etag)) return { ...response, headers }
   const { 'Content-Type': _, ...others } = headers
-  return { status: 304, headers: others, body: '' }
+  // As the answer with the body has it (node.ts).
+  const varied = isLongEnough(response.body) ? { ...others, Vary: 'Accept-Encoding' } : others
+  return { status: 304, headers: varied, body: '' }
 }
