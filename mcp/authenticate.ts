@@ -8,6 +8,7 @@ import type { Operation } from '../catalog/operation.ts'
 import type { App } from '../server/core/app.ts'
 import { normalizeClientName } from '../server/audit/entry.ts'
 import { recordAuthFailure } from '../server/audit/record.ts'
+import { logRefusal } from '../server/core/log-call.ts'
 import { Problem } from '../server/core/problem.ts'
 import { getClientAddress } from '../server/http/address.ts'
 import { toProblemResponse } from '../server/core/respond.ts'
@@ -169,11 +170,10 @@ const invalidParameter = (
     errors: [{ parameter: parameter.slice(0, 100), code: 'unknown_value', detail, fix, allowed }],
   })
 
-export const problemResponse = (app: App, requestId: string, problem: Problem): Response =>
-  toProblemResponse(problem, {
-    publicUrl: app.config.publicUrl,
-    requestId,
-  })
+export const problemResponse = (app: App, requestId: string, problem: Problem): Response => {
+  logRefusal(app.log, requestId, problem)
+  return toProblemResponse(problem, { publicUrl: app.config.publicUrl, requestId })
+}
 
 /** Returns a refusal that tells a client where to sign a person in, or which scopes to ask for. */
 const challenge = (

@@ -11,6 +11,7 @@ import { redactApiKeys } from '../catalog/redact.ts'
 import type { App } from '../server/core/app.ts'
 import type { Actor } from '../server/core/context.ts'
 import { createRequestId } from '../server/ids.ts'
+import { logRefusal } from '../server/core/log-call.ts'
 import { mergeGiven } from '../server/core/merge-given.ts'
 import { perform } from '../server/core/perform.ts'
 import { type FieldError, invalidField, Problem, type ProblemDocument } from '../server/core/problem.ts'
@@ -46,7 +47,9 @@ export const withProblems = async <T>(app: App, work: () => Promise<T>): Promise
     return await work()
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    return toProblemResult(error, { publicUrl: app.config.publicUrl, requestId: createRequestId() })
+    const requestId = createRequestId()
+    logRefusal(app.log, requestId, error)
+    return toProblemResult(error, { publicUrl: app.config.publicUrl, requestId })
   }
 }
 

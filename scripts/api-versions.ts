@@ -65,8 +65,8 @@ counts the keys that are pinned to a deprecated version.
 | MCP | always the current one: tools are described to each client as they are |
 
 \`/openapi.json\` and \`/openapi-ops.json\` describe the current version; \`/openapi-2026-10-01.json\` and
-\`/openapi-ops-2026-10-01.json\` an earlier one. A repeat with the same \`Idempotency-Key\` is answered in the version
-that it asks for itself.
+\`/openapi-ops-2026-10-01.json\` an earlier one; the current one has such a name too. A repeat
+with the same \`Idempotency-Key\` is answered in the version that it asks for itself.
 
 ## Changes
 

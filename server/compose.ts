@@ -2,8 +2,7 @@ import { CHANNELS_PATH, createChannelEndpoint } from './channels/endpoint.ts'
 import type { App } from './core/app.ts'
 import { type AppOptions, createApp } from './create-app.ts'
 import { Problem } from './core/problem.ts'
-import { toProblemResponse } from './core/respond.ts'
-import { createRequestId } from './ids.ts'
+import { problemResponse } from './http/door.ts'
 import { createApprovalPages } from './approvals/page.ts'
 import { APPROVAL_PAGES } from './approvals/page-url.ts'
 import { createOauthMounts } from './oauth/endpoint.ts'
@@ -109,7 +108,7 @@ const createBuiltInSandbox = (app: App, settings: ProviderSettings, localUrl: st
 /** Without a provider nothing is received, and there is nothing to control. */
 const createUnconfiguredMounts = (app: App): Mounts => {
   const refuseWith = (createProblem: () => Problem) => async (): Promise<Response> =>
-    toProblemResponse(createProblem(), { publicUrl: app.config.publicUrl, requestId: createRequestId() })
+    problemResponse(app, createProblem())
   const serveNoSandbox = refuseWith(
     () =>
       new Problem(

@@ -169,14 +169,14 @@ const scanned = {
   events: {
     table: 'events',
     key: [['id', 'text']],
-    columns: ['data'],
+    columns: ['type', 'data'],
     searched: sql`t.data`,
   },
   // Most deliveries have no payload of their own, but that of their event. They come before the events.
   webhook_deliveries: {
     table: 'webhook_deliveries',
     key: [['id', 'text']],
-    columns: ['payload', 'event_id'],
+    columns: ['payload', 'event_id', 'event_type'],
     isBusy: sql`coalesce(t.lease_until > now(), false)`,
     searched: sql`coalesce(t.payload, e.data)`,
     joins: sql`left join events e on e.workspace_id = t.workspace_id and e.id = t.event_id`,

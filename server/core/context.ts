@@ -160,7 +160,7 @@ export type Context<Emits extends EventTypeId = never> = {
   readonly emit: Emit<Emits>
 }
 
-/** `on`: this server accepts filters. `countTimeBoxMs`: how long an exact count may take.
+/** `enabled`: this server accepts filters. `countTimeBoxMs`: how long an exact count may take.
  * `stepMs`: how long a statement should take where others wait for it, on the embedded database. */
 export type FilterSettings = {
   readonly enabled: boolean

@@ -97,7 +97,7 @@ export const checkPlan = async (
   requirePlan(app, call.actor, call.plan, planned)
 }
 
-/** The same, of which the audit trail says nothing. */
+/** The whole operation in a transaction that is rolled back, of which the audit trail says nothing. */
 export const rehearse = async (app: App, call: DryRunCall): Promise<Rehearsed & Partial<Planned>> => {
   const rehearsed: Rehearsed & Partial<Planned> = await withRetries(async (attempt) => {
     const tx = await beginFor(app, call)

@@ -1,6 +1,8 @@
 import type { Operation } from '../../catalog/index.ts'
+import type { Logger } from 'pino'
 import type { App } from './app.ts'
 import type { Actor, Transport } from './context.ts'
+import type { Problem } from './problem.ts'
 import type { CallResponse } from './respond.ts'
 
 type LoggedCall = { operation: Operation | undefined; transport: Transport; requestId: string }
@@ -35,3 +37,22 @@ export const logCall = (
     'call',
   )
 }
+
+/**
+ * Writes one line for a request that was refused without a call, at the level `info`: its answer has the id, and no
+ * call tells of it. Like that of a call it has no path and no detail.
+ */
+export const logRefusal = (
+  log: Pick<Logger, 'info'>,
+  requestId: string,
+  { status, code, extras }: { status: number } & Partial<Pick<Problem, 'code' | 'extras'>>,
+): void =>
+  log.info(
+    {
+      request_id: requestId,
+      status,
+      ...(code === undefined ? {} : { code }),
+      ...(extras?.reason === undefined ? {} : { reason: extras.reason }),
+    },
+    'refused',
+  )

@@ -16,6 +16,7 @@ import {
 } from '../../storage/erasure-scans.ts'
 import type { ErasureSubject } from '../../storage/tables/erasures.ts'
 import { containsPattern, fold } from '../../storage/text.ts'
+import { ERASED, scrubEvent } from './scrub-event.ts'
 import { createScrubber, type Scrubber, wipe } from './scrub.ts'
 
 /**
@@ -46,16 +47,22 @@ const noDigest = (): ColumnChange => ({
   value: randomBytes(32),
 })
 
-const treatEvent: Treat = ({ data }, { concerns, scrub }) =>
-  concerns(data) ? { columns: { data: toJson('jsonb', scrub(data)) } } : undefined
+const treatEvent: Treat = ({ type, data }, scrubber) =>
+  scrubber.concerns(data)
+    ? { columns: { data: toJson('jsonb', scrubEvent(String(type), data, scrubber)) } }
+    : undefined
 
 /** What is delivered is the payload, or the data of the event, which is emptied too: it may be sent again at once. */
-const treatDelivery: Treat = ({ payload, event_id: eventId, searched }, { concerns, scrub }): Change => {
+const treatDelivery: Treat = (
+  { payload, event_id: eventId, event_type: type, searched },
+  scrubber,
+): Change => {
   const data: unknown = JSON.parse(searched)
-  if (!concerns(data)) return undefined
+  if (!scrubber.concerns(data)) return undefined
+  const scrubbed = scrubEvent(String(type), data, scrubber)
   return payload === null
-    ? { columns: {}, event: { id: String(eventId), data: scrub(data) } }
-    : { columns: { payload: toJson('jsonb', scrub(payload)) } }
+    ? { columns: {}, event: { id: String(eventId), data: scrubbed } }
+    : { columns: { payload: toJson('jsonb', scrubbed) } }
 }
 
 /** Saved filters may look for a name. What was recorded of such a change is emptied whole. */
@@ -152,11 +159,8 @@ const treatAnswer: Treat = (row, { concerns, isNamed }) => {
   }
 }
 
-/** In place of a literal: no contact has it. */
-const NOBODY = 'erased'
-
 const replaceLiterals = (value: unknown, isNamed: Scrubber['isNamed'], path = ''): unknown => {
-  if (typeof value === 'string') return isNamed(value, path, true) ? NOBODY : value
+  if (typeof value === 'string') return isNamed(value, path, true) ? ERASED : value
   if (Array.isArray(value)) return value.map((one) => replaceLiterals(one, isNamed, path))
   if (!isObject(value)) return value
   return Object.fromEntries(

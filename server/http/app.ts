@@ -9,6 +9,7 @@ import { findPastOperation } from '../core/steps/api-version.ts'
 import { describeDatabaseError, toDatabaseProblem } from '../core/steps/deadline.ts'
 import { serveExport } from '../exports/download.ts'
 import { createMediaResponse, serveMedia } from '../media/media.ts'
+import { createRequestId } from '../ids.ts'
 import { lazy } from '../lazy.ts'
 import { serveLinkPage } from '../short-links/serve-page.ts'
 import { serveQr } from '../short-links/serve-qr.ts'
@@ -26,7 +27,7 @@ import {
   withProblems,
 } from './door.ts'
 import { createSite } from './docs/site.ts'
-import { readIfMatch, withEtag } from './etag.ts'
+import { readIfMatch, refuseIfNoneMatch, withEtag } from './etag.ts'
 import { serveEventStream, acceptsEventStream } from './events.ts'
 import { serveHealth, serveReadiness } from './health.ts'
 import { serveMetrics } from './metrics.ts'
@@ -66,34 +67,36 @@ export const createHttpApp = (
       ),
     )
   const apiDocuments = apiVersions.flatMap((version) => {
-    const suffix = version === currentVersion ? '' : `-${version}`
-    return [
-      { path: `/openapi${suffix}.json`, document: describeApi(version, false) },
-      { path: `/openapi-ops${suffix}.json`, document: describeApi(version, true) },
-    ]
+    const suffixes = version === currentVersion ? ['', `-${version}`] : [`-${version}`]
+    const [routes, facade] = [describeApi(version, false), describeApi(version, true)]
+    return suffixes.flatMap((suffix) => [
+      { path: `/openapi${suffix}.json`, document: routes },
+      { path: `/openapi-ops${suffix}.json`, document: facade },
+    ])
   })
   const serveSite = createSite(app)
   const direct = routeOperations(app, http)
   for (const [path, serve] of Object.entries(mounts)) http.all(path, (event) => serve(event.req as Request))
 
-  for (const path of [
-    '/healthz',
-    '/readyz',
-    '/metrics',
-    ...apiDocuments.map(({ path }) => path),
-    '/media/:token',
-    '/qr/:file',
-    '/message/:code',
-  ])
+  const reads: Read[] = [
+    ['/healthz', serveHealth],
+    ['/readyz', () => serveReadiness(app)],
+    ['/metrics', (event) => withProblems(app, () => serveMetrics(app, event.req as Request))],
+    ...apiDocuments.map(({ path, document }): Read => [
+      path,
+      (event) => document().serve(event.req as Request),
+    ]),
+    ['/media/:token', (event) => serveMediaFile(app, event)],
+    ['/qr/:file', (event) => withProblems(app, () => serveQr(app, event.context.params?.['file'] ?? ''))],
+    ['/message/:code', (event) => serveLinkPage(app, event.context.params?.['code'] ?? '')],
+  ]
+  for (const [path, serve] of reads) {
+    http.get(path, serve)
     http.on('HEAD', path, (event) => serveHead(http, event))
-  http.get('/healthz', serveHealth)
-  http.get('/readyz', () => serveReadiness(app))
-  http.get('/metrics', (event) => withProblems(app, () => serveMetrics(app, event.req as Request)))
-  for (const { path, document } of apiDocuments)
-    http.get(path, (event) => document().serve(event.req as Request))
-  serveFiles(app, http)
-  http.get('/qr/:file', (event) => withProblems(app, () => serveQr(app, event.context.params?.file ?? '')))
-  http.get('/message/:code', (event) => serveLinkPage(app, event.context.params?.code ?? ''))
+  }
+  // A download is recorded: its HEAD is no GET whose body is dropped.
+  for (const method of ['GET', 'HEAD'] as const)
+    http.on(method, '/exports/:token', (event) => serveExportFile(app, event))
   http.all('/**', async (event) => {
     const path = event.url.pathname
     if (path.startsWith('/v1/') || path === '/v1') return await serveUnknownRoute(app, event)
@@ -117,20 +120,32 @@ export const createHttpApp = (
   }
 }
 
-/** Adds the files that are read without a key, at URLs that expire. */
-const serveFiles = (app: App, http: H3): void => {
-  for (const [path, serve] of [
-    ['/media/:token', serveMedia],
-    ['/exports/:token', serveExport],
-  ] as const)
-    http.get(path, (event) =>
-      withProblems(app, () =>
-        serve(app, event.context.params?.token ?? '', {
-          address: getClientAddress(app, event.req as Request),
-          range: getRange(event),
-        }),
-      ),
-    )
+/** A path, and what answers a GET of it. */
+type Read = [path: string, serve: (event: DoorEvent) => Response | Promise<Response>]
+
+/** A file of a message, which is read without a key, at a URL that expires. */
+const serveMediaFile = (app: App, event: DoorEvent): Promise<Response> =>
+  withProblems(app, () =>
+    serveMedia(app, event.context.params?.['token'] ?? '', {
+      address: getClientAddress(app, event.req as Request),
+      range: getRange(event),
+    }),
+  )
+
+/** The same for the file of an export. */
+const serveExportFile = (app: App, event: DoorEvent): Promise<Response> => {
+  const requestId = createRequestId()
+  return withProblems(
+    app,
+    () =>
+      serveExport(app, event.context.params?.['token'] ?? '', {
+        address: getClientAddress(app, event.req as Request),
+        headers: event.req.headers,
+        isHead: event.req.method === 'HEAD',
+        requestId,
+      }),
+    requestId,
+  )
 }
 
 /** Adds the routes of operations to h3, with the answers to methods they do not take. Returns the direct ones. */
@@ -202,11 +217,13 @@ const serveRest = async (app: App, route: RestRoute, event: DoorEvent): Promise<
   // not a list.
   if (event.url.pathname.endsWith('/')) return await serveUnknownRoute(app, event)
   const maxBytes = route.operation.maxBytes ?? DEFAULT_MAX_BODY_BYTES
-  return await withProblems(app, () =>
+  const requestId = createRequestId()
+  const answer = () =>
     withBody(app, event.req as Request, { maxBytes }, async (body) => {
       const query = event.url.searchParams
       let given = route
       const call = toCallRequest(app, event, 'rest', route.operation, {
+        requestId,
         locateError: (error) => createErrorLocator(given, new Set(query.keys()))(error),
         readInput: async (actor, past) => {
           if (past) given = toPastRoute(route, past)
@@ -226,8 +243,8 @@ const serveRest = async (app: App, route: RestRoute, event: DoorEvent): Promise<
             getRange(event),
           )
         : toResponse(withEtag(route.operation, event.req as Request, response))
-    }),
-  )
+    })
+  return await withProblems(app, answer, requestId)
 }
 
 const parseInput = (route: RestRoute, event: DoorEvent, text: string): unknown => {
@@ -249,11 +266,12 @@ const parseInput = (route: RestRoute, event: DoorEvent, text: string): unknown =
     })
   }
   const input = parseRestInput(route, path, event.url.searchParams, route.onlyQuery ? undefined : body)
+  refuseIfNoneMatch(route.operation, getHeader(event, 'if-none-match'))
   const version = readIfMatch(route.operation, getHeader(event, 'if-match'))
   return version === undefined || !isObject(input) ? input : { ...input, if_version: version }
 }
 
-/** Without a validator there is nothing that `If-Range` could match, so that the whole file is the answer. */
+/** A file of a message has no validator that `If-Range` could match, so that the whole file is the answer. */
 const getRange = (event: DoorEvent): string | undefined =>
   getHeader(event, 'if-range') === undefined ? getHeader(event, 'range') : undefined
 
@@ -273,10 +291,15 @@ const serveError = (
       new Problem('not_found', `There is no page ${event.url.pathname.slice(0, 200)}.`),
     )
   const cause = error.cause ?? error
-  app.log.error({ ...describeDatabaseError(cause), path: event.url.pathname }, 'Request failed')
+  const requestId = createRequestId()
+  app.log.error(
+    { request_id: requestId, ...describeDatabaseError(cause), path: event.url.pathname },
+    'Request failed',
+  )
   return problemResponse(
     app,
     toDatabaseProblem(cause) ??
       new Problem('internal_error', 'The server failed unexpectedly; report the request_id.'),
+    requestId,
   )
 }

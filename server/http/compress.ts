@@ -1,5 +1,6 @@
 import { promisify } from 'node:util'
 import { constants, gzip, gzipSync } from 'node:zlib'
+import { parseWeights } from './accept.ts'
 
 /** Below this a packet carries the body anyway. */
 const MIN_BYTES = 1024
@@ -19,16 +20,7 @@ export const isLongEnough = (body: string | Uint8Array): boolean => body.length 
 /** Reads `Accept-Encoding`; a weight of 0 refuses. */
 export const acceptsGzip = (accepted: string | undefined): boolean => {
   if (accepted === undefined) return false
-  const weights = new Map(
-    accepted
-      .toLowerCase()
-      .split(',')
-      .map((item) => {
-        const [coding = '', ...parameters] = item.split(';').map((part) => part.trim())
-        const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? '1'
-        return [coding, Number(weight)] as const
-      }),
-  )
+  const weights = parseWeights(accepted)
   return (weights.get('gzip') ?? weights.get('x-gzip') ?? weights.get('*') ?? 0) > 0
 }
 

@@ -3,6 +3,7 @@ import { FastResponse } from 'srvx/node'
 import type { Operation } from '../../catalog/index.ts'
 import type { App } from '../core/app.ts'
 import type { Transport } from '../core/context.ts'
+import { logRefusal } from '../core/log-call.ts'
 import { type CallRequest, perform } from '../core/perform.ts'
 import { Problem } from '../core/problem.ts'
 import { type CallResponse, toProblemResult } from '../core/respond.ts'
@@ -20,15 +21,26 @@ import { getClientAddress } from './address.ts'
 export const toResponse = ({ status, headers, body }: CallResponse): Response =>
   new FastResponse(status === 304 ? null : body, { status, headers })
 
-export const problemResponse = (app: Pick<App, 'config'>, problem: Problem): Response =>
-  toResponse(toProblemResult(problem, { publicUrl: app.config.publicUrl, requestId: createRequestId() }))
+/** Answers a problem outside a call, and logs it. */
+export const problemResponse = (
+  app: Pick<App, 'config' | 'log'>,
+  problem: Problem,
+  requestId = createRequestId(),
+): Response => {
+  logRefusal(app.log, requestId, problem)
+  return toResponse(toProblemResult(problem, { publicUrl: app.config.publicUrl, requestId }))
+}
 
-/** Turns a problem that `work` throws into its response. */
-export const withProblems = async (app: App, work: () => Promise<Response>): Promise<Response> => {
+/** Turns a problem that `work` throws into its response. `requestId`: that of the call in it. */
+export const withProblems = async (
+  app: App,
+  work: () => Promise<Response>,
+  requestId?: string,
+): Promise<Response> => {
   try {
     return await work()
   } catch (error) {
-    if (error instanceof Problem) return problemResponse(app, error)
+    if (error instanceof Problem) return problemResponse(app, error, requestId)
     throw error
   }
 }

@@ -3,7 +3,7 @@ import { takesVersion, type Operation } from '../../catalog/index.ts'
 import { isObject } from '../../catalog/values.ts'
 import { Problem } from '../core/problem.ts'
 import type { CallResponse } from '../core/respond.ts'
-import { acceptsGzip } from './compress.ts'
+import { acceptsGzip, isLongEnough } from './compress.ts'
 
 /*
  * Conditional requests (RFC 9110, section 13). An ETag is the version of the record (server/core/record-version.ts)
@@ -60,6 +60,15 @@ export const readIfMatch = (op: Operation, header: string | undefined): string |
   return versions.join(', ') || NEVER
 }
 
+/** Throws 400 for `If-None-Match` of a change, which would be made whatever it says. */
+export const refuseIfNoneMatch = (op: Operation, header: string | undefined): void => {
+  if (header === undefined || !op.dryRun) return
+  const at = { header: 'If-None-Match', code: 'not_supported', detail: 'is a condition of reads alone' }
+  throw new Problem('invalid_input', `${at.header} ${at.detail}.`, {
+    errors: [{ ...at, fix: takesVersion(op) ? 'Send If-Match, or neither.' : 'Leave it out.' }],
+  })
+}
+
 /** A strong tag is of one content coding. */
 const toEtag = (version: string, shown: string, encoding: string): string =>
   `"${version}.${hash('sha256', encoding + shown, 'base64url').slice(0, 16)}"`
@@ -75,7 +84,8 @@ const createEtag = (op: Operation, { body, version }: CallResponse, encoding: st
     : undefined
 }
 
-const isNoneMatch = (header: string | null, etag: string): boolean =>
+/** Whether `If-None-Match` says that the client has the answer with this strong tag. */
+export const isNoneMatch = (header: string | null, etag: string): boolean =>
   header !== null &&
   (header.trim() === '*' || (parseTags(header)?.some(({ tag }) => `"${tag}"` === etag) ?? false))
 
@@ -88,5 +98,7 @@ export const withEtag = (op: Operation, request: Request, response: CallResponse
   const headers: Record<string, string> = { ...response.headers, ETag: etag }
   if (op.dryRun || !isNoneMatch(request.headers.get('if-none-match'), etag)) return { ...response, headers }
   const { 'Content-Type': _, ...others } = headers
-  return { status: 304, headers: others, body: '' }
+  // As the answer with the body has it (node.ts).
+  const varied = isLongEnough(response.body) ? { ...others, Vary: 'Accept-Encoding' } : others
+  return { status: 304, headers: varied, body: '' }
 }

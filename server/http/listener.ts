@@ -3,6 +3,7 @@ import { STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } 
 import type { BlockList, Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { logRefusal } from '../core/log-call.ts'
 import { Problem } from '../core/problem.ts'
 import { toProblemResult } from '../core/respond.ts'
 import { createRequestId } from '../ids.ts'
@@ -13,7 +14,7 @@ import type { NodeHandler } from './node.ts'
 type ListenerOptions = {
   /** Base of the URLs in problems. */
   publicUrl: string
-  log: Pick<Logger, 'error'>
+  log: Pick<Logger, 'error' | 'info'>
   maxConnections?: number
   /** Proxies, whose connections are those of many clients. */
   trustedProxies?: BlockList | undefined
@@ -60,6 +61,7 @@ export const createListener = (
 ): Listener => {
   const state: ListenerState = {
     publicUrl,
+    log,
     handle: undefined,
     isStillServed: () => true,
     inFlight: 0,
@@ -94,6 +96,7 @@ export const createListener = (
 type ListenerState = {
   /** Base of the URLs in problems. */
   readonly publicUrl: string
+  readonly log: ListenerOptions['log']
   handle: NodeHandler | undefined
   isStillServed: (path: string) => boolean
   /** Number of handlers at work, also for clients that have gone. */
@@ -116,8 +119,11 @@ const setTimeouts = (server: Server): void => {
 
 const serveRequest = (state: ListenerState, req: IncomingMessage, res: ServerResponse): void => {
   if (state.refused.has(req.socket)) return
-  if (!state.handle || !state.isStillServed(req.url ?? ''))
-    return void res.writeHead(503, { 'Retry-After': '1', Connection: 'close' }).end()
+  if (!state.handle || !state.isStillServed(req.url ?? '')) {
+    const requestId = createRequestId()
+    logRefusal(state.log, requestId, { status: 503 })
+    return void res.writeHead(503, { 'Retry-After': '1', 'Request-Id': requestId, Connection: 'close' }).end()
+  }
   const responses = state.responses.get(req.socket) ?? new Set()
   if (responses.size >= MAX_PIPELINED) {
     refuseBrokenRequest(state, req.socket, state.publicUrl, tooManyPipelined)
@@ -203,9 +209,11 @@ const refuse = (
   state.refused.add(socket)
   socket.on('error', () => {})
   if (!socket.writable) return void socket.destroy()
+  const requestId = createRequestId()
+  logRefusal(state.log, requestId, { code: problem.code, extras: problem.extras, status })
   const { headers, problem: document } = toProblemResult(problem, {
     publicUrl,
-    requestId: createRequestId(),
+    requestId,
     headers: {
       'Cache-Control': 'no-store',
       'X-Content-Type-Options': 'nosniff',

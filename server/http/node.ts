@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { NodeRequest, type NodeResponse, sendNodeResponse } from 'srvx/node'
 import type { Logger } from 'pino'
+import { logRefusal } from '../core/log-call.ts'
 import { Problem } from '../core/problem.ts'
 import { toProblemResult } from '../core/respond.ts'
 import { createRequestId } from '../ids.ts'
@@ -11,7 +12,7 @@ import { acceptsGzip, compress, isCompressible, isLongEnough } from './compress.
 type HandlerOptions = {
   /** Base of the URLs in problems. */
   publicUrl: string
-  log: Pick<Logger, 'error'>
+  log: Pick<Logger, 'error' | 'info'>
 }
 
 /** A handler of node:http's requests. Never rejects; it resolves when the response has been handed over. */
@@ -33,11 +34,9 @@ export const nodeHandler =
   async (req, res) => {
     // Without a listener, a client that is gone while it is written to would end the process.
     res.on('error', () => {})
-    const refuse = async (problem: Problem): Promise<void> => {
-      const { status, headers, body } = toProblemResult(problem, {
-        publicUrl,
-        requestId: createRequestId(),
-      })
+    const refuse = async (problem: Problem, requestId = createRequestId()): Promise<void> => {
+      const { status, headers, body } = toProblemResult(problem, { publicUrl, requestId })
+      logRefusal(log, requestId, problem)
       const flat = Object.entries(headers).flatMap(([name, value]) => [name.toLowerCase(), value])
       await sendWhole(req, res, status, flat, body)
     }
@@ -49,11 +48,12 @@ export const nodeHandler =
       const response = requestChannel.hasSubscribers
         ? await requestChannel.tracePromise(async () => await answer(), { request: req })
         : await answer()
-      await send(req, res, response)
+      await send(req, res, response, log)
     } catch (error) {
-      log.error({ stack: (error as Error).stack }, 'Cannot answer a request')
+      const requestId = createRequestId()
+      log.error({ request_id: requestId, stack: (error as Error).stack }, 'Cannot answer a request')
       if (res.headersSent || res.destroyed) res.destroy()
-      else await refuse(createInternalProblem())
+      else await refuse(createInternalProblem(), requestId)
     }
   }
 
@@ -63,21 +63,22 @@ const createInternalProblem = (): Problem =>
 const headerProblem = (header: string, code: string, detail: string, fix: string): Problem =>
   new Problem('invalid_input', `The header ${header} ${detail}.`, { errors: [{ header, code, detail, fix }] })
 
-const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+const countHeader = ({ rawHeaders }: IncomingMessage, name: string): number => {
+  let count = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) if (rawHeaders[i]!.toLowerCase() === name) count++
+  return count
+}
 
 /** What is refused on every route, from the request line and the headers alone. */
-const findRefusal = ({ method, headers, httpVersionMinor }: IncomingMessage): Problem | undefined => {
+const findRefusal = (req: IncomingMessage): Problem | undefined => {
+  const { headers, httpVersionMinor } = req
   if (headers.host === undefined && httpVersionMinor > 0)
     return headerProblem('Host', 'required', 'is required', 'Send the name of the server.')
+  // node:http keeps the first; a proxy may have gone by another (RFC 9112, section 3.2).
+  if (countHeader(req, 'host') > 1)
+    return headerProblem('Host', 'duplicate_field', 'is given more than once', 'Send it once.')
   if (headers.expect !== undefined && !/^100-continue$/i.test(headers.expect))
     return headerProblem('Expect', 'invalid_value', 'can only be 100-continue', 'Leave the header out.')
-  if (!METHODS.includes(method!))
-    return new Problem(
-      'method_not_allowed',
-      `No route takes ${method}.`,
-      { allowed: METHODS },
-      { Allow: METHODS.join(', ') },
-    )
   const encoding = headers['content-encoding']
   if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity')
     return new Problem(
@@ -91,9 +92,15 @@ const findRefusal = ({ method, headers, httpVersionMinor }: IncomingMessage): Pr
 
 const isFast = (response: Response): response is NodeResponse => '_toNodeResponse' in response
 
-const send = async (req: IncomingMessage, res: ServerResponse, response: Response): Promise<void> => {
+const send = async (
+  req: IncomingMessage,
+  res: ServerResponse,
+  response: Response,
+  log: HandlerOptions['log'],
+): Promise<void> => {
   if (isFast(response)) {
     const { status, headers, body } = response._toNodeResponse()
+    addRequestId(headers as FlatHeaders, status, log)
     if (body === undefined || typeof body === 'string' || body instanceof Uint8Array)
       return await sendWhole(req, res, status, headers as FlatHeaders, body ?? '')
     return await sendStream(req, res, status, headers as FlatHeaders, body as ReadableStream)
@@ -101,6 +108,7 @@ const send = async (req: IncomingMessage, res: ServerResponse, response: Respons
   // The sandbox returns a network error when a response is to be lost: the connection is closed.
   if (response.type === 'error') return void res.destroy()
   const headers = [...response.headers].flat()
+  addRequestId(headers, response.status, log)
   if (response.body === null) return await sendWhole(req, res, response.status, headers, '')
   if (isCompressible(response.headers.get('content-type') ?? undefined) && !isAttachment(response))
     return await sendWhole(req, res, response.status, headers, Buffer.from(await response.arrayBuffer()))
@@ -123,6 +131,14 @@ const addDefaults = (headers: FlatHeaders): void => {
   if (getFlat(headers, 'cache-control') === undefined) headers.push('cache-control', 'no-store')
   if (getFlat(headers, 'x-content-type-options') === undefined)
     headers.push('x-content-type-options', 'nosniff')
+}
+
+/** Every answer has an id. Who made one has logged it, or what it is of needs no line. */
+const addRequestId = (headers: FlatHeaders, status: number, log: HandlerOptions['log']): void => {
+  if (getFlat(headers, 'request-id') !== undefined) return
+  const requestId = createRequestId()
+  headers.push('request-id', requestId)
+  if (status >= 400) logRefusal(log, requestId, { status })
 }
 
 const sendWhole = async (

@@ -29,6 +29,10 @@ export const headers: Record<string, Part> = {
     'From when on the API version of the response may be removed; absent for the current one.',
     'Tue, 01 Jun 2027 00:00:00 GMT',
   ),
+  Link: textHeader(
+    'The page about the API version of the response, once that is deprecated; absent for the current one.',
+    '<https://wcrm.example.com/docs/api-versions>; rel="deprecation"; type="text/html"',
+  ),
   'RateLimit-Policy': textHeader(
     'The limits that apply to this request: `q` requests in `w` seconds.',
     '"read";q=300;w=60',
@@ -62,7 +66,7 @@ export const headers: Record<string, Part> = {
   'WWW-Authenticate': textHeader('The authentication scheme.', 'Bearer'),
 }
 
-const commonHeaders = ['Request-Id', 'Api-Version', 'Deprecation', 'Sunset']
+const commonHeaders = ['Request-Id', 'Api-Version', 'Deprecation', 'Link', 'Sunset']
 const limitHeaders = ['RateLimit-Policy', 'RateLimit']
 
 /** Returns references to headers by name. */
@@ -228,20 +232,25 @@ const Problem: Part = {
 
 export const problemSchemas: Record<string, Part> = { Problem, FieldError }
 
-/** Returns the error responses of these codes by status: references, and the components they refer to. */
+/**
+ * Returns the error responses of these codes by status: references, and the components they refer to. `changes`: of
+ * an operation that changes something, whose errors name its idempotency key.
+ */
 export const problemResponses = (
   codes: readonly ErrorCode[],
   publicUrl: string,
+  changes: boolean,
 ): { refs: Record<string, Part>; responses: Record<string, Part> } => {
   const refs: Record<string, Part> = {}
   const responses: Record<string, Part> = {}
   const known = (Object.keys(errors) as ErrorCode[]).filter((code) => codes.includes(code))
   for (const [status, group] of Map.groupBy(known, (code) => errors[code].status)) {
-    const name = group.join('.')
+    const headerNames = listProblemHeaders(status, changes)
+    const name = [...group, ...(headerNames.includes('Idempotency-Key') ? ['change'] : [])].join('.')
     refs[status] = componentRef('responses', name)
     responses[name] = {
       description: group.map((code) => `\`${code}\`: ${errors[code].description}`).join('\n\n'),
-      headers: refHeaders(listProblemHeaders(status)),
+      headers: refHeaders(headerNames),
       content: {
         'application/problem+json': {
           schema: componentRef('schemas', 'Problem'),
@@ -258,8 +267,15 @@ export const problemResponses = (
   return { refs, responses }
 }
 
-const listProblemHeaders = (status: number): string[] => [
+/** Statuses of refusals that come before the key is read. */
+const BEFORE_KEY = [401, 413, 415]
+/** Statuses of errors that a repeat with the key gets again, beside successes. */
+const STORED = [403, 404, 409]
+
+const listProblemHeaders = (status: number, changes: boolean): string[] => [
   ...commonHeaders,
   ...(status === 401 ? ['WWW-Authenticate'] : status === 413 || status === 415 ? [] : limitHeaders),
-  ...(status === 429 || status === 503 || status === 504 ? ['Retry-After'] : []),
+  ...([409, 429, 502, 503, 504].includes(status) ? ['Retry-After'] : []),
+  ...(changes && !BEFORE_KEY.includes(status) ? ['Idempotency-Key'] : []),
+  ...(changes && STORED.includes(status) ? ['Idempotent-Replayed'] : []),
 ]

@@ -323,7 +323,7 @@ const createResponses = (
       ...(op.confirm ? ['confirm_required' as const] : []),
     ]),
   ].filter((code) => !listImpossibleErrors(readsBody).includes(code))
-  const { refs, responses } = problemResponses(codes, draft.publicUrl)
+  const { refs, responses } = problemResponses(codes, draft.publicUrl, op.dryRun === true)
   Object.assign(draft.responses, responses)
   const examples = createExamples(op, (example) => example.output)
   const schema =

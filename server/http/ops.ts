@@ -4,9 +4,10 @@ import type { App } from '../core/app.ts'
 import { type CallInput, type CallRequest, perform } from '../core/perform.ts'
 import { type FieldError, Problem } from '../core/problem.ts'
 import { mergeGiven } from '../core/merge-given.ts'
-import { readIfMatch } from './etag.ts'
+import { readIfMatch, refuseIfNoneMatch } from './etag.ts'
 import { normalizeConfirm } from '../core/steps/confirm.ts'
 import { locateKeyError, unquoteIdempotencyKey } from '../core/steps/idempotency.ts'
+import { createRequestId } from '../ids.ts'
 import { DEFAULT_MAX_BODY_BYTES, parseJson, withBody } from './body.ts'
 import {
   type DoorEvent,
@@ -26,13 +27,15 @@ import { parseQueryValue } from './rest.ts'
  */
 export const serveOps = async (app: App, event: DoorEvent): Promise<Response> => {
   if (event.url.pathname.endsWith('/')) return await serveUnknownRoute(app, event)
-  return await withProblems(app, async () => {
+  const requestId = createRequestId()
+  const answer = async (): Promise<Response> => {
     const name = decodeParameter(event.context.params?.name ?? '')
     const operation = app.operations.find((op) => op.name === name)
     const maxBytes = operation?.maxBytes ?? DEFAULT_MAX_BODY_BYTES
     return await withBody(app, event.req as Request, { maxBytes }, async (body) => {
       const query = event.url.searchParams
       const call = toCallRequest(app, event, 'ops', operation, {
+        requestId,
         requestedName: `operation ${name.slice(0, 100)}`,
         locateError: (error) =>
           locateError(query, locateKeyError(error, getHeader(event, 'idempotency-key'))),
@@ -40,12 +43,14 @@ export const serveOps = async (app: App, event: DoorEvent): Promise<Response> =>
       call.readInput = async (actor) => {
         requireDecodableQuery(event)
         requireKnownQuery(query)
+        refuseIfNoneMatch(operation!, getHeader(event, 'if-none-match'))
         const ifMatch = readIfMatch(operation!, getHeader(event, 'if-match'))
         return readFields(operation!, call, query, ifMatch, parseJson(await body.text(actor.key.id)))
       }
       return toResponse(await perform(app, call))
     })
-  })
+  }
+  return await withProblems(app, answer, requestId)
 }
 
 /** Throws 400 for every query parameter but `dry_run`: it would be ignored, and the call run without it. */
@@ -100,7 +105,13 @@ const readFields = (
       ...(key === undefined || isTaken(key) ? {} : { idempotency_key: key }),
       ...(verb === undefined || isTaken(verb) ? {} : { confirm: verb }),
     },
-    ...(typeof reason === 'string' ? { reason } : {}),
+    reason: isReason
+      ? mergeGiven(
+          { at: { header: 'Api-Reason' }, value: call.reason || undefined },
+          { at: { pointer: '#/reason' }, value: reason },
+          (text) => text.trim(),
+        )
+      : (call.reason ?? (typeof reason === 'string' ? reason : undefined)),
     idempotencyKey: mergeGiven(
       { at: { header: 'Idempotency-Key' }, value: call.idempotencyKey },
       { at: { pointer: '#/idempotency_key' }, value: isTaken(key) ? key : undefined },

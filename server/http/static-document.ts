@@ -19,21 +19,24 @@ export const createStaticDocument = (
   headers: Record<string, string> & { 'Content-Type': string },
   stored?: Buffer,
 ): StaticDocument => {
-  const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
+  const hash = createHash('sha256').update(body).digest('base64url').slice(0, 22)
   const isCompressed = isCompressible(headers['Content-Type']) && isLongEnough(body)
   let compressed: Promise<Buffer> | undefined = stored && Promise.resolve(stored)
-  const common = { ...headers, ETag: etag }
-  const varied = isCompressed ? { ...common, Vary: 'Accept-Encoding' } : common
+  // A strong tag is of one content coding. Who has the document in the other one has it too.
+  const etags = { plain: `"${hash}"`, gzip: `"${hash}.gzip"` }
+  const varied = isCompressed ? { ...headers, Vary: 'Accept-Encoding' } : headers
   return {
     serve: async ({ headers: asked }) => {
-      if (matches(asked.get('if-none-match'), etag))
-        return new FastResponse(null, { status: 304, headers: varied })
+      const known = Object.values(etags).find((etag) => matches(asked.get('if-none-match'), etag))
+      if (known) return new FastResponse(null, { status: 304, headers: { ...varied, ETag: known } })
       // What is sent plain gets its Vary where every answer does (node.ts).
       if (!isCompressed || !acceptsGzip(asked.get('accept-encoding') ?? undefined))
-        return new FastResponse(body as Uint8Array<ArrayBuffer>, { headers: common })
+        return new FastResponse(body as Uint8Array<ArrayBuffer>, {
+          headers: { ...headers, ETag: etags.plain },
+        })
       const bytes = await (compressed ??= compress(body))
       return new FastResponse(bytes as Buffer<ArrayBuffer>, {
-        headers: { ...varied, 'Content-Encoding': 'gzip' },
+        headers: { ...varied, ETag: etags.gzip, 'Content-Encoding': 'gzip' },
       })
     },
   }

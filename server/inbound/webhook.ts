@@ -4,9 +4,8 @@ import type { App } from '../core/app.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
 import { parseUpdates, serializeUpdates } from './parse-updates.ts'
 import { findSigner, listOwnVerifyTokens, selectOfSigner, type Signer, signatureProblem } from './signers.ts'
-import { createRequestId } from '../ids.ts'
 import { Problem } from '../core/problem.ts'
-import { toProblemResponse } from '../core/respond.ts'
+import { problemResponse } from '../http/door.ts'
 import { withRetries } from '../core/retry.ts'
 import { countFailure } from '../core/steps/throttle.ts'
 import { getClientAddress } from '../http/address.ts'
@@ -53,7 +52,7 @@ export const createProviderWebhook =
       app.jobs.job('provider-updates').wake()
       return new Response('', { status: 200 })
     } catch (error) {
-      return respondWithProblem(
+      return problemResponse(
         app,
         error instanceof Problem ? limitRefusals(app, request, error) : toStorageProblem(app, error),
       )
@@ -161,6 +160,3 @@ const toStorageProblem = (app: App, error: unknown): Problem => {
     { 'Retry-After': '5' },
   )
 }
-
-const respondWithProblem = (app: App, problem: Problem): Response =>
-  toProblemResponse(problem, { publicUrl: app.config.publicUrl, requestId: createRequestId() })

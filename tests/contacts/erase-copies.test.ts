@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
+import { eventTypes, type EventTypeId } from '../../catalog/events.ts'
+import { createEventId } from '../../server/ids.ts'
 import { readContactIdentity } from '../../storage/erasure-start.ts'
 import { eraseSandboxPerson } from '../../storage/erasure-steps.ts'
 import { callAs, doAs } from '../calls.ts'
@@ -49,6 +51,59 @@ everyDatabase(
         select wa_id as text from sandbox_customers where wa_id = any(${digits}::text[])`
       const left = [await list(updates), await list(messages), await list(customers)]
       assert.deepEqual(left, [['After'], ['After'], [digits[0]]])
+    })
+
+    it('leaves every event as the schema of its type says', async () => {
+      const workspace = await makeWorkspace(server())
+      const { db } = server()
+      const run = doAs(server(), workspace.owner.key)
+      const { group } = await run('crm_create_group', { name: 'Regulars' })
+      const { contact } = await run('crm_upsert_contact', {
+        phone: generatePhone(),
+        name: 'Ada Lovelace',
+        tags: ['Gold', 'Ada Lovelace'],
+        group_ids: [group.id],
+      })
+      await run('crm_record_consent', {
+        contact_id: contact.id,
+        purpose: 'marketing',
+        state: 'granted',
+        source: 'form',
+      })
+      const planted = Object.entries(eventTypes).map(([type, { sample }]) => ({
+        id: createEventId(),
+        type,
+        data: JSON.parse(
+          JSON.stringify(sample, (name, value) => {
+            if (name === 'contact_ids') return [contact.id]
+            return name === 'contact_id' ? contact.id : value
+          }).replaceAll(/"contact":\{"id":"\d+"/g, `"contact":{"id":"${contact.id}"`),
+        ),
+      }))
+      for (const { id, type, data } of planted)
+        await sql`
+          insert into events (workspace_id, id, type, occurred_at, data)
+          values (${workspace.id}, ${id}, ${type}, now(), ${JSON.stringify(data)}::text::jsonb)`.execute(db)
+      await run('crm_erase_contact', { contact_id: contact.id })
+      await finishErasures(server(), workspace.id)
+      const { rows } = await sql<{ id: string; type: EventTypeId; data: any }>`
+        select id, type, data from events where workspace_id = ${workspace.id}`.execute(db)
+      for (const { type, data } of rows)
+        assert.equal(
+          eventTypes[type].data.safeParse(data).error,
+          undefined,
+          `${type} ${JSON.stringify(data)}`,
+        )
+      const ids = new Set(planted.map(({ id }) => id))
+      const own = (type: EventTypeId) => rows.find((row) => row.type === type && !ids.has(row.id))!.data
+      assert.deepEqual(
+        own('contact.tags_added/1').tags.map(({ name }: { name: string }) => name),
+        ['Gold', 'erased'],
+      )
+      assert.equal(own('contact.groups_added/1').groups[0].name, 'Regulars')
+      const { purpose, channel, source } = own('consent.changed/1').consent
+      assert.deepEqual([purpose, channel, source], ['marketing', 'all', 'form'])
+      assert.doesNotMatch(JSON.stringify(rows), /Ada|Is my order/)
     })
 
     it('finds the person in jobs, calls for several, notes and spellings', async () => {

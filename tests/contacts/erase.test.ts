@@ -121,8 +121,9 @@ everyDatabase(
       for (const op of operations.filter(({ scope }) => scope === 'mcp:read')) {
         const example = op.examples[0]!.input as Record<string, unknown>
         const input = { ...example, ...(op.waits ? { wait_seconds: 0 } : {}) }
-        const { text } = await doors[1]!.call(op.name, input)
+        const { status, body, text } = await doors[1]!.call(op.name, input)
         assert.ok(!text.includes(MARKER) && !text.includes(DIGITS), `${op.name}: ${text}`)
+        if (status < 300) assert.equal(op.output.safeParse(body).error, undefined, op.name)
       }
     })
 

@@ -228,5 +228,7 @@ everyDatabase('API versions', (server) => {
       assert.deepEqual(await names(`/${kind}-${first}.json`), [first, 'attempts_made'])
     }
     assert.equal((await fetch(`${server().url}/openapi-2026-10-02.json`)).status, 404)
+    const load = async (name: string) => await (await fetch(`${server().url}/${name}.json`)).text()
+    assert.equal(await load('openapi-2026-11-23'), await load('openapi'))
   })
 })

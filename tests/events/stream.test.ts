@@ -12,18 +12,32 @@ import { makeWorkspace } from '../servers.ts'
 import { type ShownEvent, openStream } from './event-fixture.ts'
 
 everyDatabase('Event stream', (server) => {
-  it('is for clients that accept it: not with the weight 0', async () => {
+  it('is for clients that like it as much as JSON: not with the weight 0', async () => {
     const { key } = (await makeWorkspace(server())).owner
     for (const [accept, type] of [
       ['text/event-stream;q=0, application/json', 'application/json; charset=utf-8'],
       ['application/json, Text/Event-Stream; charset=utf-8 ; Q=0.000', 'application/json; charset=utf-8'],
-      ['application/json, text/event-stream;q=0.5', 'text/event-stream; charset=utf-8'],
+      ['application/json, text/event-stream;q=0.1', 'application/json; charset=utf-8'],
+      ['*/*, text/event-stream;q=0.9', 'application/json; charset=utf-8'],
+      ['application/json;q=0.5, text/event-stream;q=0.5, */*', 'text/event-stream; charset=utf-8'],
+      ['application/json, text/event-stream', 'text/event-stream; charset=utf-8'],
       ['text/event-stream', 'text/event-stream; charset=utf-8'],
     ] as const) {
       const headers = { Authorization: `Bearer ${key}`, Accept: accept }
       const response = await fetch(`${server().url}/v1/events`, { headers })
       assert.equal(response.headers.get('content-type'), type, accept)
       await response.body?.cancel()
+    }
+  })
+
+  it('says where an id to resume after is wrong', async () => {
+    const { key } = (await makeWorkspace(server())).owner
+    for (const id of ['garbage', 'now', 'evt_1']) {
+      const headers = { Authorization: `Bearer ${key}`, Accept: 'text/event-stream', 'Last-Event-ID': id }
+      const response = await fetch(`${server().url}/v1/events?limit=5`, { headers })
+      const { detail, errors } = (await response.json()) as any
+      assert.deepEqual([response.status, errors.length, errors[0].header], [400, 1, 'Last-Event-ID'])
+      assert.match(detail, /^Last-Event-ID /)
     }
   })
 

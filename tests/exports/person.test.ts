@@ -287,13 +287,27 @@ everyDatabase(
       }
       const beyond = await fetch(shown.url, { headers: { Range: `bytes=${bytes.length}-` } })
       assert.equal(beyond.status, 416)
+      const head = await fetch(shown.url, { method: 'HEAD', headers: { Range: 'bytes=0-9' } })
+      const etag = head.headers.get('etag')!
+      assert.deepEqual(
+        [head.status, head.headers.get('content-length'), etag, await head.text()],
+        [200, String(bytes.length), `"${shown.sha256}"`, ''],
+      )
+      assert.equal((await fetch(shown.url, { headers: { 'If-None-Match': etag } })).status, 304)
+      const resume = { Range: 'bytes=0-1' }
+      const same = await fetch(shown.url, { headers: { ...resume, 'If-Range': etag } })
+      assert.deepEqual([same.status, (await same.arrayBuffer()).byteLength], [206, 2])
+      const other = await fetch(shown.url, { headers: { ...resume, 'If-Range': '"other"' } })
+      assert.deepEqual([other.status, (await other.arrayBuffer()).byteLength], [200, bytes.length])
       const run = doAs(server(), key)
       const { data } = await run('audit_list', { operation: 'crm_get_export', limit: 100 })
       const downloads = data.filter(({ target }: any) => target.id === shown.id)
       assert.deepEqual(
         downloads.map(({ changes }: any) => changes.downloaded),
-        ['bytes=-5', `bytes=10-${middle}`, 'bytes=0-9', `bytes=${middle}-`, 'whole'],
+        ['whole', 'bytes=0-1', 'bytes=-5', `bytes=10-${middle}`, 'bytes=0-9', `bytes=${middle}-`, 'whole'],
       )
+      const ids = downloads.slice(0, 2).map(({ request_id: id }: any) => id)
+      assert.deepEqual(ids, [other.headers.get('request-id'), same.headers.get('request-id')])
       const tampered = await fetch(`${shown.url.slice(0, -4)}AAAA`)
       assert.deepEqual(
         [tampered.status, ((await tampered.json()) as any).reason],

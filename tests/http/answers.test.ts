@@ -93,10 +93,56 @@ everyDatabase(
     it('a client that has a document is told so', async () => {
       for (const path of ['/openapi.json', '/docs/assets/scalar.js']) {
         const { etag } = (await read(path, {})).headers
+        const zipped = await read(path, { 'Accept-Encoding': 'gzip' })
+        assert.notEqual(zipped.headers.etag, etag, 'a strong tag is of one coding')
+        const same = await read(path, { 'If-None-Match': zipped.headers.etag, 'Accept-Encoding': 'gzip' })
+        assert.deepEqual(
+          [same.status, same.headers.etag, same.headers.vary],
+          [304, zipped.headers.etag, 'Accept-Encoding'],
+        )
         const again = await read(path, { 'If-None-Match': `"other", W/${etag}`, 'Accept-Encoding': 'gzip' })
         assert.deepEqual([again.status, again.bytes.length, again.headers.etag], [304, 0, etag])
         assert.equal((await read(path, { 'If-None-Match': '"other"' })).status, 200)
       }
+    })
+
+    it('have no header of the contract that OpenAPI does not name', async () => {
+      const document = JSON.parse((await read('/openapi-2026-10-01.json', {})).bytes.toString())
+      const resolve = (part: any) =>
+        part.$ref ? document.components[part.$ref.split('/')[2]][part.$ref.split('/')[3]] : part
+      const known = Object.keys(document.components.headers)
+      const once = { 'Idempotency-Key': `headers-${crypto.randomUUID()}` }
+      const field = post('{"key":"headers","label":"Headers","type":"text"}')
+      const patch = { method: 'PATCH', body: '{"name":"X"}', headers: once }
+      const seen = new Set<string>()
+      for (const [status, path, concrete, request] of [
+        [200, '/v1/contacts', '/v1/contacts', { method: 'GET' }],
+        [404, '/v1/contacts/{contact_id}', '/v1/contacts/999999', { method: 'GET' }],
+        [404, '/v1/contacts/{contact_id}', '/v1/contacts/999999', patch],
+        [404, '/v1/contacts/{contact_id}', '/v1/contacts/999999', patch],
+        [428, '/v1/contacts/{contact_id}', '/v1/contacts/999999', { method: 'DELETE' }],
+        [201, '/v1/custom-fields', '/v1/custom-fields', field],
+        [409, '/v1/custom-fields', '/v1/custom-fields', field],
+        [400, '/v1/custom-fields', '/v1/custom-fields', post('{}')],
+      ] as const) {
+        const { method = 'GET', headers } = request as { method?: string; headers?: Record<string, string> }
+        const reply = await client.raw(concrete, {
+          ...request,
+          headers: { ...headers, 'Api-Version': '2026-10-01' },
+        })
+        assert.equal(reply.status, status, `${method} ${path} ${reply.text}`)
+        const named = Object.keys(
+          resolve(document.paths[path][method.toLowerCase()].responses[status]).headers,
+        )
+        for (const name of known) {
+          if (reply.headers[name.toLowerCase()] === undefined) continue
+          seen.add(name)
+          assert.ok(named.includes(name), `${method} ${path} ${status}: ${name}`)
+        }
+      }
+      for (const name of ['Link', 'Idempotency-Key', 'Idempotent-Replayed']) assert.ok(seen.has(name), name)
+      const { responses } = document.paths['/v1/messages/{message_id}/media'].get
+      assert.ok(resolve(responses[409]).headers['Retry-After'])
     })
 
     it('an event stream is neither compressed nor held back', async () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { before, it } from 'node:test'
 import { catalog, listRoutes } from '../../catalog/index.ts'
 import { errors } from '../../catalog/errors.ts'
+import { WEBHOOK_PATH } from '../../server/provider/settings.ts'
 import { everyDatabase } from '../doors.ts'
 import { assertProblem } from '../problems.ts'
 import { makeWorkspace } from '../servers.ts'
@@ -38,14 +39,26 @@ everyDatabase('HTTP: routes, methods and pages', (server) => {
   })
 
   it('HEAD: the same as GET, without a body', async () => {
+    const routes = catalog.flatMap((op) =>
+      listRoutes(op).flatMap(({ method, path }) =>
+        method === 'GET' ? [path.replaceAll(/\{\w+\}/g, '999999')] : [],
+      ),
+    )
+    assert.ok(routes.length > 30)
     for (const path of [
-      '/v1/me',
-      '/v1/contacts',
+      ...routes,
       '/healthz',
+      '/readyz',
+      '/metrics',
       '/openapi.json',
       '/openapi-ops.json',
       '/errors/not_found',
-      '/v1/contacts/999999',
+      '/docs',
+      '/media/x',
+      '/exports/x',
+      '/qr/x.png',
+      '/message/x',
+      '/nothing',
       '/v1/nowhere',
     ]) {
       const [head, get] = [await raw(path, { method: 'HEAD' }), await raw(path)]
@@ -54,8 +67,29 @@ everyDatabase('HTTP: routes, methods and pages', (server) => {
         [get.status, get.headers['content-type'], ''],
         path,
       )
+      for (const { headers } of [head, get]) assert.match(headers['request-id']!, /^req_\w+$/, path)
     }
     await refused(405, 'method_not_allowed', '/v1/ops/crm_list_tags')
+  })
+
+  it('405: methods that no route takes get the methods of the path too', async () => {
+    for (const [path, allow] of [
+      ['/v1/me', 'GET, HEAD'],
+      ['/v1/ops/crm_list_tags', 'POST'],
+      ['/healthz', 'GET, HEAD'],
+      ['/docs', 'GET, HEAD'],
+      ['/exports/x', 'GET, HEAD'],
+    ] as const)
+      for (const method of ['TRACE', 'PROPFIND', 'OPTIONS', 'DELETE']) {
+        const { headers } = await refused(405, 'method_not_allowed', path, { method })
+        assert.equal(headers['allow'], allow, `${method} ${path}`)
+      }
+    for (const path of ['/mcp', '/sandbox/messages', '/sandbox/provider/v23.0/1', WEBHOOK_PATH])
+      for (const method of ['TRACE', 'PROPFIND']) {
+        const { status } = await raw(path, { method })
+        assert.ok(status >= 400 && status < 500, `${method} ${path} ${status}`)
+      }
+    await refused(404, 'not_found', '/v1/nowhere', { method: 'PROPFIND' })
   })
 
   it('unknown routes: 404 with a key, 401 without', async () => {

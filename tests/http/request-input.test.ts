@@ -222,12 +222,69 @@ everyDatabase('HTTP: body and query', (server) => {
       'cursor=abc',
     ]) {
       const wronged = await badInput(`/v1/contacts?${wrong}`, {})
-      assert.equal(
-        wronged.body.errors[0].parameter ?? wronged.body.reason,
-        wrong.startsWith('cursor=a') ? 'cursor' : wrong.split('=')[0],
-        wronged.text,
-      )
+      const [name] = wrong.split('=')
+      assert.equal(wronged.body.errors[0].parameter, name, wronged.text)
+      assert.equal(wronged.body.reason, name === 'cursor' ? 'cursor_invalid' : undefined, wronged.text)
     }
+  })
+
+  it('a cursor that is none has the reason cursor_invalid in every list', async () => {
+    const lists = catalog.filter((op) => 'cursor' in op.input.shape)
+    assert.ok(lists.length > 15)
+    for (const op of lists) {
+      const example = op.examples[0]!.input as Record<string, unknown>
+      for (const cursor of ['', 'x'.repeat(10_000), 7]) {
+        const { body } = await badInput(`/v1/ops/${op.name}`, post(JSON.stringify({ ...example, cursor })))
+        assert.deepEqual([body.reason, body.errors[0].pointer], ['cursor_invalid', '#/cursor'], op.name)
+      }
+    }
+    const { body } = await badInput('/v1/events?cursor=garbage', {})
+    assert.deepEqual([body.reason, body.errors[0].parameter], ['cursor_invalid', 'cursor'])
+    assert.equal((await badInput('/v1/events?cursor=garbage&limit=0', {})).body.reason, undefined)
+  })
+
+  it('If-None-Match of a change is refused: it would be made whatever it says', async () => {
+    for (const given of ['*', '"1.x"'])
+      for (const [path, method] of [
+        ['/v1/contacts/7', 'PATCH'],
+        ['/v1/groups', 'POST'],
+        ['/v1/ops/crm_create_group', 'POST'],
+      ] as const) {
+        const headers = { 'If-None-Match': given }
+        const { body } = await badInput(path, { method, body: '{"name":"One"}', headers })
+        const [{ header, code }] = body.errors
+        assert.deepEqual([header, code], ['If-None-Match', 'not_supported'], path)
+      }
+  })
+
+  it('a body of null is no object, and no empty one', async () => {
+    const cases: [path: string, method: string][] = [
+      ['/v1/groups?dry_run=true', 'POST'],
+      ['/v1/contacts/7?dry_run=true', 'PATCH'],
+      ['/v1/ops/crm_list_tags', 'POST'],
+      ['/v1/ops/crm_create_group?dry_run=true', 'POST'],
+    ]
+    for (const [path, method] of cases)
+      for (const text of ['null', '[]', '7']) {
+        const { body } = await badInput(path, { method, body: text })
+        assert.deepEqual([body.errors.length, body.errors[0].pointer], [1, '#'], `${path} ${text}`)
+        assert.match(body.detail, /^The input must be an object/)
+      }
+  })
+
+  it('a reason that the body and the header give has to be one', async () => {
+    const path = '/v1/ops/crm_create_group'
+    const request = (reason: string) =>
+      post(JSON.stringify({ name: 'One', dry_run: true, reason: 'For Ada' }), {
+        headers: { 'Api-Reason': reason },
+      })
+    const { body } = await badInput(path, request('For%20Bob'))
+    assert.equal(body.reason, 'contradiction')
+    assert.deepEqual(
+      body.errors.map(({ header, pointer }: Record<string, string>) => header ?? pointer),
+      ['Api-Reason', '#/reason'],
+    )
+    assert.equal((await raw(path, request('For%20Ada'))).status, 200)
   })
 
   it('a field in the wrong place is refused with the right place', async () => {

@@ -66,6 +66,14 @@ everyDatabase('HTTP: sockets', (server) => {
     }
   })
 
+  it('a request names one host', async () => {
+    for (const more of ['Host: localhost', 'HOST: example.com']) {
+      const [response] = await send(head('GET /healthz HTTP/1.1', more))
+      assert.equal(response!.status, 400, more)
+      assert.equal(JSON.parse(response!.body).errors[0].header, 'Host')
+    }
+  })
+
   it('pipelined requests are answered in order, also when the last one is broken', async () => {
     const me = head('GET /v1/me HTTP/1.1', `Authorization: Bearer ${key}`)
     const missing = head('GET /v1/contacts/999999 HTTP/1.1', `Authorization: Bearer ${key}`)

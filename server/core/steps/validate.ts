@@ -24,7 +24,7 @@ export const validate = (
 ): { input: Record<string, unknown>; dryRun: boolean } => {
   const { dry_run: dryRun, ...input } = parseFields(
     getCachedInputSchema(op),
-    raw ?? {},
+    raw === undefined ? {} : raw,
     op.itemwise,
   ) as Record<string, unknown>
   checkAlternatives(op, input)
@@ -66,7 +66,11 @@ const toProblem = (errors: FieldError[]): Problem => {
     errors.length === 1
       ? `${formatFieldName(errors[0]!)}${errors[0]!.detail}.`
       : `${errors.length} fields are wrong.`
-  return new Problem('invalid_input', detail, { errors: errors.slice(0, MAX_ERRORS) })
+  const isCursor = errors.every(({ pointer }) => pointer === '#/cursor')
+  return new Problem('invalid_input', detail, {
+    ...(isCursor ? { reason: 'cursor_invalid' } : {}),
+    errors: errors.slice(0, MAX_ERRORS),
+  })
 }
 
 const formatFieldName = (error: FieldError): string =>

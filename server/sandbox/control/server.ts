@@ -3,6 +3,7 @@ import { normalizeClientName, toFailure } from '../../audit/entry.ts'
 import { recordControl } from '../../audit/record.ts'
 import type { App } from '../../core/app.ts'
 import type { Actor, CallTrace } from '../../core/context.ts'
+import { logRefusal } from '../../core/log-call.ts'
 import { Problem } from '../../core/problem.ts'
 import { toProblemResponse } from '../../core/respond.ts'
 import { authenticate } from '../../core/steps/authenticate.ts'
@@ -65,6 +66,7 @@ const serveRequest = async (surface: Surface, request: Request): Promise<Respons
     const failure = toFailure(problem)
     const isFailedChange = progress.route?.changes === true && progress.input !== undefined
     if (failure.outcome === 'refused' || isFailedChange) await record(app, trace, progress, failure)
+    logRefusal(app.log, trace.requestId, problem)
     return toProblemResponse(problem, {
       publicUrl: app.config.publicUrl,
       requestId: trace.requestId,
