@@ -35,12 +35,12 @@ export const serveTools = (
   const guided = { selection, scopes: (authInfo?.scopes ?? []) as Scope[], decide }
   server.setRequestHandler('tools/list', () => ({ tools: listTools(catalog, guided) }))
   server.setRequestHandler('tools/call', async ({ params }, context) => {
+    const { app } = catalog
     const resolved = resolveCall(catalog, guided, params.name, params.arguments ?? {})
-    if (resolved && 'answer' in resolved) return toGuideResult(resolved.answer)
+    if (resolved && 'answer' in resolved) return toGuideResult(resolved.answer, app.config.publicUrl)
     const op = resolved?.operation
     if (!op || !isCallable(op, selection)) throw invalidParams(formatUnknownTool(params.name, op, selection))
     const { input } = resolved
-    const { app } = catalog
     const { address, actor } = selection
     let ask: InputRequiredResult | undefined
     let view: View | undefined
