@@ -12,7 +12,7 @@ import {
   withProblems,
 } from './call-request.ts'
 import { callOrOpenPage } from './approval-page.ts'
-import { asksClient, confirmCall } from './confirm.ts'
+import { mayAskClient, confirmCall } from './confirm.ts'
 import { invalidParams } from './content.ts'
 import { readDirectCall, writeDirectResult } from './direct-call.ts'
 import { listTools, resolveCall, toGuideResult } from './guide-tools.ts'
@@ -82,7 +82,7 @@ export const callDirectly = async (
   const resolved = resolveCall(catalog, { selection, scopes: scopes as Scope[] }, call.name, call.input)
   if (!resolved || 'answer' in resolved) return undefined
   const { operation: op, input } = resolved
-  if (asksClient(actor, op) || (op.itemwise && call.watched) || !isCallable(op, selection)) return undefined
+  if (mayAskClient(actor, op) || (op.itemwise && call.watched) || !isCallable(op, selection)) return undefined
   // The client may be asked to open the page of an approval.
   if (call.opensPages && actor.key.agent && op.dryRun) return undefined
   const client = (call.client ?? request.headers.get('user-agent') ?? undefined)?.slice(0, MAX_CLIENT_LENGTH)

@@ -200,7 +200,10 @@ describe(`MCP endpoint (${databases[0]})`, () => {
       inputResponses: { confirm: { action: 'accept', content: { confirm: 'send' } } },
       requestState: question.requestState,
     }
-    assert.equal((await call(one, wrong)).resultType, 'input_required', 'that is no answer')
+    const again = await call(one, wrong)
+    assert.equal(again.resultType, 'input_required', 'that is no answer')
+    const refusedTwice = await call(one, { ...wrong, requestState: again.requestState })
+    assert.equal(JSON.parse(refusedTwice.content[0].text).code, 'confirm_required', 'asked once more')
     const burned = await call(other)
     const no = { inputResponses: { confirm: { action: 'decline' } }, requestState: burned.requestState }
     for (const answer of [no, { ...yes, requestState: burned.requestState }]) {
