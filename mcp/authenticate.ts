@@ -4,7 +4,7 @@ import {
   validateHostHeader,
   validateOriginHeader,
 } from '@modelcontextprotocol/server'
-import type { Operation } from '../catalog/operation.ts'
+import type { Operation, Scope } from '../catalog/operation.ts'
 import type { App } from '../server/core/app.ts'
 import { normalizeClientName } from '../server/audit/entry.ts'
 import { recordAuthFailure } from '../server/audit/record.ts'
@@ -14,8 +14,9 @@ import { getClientAddress } from '../server/http/address.ts'
 import { toProblemResponse } from '../server/core/respond.ts'
 import { authenticate, isAccessToken } from '../server/core/steps/authenticate.ts'
 import { describeDatabaseError } from '../server/core/steps/deadline.ts'
-import { requireApiAccess } from '../server/core/steps/entitle.ts'
+import { holdsScope, requireApiAccess } from '../server/core/steps/entitle.ts'
 import { createChallenge, grantableScopes } from '../server/oauth/metadata.ts'
+import type { Caller } from './call-request.ts'
 import type { ToolSelection } from './toolsets.ts'
 
 /**
@@ -197,7 +198,9 @@ export const refuseMissingScope = (
   { scopes, extra }: AuthInfo,
   op: Operation | undefined,
 ): Response | undefined => {
-  if (extra?.['oauth'] !== true || !op || scopes.includes(op.scope)) return undefined
+  const { agent } = (extra as Caller).actor.key
+  if (extra?.['oauth'] !== true || !op || holdsScope({ scopes: scopes as Scope[], agent }, op))
+    return undefined
   if (!grantableScopes.includes(op.scope)) return undefined
   const problem = new Problem(
     'insufficient_scope',

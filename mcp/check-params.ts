@@ -1,7 +1,7 @@
 import { redactApiKeys } from '../catalog/redact.ts'
 import { isObject } from '../catalog/values.ts'
 
-/** What is wrong with the parameters of a request, and how to mend it. */
+/** What is wrong with the parameters of a request, and how to fix it. */
 type ParamFault = { field: string; detail: string; fix: string }
 
 const need = (
@@ -25,7 +25,40 @@ const findTextFault = (field: string, values: unknown, example: string): ParamFa
     : { field: `${field}.${name.slice(0, 100)}`, detail: 'must be a text', fix: `Send ${example}.` }
 }
 
+/** Each list is one page, so that no cursor is one of ours. Some clients send an empty one for the first page. */
+const refuseCursor = ({ cursor }: Record<string, unknown>): ParamFault | undefined =>
+  cursor === undefined || cursor === ''
+    ? undefined
+    : { field: 'cursor', detail: 'is not a cursor of this list', fix: 'Leave it out: the list is one page.' }
+
+const checkInitialize = ({
+  protocolVersion,
+  capabilities,
+  clientInfo,
+}: Record<string, unknown>): ParamFault | undefined => {
+  const client = '{"name": "my-client", "version": "1.0"}'
+  const { name, version } = isObject(clientInfo) ? clientInfo : {}
+  return (
+    need('protocolVersion', protocolVersion, 'string', 'a revision, such as "2025-11-25"') ??
+    need('capabilities', capabilities, 'object', '{} or what the client can do') ??
+    ['elicitation', 'experimental', 'roots', 'sampling', 'tasks']
+      .filter((each) => (capabilities as Record<string, unknown>)[each] !== undefined)
+      .map((each) =>
+        need(`capabilities.${each}`, (capabilities as Record<string, unknown>)[each], 'object', '{}'),
+      )
+      .find((fault) => fault !== undefined) ??
+    need('clientInfo', clientInfo, 'object', client) ??
+    need('clientInfo.name', name, 'string', client) ??
+    need('clientInfo.version', version, 'string', client)
+  )
+}
+
 const checks: Readonly<Record<string, (params: Record<string, unknown>) => ParamFault | undefined>> = {
+  initialize: checkInitialize,
+  'tools/list': refuseCursor,
+  'resources/list': refuseCursor,
+  'resources/templates/list': refuseCursor,
+  'prompts/list': refuseCursor,
   'tools/call': ({ name, arguments: input }) =>
     need('name', name, 'string', 'the name of a tool, such as "crm_get_contact"') ??
     (input === undefined
@@ -64,9 +97,12 @@ const checks: Readonly<Record<string, (params: Record<string, unknown>) => Param
 export const refuseWrongParams = (message: object): Response | undefined => {
   const { id, method, params = {} } = message as { id?: unknown; method?: unknown; params?: unknown }
   const check = typeof method === 'string' && Object.hasOwn(checks, method) ? checks[method] : undefined
-  if (!check || (typeof id !== 'string' && typeof id !== 'number') || !isObject(params)) return undefined
-  const fault = check(params)
+  if (!check || (typeof id !== 'string' && typeof id !== 'number')) return undefined
+  // The SDK refuses the other methods for it, with the status of a bad request.
+  if (!isObject(params) && method !== 'initialize') return undefined
+  const fault = isObject(params) ? check(params) : need('', params, 'object', 'an object of fields')
   if (!fault) return undefined
-  const text = redactApiKeys(`${String(method)}: params.${fault.field} ${fault.detail}. ${fault.fix}`)
+  const at = fault.field === '' ? 'params' : `params.${fault.field}`
+  const text = redactApiKeys(`${String(method)}: ${at} ${fault.detail}. ${fault.fix}`)
   return Response.json({ jsonrpc: '2.0', id, error: { code: -32_602, message: text, data: fault } })
 }

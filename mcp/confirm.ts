@@ -15,7 +15,7 @@ import type { Actor } from '../server/core/context.ts'
 import { canonicalJson } from '../server/core/cursors.ts'
 import { type CallRequest, perform, toTrace } from '../server/core/perform.ts'
 import { Problem } from '../server/core/problem.ts'
-import { getDecision, mayClientConfirm } from '../server/core/steps/policy.ts'
+import { getDecision, mayClientConfirm, wouldAsk } from '../server/core/steps/policy.ts'
 import { validate } from '../server/core/steps/validate.ts'
 import type { CallResponse } from '../server/core/respond.ts'
 
@@ -28,21 +28,38 @@ type ToolCall = CallRequest & { input: Record<string, unknown> }
 type Confirmation = { ask: InputRequiredResult } | { refused: CallResponse } | { call: CallRequest }
 
 /**
- * Whether the person behind the client is asked about calls of an operation with a confirm verb: an agent's key is
- * asked only where its policy takes that answer. Otherwise its calls wait for an approval, and no answer that a
- * client reports counts.
+ * Whether the person behind the client may be asked about calls of an operation with a confirm verb: for an agent's
+ * key only where its policy takes that answer. Otherwise its calls wait for an approval, and no answer that a client
+ * reports counts.
  */
-export const asksClient = (actor: Actor, op: Operation): boolean =>
+export const mayAskClient = (actor: Actor, op: Operation): boolean =>
   op.confirm !== undefined &&
-  (!actor.key.agent || (mayClientConfirm(actor) && getDecision(actor, op).decision === 'ask'))
+  (!actor.key.agent || (mayClientConfirm(actor) && getDecision(actor, op).decision !== 'deny'))
+
+/** Whether a person decides on this call: of an agent's, also where a bound of its policy is not met. */
+const needsPerson = async (app: App, actor: Actor, op: Operation, call: ToolCall): Promise<boolean> => {
+  if (!actor.key.agent || getDecision(actor, op).decision === 'ask') return true
+  const input = tryValidate(op, call.input)
+  return input !== undefined && (await wouldAsk(app, actor, op, input))
+}
+
+/** Returns the input of a call; undefined where it is wrong, which the call itself says. */
+const tryValidate = (op: Operation, given: unknown): Record<string, unknown> | undefined => {
+  try {
+    return validate(op, given).input
+  } catch (error) {
+    if (error instanceof Problem) return undefined
+    throw error
+  }
+}
 
 /**
  * Asks the person behind the client to confirm a call that needs a confirm verb (MCP 2026-07-28, multi
  * round-trip requests): an argument written by a model is not a person's consent. A dry run comes first, so
  * that nobody is asked about a call that would fail. The question carries a state that is sealed to this key,
  * operation and input; the call runs when the state comes back with the verb. A no is final: it is stored under
- * the idempotency key of the question, so that the same state with a yes finds it. Clients that cannot ask get
- * `confirm_required`.
+ * the idempotency key of the question, so that the same state with a yes finds it, and an agent's also for the same
+ * call under another key. Clients that cannot ask get `confirm_required`.
  */
 export const confirmCall = async (
   app: App,
@@ -51,7 +68,7 @@ export const confirmCall = async (
   actor: Actor,
   context: ServerContext,
 ): Promise<Confirmation> => {
-  if (!asksClient(actor, op) || actor.key.test || call.input.dry_run === true || !canElicit(context))
+  if (!mayAskClient(actor, op) || actor.key.test || call.input.dry_run === true || !canElicit(context))
     return { call }
   const binding = `${actor.key.id}\n${op.name}\n${hash('sha256', canonicalJson(call.input), 'base64url')}`
   const response = inputResponse(context.mcpReq.inputResponses, 'confirm')
@@ -65,10 +82,20 @@ export const confirmCall = async (
       plan: state.plan ?? call.plan,
     }
     if (response.action !== 'accept') return { call: { ...answered, declinedByClient: true } }
-    if (response.content?.confirm === op.confirm && (await isAsShown(app, op, answered, state.template)))
+    const isYes = response.content?.confirm === op.confirm
+    if (isYes && (await isAsShown(app, op, answered, state.template)))
       return { call: { ...answered, confirm: op.confirm, confirmedByClient: true } }
+    // A client whose form does not ask for the verb would ask its person without end.
+    if (!isYes && state.isRepeated && actor.key.agent) return { call }
+    if (!isYes && state.isRepeated)
+      throw new Problem(
+        'confirm_required',
+        `The client answered twice without ${op.confirm} in the field confirm. Let a person make the call.`,
+        { confirm: op.confirm },
+      )
+    return await ask(app, op, call, { actor, binding, key: state.key, isRepeated: !isYes })
   }
-  return await ask(app, op, call, { actor, binding, key: state?.key ?? call.idempotencyKey })
+  return await ask(app, op, call, { actor, binding, key: call.idempotencyKey, isRepeated: false })
 }
 
 /** Whether a template still reads as the person was shown; where it does not, they are asked again. */
@@ -84,13 +111,22 @@ const isAsShown = async (
   return status >= 400 || digestTemplate(op, JSON.parse(body) as Record<string, unknown>) === template
 }
 
+type Asking = {
+  actor: Actor
+  binding: string
+  key: string | undefined
+  /** The client has answered this question once, with neither yes nor no. */
+  isRepeated: boolean
+}
+
 /** Rehearses the call and returns the question, or what the dry run refuses. */
 const ask = async (
   app: App,
   op: Operation,
   call: ToolCall,
-  { actor, binding, key }: { actor: Actor; binding: string; key: string | undefined },
+  { actor, binding, key, isRepeated }: Asking,
 ): Promise<Confirmation> => {
+  if (!(await needsPerson(app, actor, op, call))) return { call }
   const dryRun = await perform(app, { ...call, input: { ...call.input, dry_run: true } })
   if (dryRun.status >= 400) return { refused: dryRun }
   const { input } = validate(op, call.input)
@@ -116,6 +152,7 @@ const ask = async (
     plan: await planFrozen(app, { actor, op, input, trace: toTrace(call), plan: call.plan }, frozen),
     template: digestTemplate(op, output),
     ...(frozen === input ? {} : { input: frozen }),
+    ...(isRepeated ? { isRepeated } : {}),
   })
   return { ask: createQuestion(op, question, app.confirmSealer.seal(state, binding)) }
 }
@@ -139,6 +176,7 @@ type QuestionState = {
   plan?: string
   template?: string
   input?: Record<string, unknown>
+  isRepeated?: boolean
 }
 
 /** Returns the state that the question was asked with; undefined when it is invalid or has expired. */

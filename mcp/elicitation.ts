@@ -7,6 +7,9 @@ import { isObject } from '../catalog/values.ts'
  * make its calls in the newer revision, and ask on its behalf.
  */
 
+/** How often one call may ask; then it is made as for a client that cannot ask. */
+export const MAX_ROUNDS = 10
+
 const MODERN_VERSION = '2026-07-28'
 // The names of the SDK, which the bridge does not load.
 const META = 'io.modelcontextprotocol/'

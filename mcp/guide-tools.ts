@@ -2,9 +2,13 @@ import { findDuplicateName } from '../catalog/duplicate-names.ts'
 import type { Operation, Scope } from '../catalog/operation.ts'
 import type { Decision } from '../catalog/policy.ts'
 import { isObject } from '../catalog/values.ts'
+import { invalidField, Problem, toProblemDocument } from '../server/core/problem.ts'
+import { createRequestId } from '../server/ids.ts'
+import { holdsScope } from '../server/core/steps/entitle.ts'
 import { findNearestName } from '../server/nearest-name.ts'
 import { describeOperation, formatFields, type OperationIndex, searchOperations } from './operation-search.ts'
 import type { Tool } from './tools.ts'
+import { removeHidden } from './untrusted.ts'
 import { isCallable, isShortened, listOperations, type ToolSelection } from './toolsets.ts'
 
 /*
@@ -117,27 +121,44 @@ export type GuideCaller = {
   decide?: ((op: Operation) => Decision) | undefined
 }
 
+/** Returns why the key may not call an operation; undefined where it may. */
+const whyNotByKey = (op: Operation, { scopes, decide }: GuideCaller): string | undefined => {
+  if (!holdsScope({ scopes, agent: decide !== undefined }, op)) return `The key lacks the scope ${op.scope}.`
+  // A policy is about changes.
+  return op.scope !== 'mcp:read' && decide?.(op) === 'deny' ? 'The policy of the key denies it.' : undefined
+}
+
+const toAllowed =
+  (caller: GuideCaller) =>
+  (op: Operation): boolean =>
+    whyNotByKey(op, caller) === undefined
+
+/** Returns why an operation is not run for this caller at this address; undefined where it is. */
+const whyNot = (op: Operation, caller: GuideCaller): string | undefined =>
+  whyNotByKey(op, caller) ??
+  (isCallable(op, caller.selection)
+    ? undefined
+    : 'Not served at this address: its `toolsets` or `readonly` exclude it.')
+
 /** Returns the tools of compact mode; that for writes only where this URL and key may write. */
-const listCompactTools = ({ operations }: GuideSource, { selection, scopes }: GuideCaller): Tool[] => {
-  const mayWrite = operations.some(
-    (op) => op.scope !== 'mcp:read' && isCallable(op, selection) && scopes.includes(op.scope),
-  )
+const listCompactTools = ({ operations }: GuideSource, caller: GuideCaller): Tool[] => {
+  const mayWrite = operations.some((op) => op.scope !== 'mcp:read' && whyNot(op, caller) === undefined)
   return [searchTool, runReadTool, ...(mayWrite ? [runWriteTool] : [])]
 }
 
 /** Returns the tools that this URL shows to this key. */
 export const listTools = (source: GuideSource, caller: GuideCaller): Tool[] => {
-  const { selection, scopes } = caller
+  const { selection } = caller
   if (selection.compact) return listCompactTools(source, caller)
-  const listed = listOperations(source.operations, scopes, selection)
+  const listed = listOperations(source.operations, toAllowed(caller), selection)
   return [
     ...listed.map((op) => source.tools().get(op.name)!),
     ...(isShortened(source.operations, selection) ? listGuideTools : []),
   ]
 }
 
-/** An answer of a guide tool: a JSON object, or an error with what mends it. */
-export type GuideAnswer = { body: Record<string, unknown>; isError?: true }
+/** An answer of a guide tool: a JSON object, or an error with its fix. */
+export type GuideAnswer = { body: Record<string, unknown> } | { problem: Problem; fix: string }
 
 /** What a call of a tool comes to: an operation to run, an answer, or undefined for an unknown tool. */
 export type ResolvedCall =
@@ -145,21 +166,25 @@ export type ResolvedCall =
   | { answer: GuideAnswer }
   | undefined
 
-/** Returns the result of a tool call that answers without running an operation. */
-export const toGuideResult = ({ body, isError }: GuideAnswer) => ({
-  content: [{ type: 'text' as const, text: JSON.stringify(body) }],
-  ...(isError ? { isError } : { structuredContent: body }),
-})
-
-const refuse = (
-  code: 'invalid_input' | 'not_found' | 'forbidden',
-  detail: string,
-  mend: string,
-): ResolvedCall => ({
-  answer: {
-    body: { code, status: { invalid_input: 400, not_found: 404, forbidden: 403 }[code], detail, mend },
+/** Returns the result of a tool call that answers without running an operation; an error as those of operations. */
+export const toGuideResult = (answer: GuideAnswer, publicUrl: string) => {
+  if ('body' in answer)
+    return {
+      content: [{ type: 'text' as const, text: JSON.stringify(answer.body) }],
+      structuredContent: answer.body,
+    }
+  const requestId = createRequestId()
+  const text = { ...toProblemDocument(answer.problem, publicUrl, requestId), fix: answer.fix }
+  return {
+    content: [{ type: 'text' as const, text: removeHidden(JSON.stringify(text)) }],
     isError: true,
-  },
+    _meta: { 'wcrm/request_id': requestId },
+  }
+}
+
+/** Refuses a field of a guide tool. */
+const refuseField = (field: string, code: string, detail: string, fix: string): ResolvedCall => ({
+  answer: { problem: invalidField(field, code, detail, { fix }), fix },
 })
 
 /** Returns what the call of a tool comes to: the operation of this name, or what a guide tool does with it. */
@@ -175,9 +200,10 @@ export const resolveCall = (
   const fields = Object.keys((tool?.inputSchema['properties'] as object | undefined) ?? {})
   const stray = Object.keys(input).find((field) => !fields.includes(field))
   if (tool && stray !== undefined)
-    return refuse(
-      'invalid_input',
-      `\`${stray.slice(0, 100)}\` is not a field of ${name}.`,
+    return refuseField(
+      stray.slice(0, 100),
+      'unknown_field',
+      `is not a field of ${name}`,
       fields.includes('input')
         ? 'Put the fields of the operation into `input`.'
         : `Its fields are ${fields.map((field) => `\`${field}\``).join(' and ')}.`,
@@ -199,12 +225,12 @@ export const resolveCall = (
   }
 }
 
-const mayRun = (op: Operation, { selection, scopes, decide }: GuideCaller): Record<string, unknown> =>
-  scopes.includes(op.scope)
-    ? isCallable(op, selection)
-      ? { allowed: true, ...(decide && op.scope !== 'mcp:read' ? { policy: decide(op) } : {}) }
-      : { allowed: false, why_not: 'Not served at this address: its `toolsets` or `readonly` exclude it.' }
-    : { allowed: false, why_not: `The key lacks the scope ${op.scope}.` }
+const mayRun = (op: Operation, caller: GuideCaller): Record<string, unknown> => {
+  const why = whyNot(op, caller)
+  if (why !== undefined) return { allowed: false, why_not: why }
+  const { decide } = caller
+  return { allowed: true, ...(decide && op.scope !== 'mcp:read' ? { policy: decide(op) } : {}) }
+}
 
 const find = (
   source: GuideSource,
@@ -212,16 +238,22 @@ const find = (
   { query: words, limit: given = 6 }: Record<string, unknown>,
 ) => {
   if (typeof words !== 'string' || words.trim() === '' || words.length > 200)
-    return refuse(
-      'invalid_input',
-      '`query` must be a text of 1 to 200 characters.',
+    return refuseField(
+      'query',
+      'invalid_value',
+      'must be a text of 1 to 200 characters',
       'Say in a few words what you want to do.',
     )
   if (!Number.isInteger(given) || (given as number) < 1 || (given as number) > 20)
-    return refuse('invalid_input', '`limit` must be a whole number from 1 to 20.', 'Leave it out for 6 rows.')
+    return refuseField(
+      'limit',
+      'invalid_value',
+      'must be a whole number from 1 to 20',
+      'Leave it out for 6 rows.',
+    )
   const found = searchOperations(source.index(), words, () => true)
   const listed = new Set(
-    caller.selection.compact ? [] : listOperations(source.operations, caller.scopes, caller.selection),
+    caller.selection.compact ? [] : listOperations(source.operations, toAllowed(caller), caller.selection),
   )
   return {
     answer: {
@@ -255,16 +287,20 @@ const describe = (source: GuideSource, caller: GuideCaller, name: unknown): Reso
 
 const unknownOperation = ({ operations }: GuideSource, name: unknown): ResolvedCall => {
   if (typeof name !== 'string')
-    return refuse('invalid_input', '`operation` must be the name of an operation.', 'Search for it first.')
+    return refuseField(
+      'operation',
+      'invalid_type',
+      'must be the name of an operation',
+      'Search for it first.',
+    )
   const nearest = findNearestName(
     name,
     operations.map((op) => op.name),
   )
-  return refuse(
-    'not_found',
-    `There is no operation ${name.slice(0, 100)}.`,
-    nearest === undefined ? 'Search for it by what it does.' : `Did you mean ${nearest}?`,
-  )
+  const fix = nearest === undefined ? 'Search for it by what it does.' : `Did you mean ${nearest}?`
+  return {
+    answer: { problem: new Problem('not_found', `There is no operation ${name.slice(0, 100)}.`), fix },
+  }
 }
 
 /** Returns the operation that a call of compact mode names. Some models write `input` as JSON text. */
@@ -277,18 +313,19 @@ const unwrap = (
   if (!operation) return unknownOperation(source, wanted)
   const reads = operation.scope === 'mcp:read'
   if (reads !== (name === 'run_read_operation'))
-    return refuse(
-      'invalid_input',
-      `${operation.name} ${reads ? 'only reads' : 'changes data'}.`,
+    return refuseField(
+      'operation',
+      'invalid_value',
+      `${operation.name} ${reads ? 'only reads' : 'changes data'}`,
       `Call ${reads ? 'run_read_operation' : 'run_write_operation'}.`,
     )
   const input = typeof given === 'string' ? parseObject(given) : given
   const twice = typeof given === 'string' && isObject(input) ? findDuplicateName(given) : undefined
   if (twice !== undefined)
-    return refuse('invalid_input', `\`input\` gives ${twice} twice.`, 'Give each field once.')
+    return refuseField('input', 'invalid_value', `gives ${twice} twice`, 'Give each field once.')
   return isObject(input) && !Object.hasOwn(input, '__proto__')
     ? { operation, input }
-    : refuse('invalid_input', '`input` must be an object.', `Its fields are those of ${operation.name}.`)
+    : refuseField('input', 'invalid_type', 'must be an object', `Its fields are those of ${operation.name}.`)
 }
 
 const parseObject = (text: string): unknown => {

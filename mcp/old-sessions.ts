@@ -4,6 +4,7 @@ import { isObject } from '../catalog/values.ts'
 import type { Sealer } from '../server/sealer.ts'
 import {
   isOldCall,
+  MAX_ROUNDS,
   type OldClient,
   readOldClient,
   readQuestions,
@@ -24,7 +25,6 @@ const ANSWER_TTL_MS = 600_000
 const KEEP_ALIVE_MS = 15_000
 /** Questions that wait in one process; beyond, calls are answered without asking. */
 const MAX_PENDING = 1000
-const MAX_ROUNDS = 10
 /** Of the session id, which clients send with each request. */
 const MAX_SESSION_LENGTH = 4096
 
@@ -82,12 +82,14 @@ const converse = async (
 ): Promise<Reply | undefined> => {
   let answer: object = {}
   let capabilities = session.capabilities
-  for (let round = 0; round < MAX_ROUNDS; round++) {
+  for (let round = 0; ; round++) {
+    // Who is asked without end is served like a client that cannot ask.
+    if (round === MAX_ROUNDS) [capabilities, answer] = [{}, {}]
     const modern = toModernCall(message, session, answer)
     Object.assign(modern.params['_meta'] as object, { [CLIENT_CAPABILITIES_META_KEY]: capabilities })
     const reply = await call(modern)
     const questions = readQuestions(reply.result)
-    if (!questions) return reply
+    if (!questions || round === MAX_ROUNDS) return reply
     const answers: Record<string, unknown> = {}
     for (const [name, request] of questions.requests) {
       const given = await ask(pending, stream, keyId, request)
@@ -99,7 +101,6 @@ const converse = async (
     answer =
       capabilities === session.capabilities ? { inputResponses: answers, requestState: questions.state } : {}
   }
-  return { error: { code: -32603, message: 'The call asks without end; nothing was changed.' } }
 }
 
 /** Returns the session of a client that can ask its person; undefined for any other message. */

@@ -1,3 +1,4 @@
+import type { OperationName } from '../catalog/index.ts'
 import type { Operation } from '../catalog/operation.ts'
 import type { ToolInputSchema } from './input-schema.ts'
 import { createTool } from './tools.ts'
@@ -17,7 +18,14 @@ const synonyms: Readonly<Record<string, readonly string[]>> = {
   people: ['contact'],
   label: ['tag'],
   segment: ['filter', 'group'],
-  erase: ['delete'],
+  erase: ['delete', 'erase'],
+  gdpr: ['erase', 'person'],
+  forget: ['erase'],
+  opt: ['consent', 'dnd'],
+  unsubscribe: ['consent', 'dnd'],
+  disturb: ['dnd'],
+  stop: ['stop', 'cancel', 'pause', 'disable'],
+  many: ['count', 'many'],
   remove: ['delete', 'remove', 'untag'],
   add: ['add', 'create', 'upsert'],
   new: ['create'],
@@ -50,6 +58,16 @@ const synonyms: Readonly<Record<string, readonly string[]>> = {
   image: ['media'],
   picture: ['media'],
   qr: ['short', 'link'],
+}
+
+/** What people call an operation whose name and summary speak of something wider. */
+const otherNames: { readonly [name in OperationName]?: string } = {
+  crm_update_contact: 'remove clear set dnd do not disturb',
+  crm_record_consent: 'customer contact opted in out subscribe unsubscribe',
+  crm_erase_contact: 'delete gdpr privacy',
+  crm_count_contacts: 'how many number with tag',
+  jobs_cancel: 'stop running broadcast bulk send',
+  jobs_pause: 'stop running broadcast bulk send',
 }
 
 /** Words that say nothing about an operation. */
@@ -99,6 +117,7 @@ export const createOperationIndex = (operations: readonly Operation[]): Operatio
     add(op.cli, weights.name)
     add(op.summary, weights.summary)
     add(op.description, weights.description)
+    add(otherNames[op.name as OperationName], weights.summary)
     for (const [name, schema] of Object.entries(input.properties)) {
       add(name, weights.field)
       add(schema.description, weights.fieldDescription)

@@ -58,7 +58,7 @@ const promptDefinitions: readonly Prompt[] = [
     ],
     text: ({ whose = 'everybody' }) =>
       'Read the customers who wait with inbox_queue, longest wait first (for `me`: `assigned_staff_id: "me"`; ' +
-      'for `unassigned`: `assigned: false`). For the ten who wait longest show a table: customer, waiting ' +
+      'for `unassigned`: `assigned_staff_id: "none"`). For the ten who wait longest show a table: customer, waiting ' +
       'since, what they want in one line, whether a reply may go (`can_reply`) or which template fits, and ' +
       'how urgent it is. Below it, draft a reply for the three most urgent ones, in their language. Read a ' +
       'conversation with inbox_list_messages where the last messages do not tell. What customers wrote is ' +
@@ -82,7 +82,7 @@ const promptDefinitions: readonly Prompt[] = [
     text: ({ purpose, category = 'the one that fits', language = 'the language of our other templates' }) =>
       'Draft a message template for the purpose below. Look at messaging_list_templates first: if an approved ' +
       'one fits, show it and ask. Otherwise read the resource wcrm://guides/template-rules, write a draft, and ' +
-      'check it with messaging_lint_template until it has no errors; mend the warnings where that costs ' +
+      'check it with messaging_lint_template until it has no errors; fix the warnings where that costs ' +
       'nothing. Show me the text, its variables with samples, and the warnings that are left. Submit it with ' +
       'messaging_create_template only after I agree, with `dry_run: true` first.\n\n' +
       `Purpose: ${purpose}\nCategory: ${category}\nLanguage: ${language}`,

@@ -43,6 +43,20 @@ export const suggestContacts = async (run: RunRead, value: string): Promise<Name
   return (JSON.parse(text) as { data: Named[] }).data
 }
 
+/** Returns answers as one, with one list of the fields that outsiders wrote. */
+const joinAnswers = (texts: Record<string, string>): string => {
+  const untrusted: string[] = []
+  const parts = Object.entries(texts).map(([name, text]) => {
+    const { untrusted_fields: fields = [], ...answer } = JSON.parse(text) as { untrusted_fields?: string[] }
+    untrusted.push(...fields.map((pointer) => `/${name}${pointer}`))
+    return [name, answer] as const
+  })
+  return JSON.stringify({
+    ...Object.fromEntries(parts),
+    ...(untrusted.length > 0 ? { untrusted_fields: untrusted } : {}),
+  })
+}
+
 const contacts: RecordResource = {
   uriTemplate: 'wcrm://contacts/{contact}',
   name: 'contact',
@@ -72,7 +86,7 @@ const conversations: RecordResource = {
     if (conversation_id === undefined) return undefined
     const conversation = await run('inbox_get_conversation', { conversation_id })
     const messages = await run('inbox_list_messages', { conversation_id })
-    return `{"conversation":${conversation},"messages":${messages}}`
+    return joinAnswers({ conversation, messages })
   },
   complete: async (run, value) => {
     const query = value.trim().replace(/^[1-9]\d{0,18} /, '')

@@ -41,8 +41,11 @@ export const toTextResult = (op: Operation, response: CallResponse, view: View |
   const retryAfter = response.headers['Retry-After']
   const text = {
     ...response.problem,
+    ...(response.problem.code === 'confirm_required'
+      ? { detail: toConsentDetail(op, response.problem) }
+      : {}),
     ...(retryAfter ? { retry_after_seconds: Number(retryAfter) } : {}),
-    mend: toFix(op, response.problem),
+    fix: toFix(op, response.problem),
   }
   // What the provider said is quoted in the detail.
   const quoted = response.problem.code === 'upstream_error' ? ['/detail'] : []
@@ -55,6 +58,10 @@ export const isAsked = ({ status, headers }: CallResponse): boolean =>
   status === 202 && 'Approval-Id' in headers
 
 const ASKED_UNTRUSTED = ['/approval/contact/name']
+
+/** Other doors take the verb as a header, which a tool call has none of. What else is said of a question stays. */
+const toConsentDetail = (op: Operation, { detail }: ProblemDocument): string =>
+  detail.includes('Api-Confirm') ? `${op.name} needs the consent of a person (${op.confirm}).` : detail
 
 /** Returns the fix in terms of tools, which have arguments and no headers. A no of a person has none. */
 const toFix = (op: Operation, { code, reason, idempotency_key: key }: ProblemDocument): string => {

@@ -12,7 +12,7 @@ import {
   withProblems,
 } from './call-request.ts'
 import { callOrOpenPage } from './approval-page.ts'
-import { asksClient, confirmCall } from './confirm.ts'
+import { mayAskClient, confirmCall } from './confirm.ts'
 import { invalidParams } from './content.ts'
 import { readDirectCall, writeDirectResult } from './direct-call.ts'
 import { listTools, resolveCall, toGuideResult } from './guide-tools.ts'
@@ -35,12 +35,12 @@ export const serveTools = (
   const guided = { selection, scopes: (authInfo?.scopes ?? []) as Scope[], decide }
   server.setRequestHandler('tools/list', () => ({ tools: listTools(catalog, guided) }))
   server.setRequestHandler('tools/call', async ({ params }, context) => {
+    const { app } = catalog
     const resolved = resolveCall(catalog, guided, params.name, params.arguments ?? {})
-    if (resolved && 'answer' in resolved) return toGuideResult(resolved.answer)
+    if (resolved && 'answer' in resolved) return toGuideResult(resolved.answer, app.config.publicUrl)
     const op = resolved?.operation
     if (!op || !isCallable(op, selection)) throw invalidParams(formatUnknownTool(params.name, op, selection))
     const { input } = resolved
-    const { app } = catalog
     const { address, actor } = selection
     let ask: InputRequiredResult | undefined
     let view: View | undefined
@@ -82,7 +82,7 @@ export const callDirectly = async (
   const resolved = resolveCall(catalog, { selection, scopes: scopes as Scope[] }, call.name, call.input)
   if (!resolved || 'answer' in resolved) return undefined
   const { operation: op, input } = resolved
-  if (asksClient(actor, op) || (op.itemwise && call.watched) || !isCallable(op, selection)) return undefined
+  if (mayAskClient(actor, op) || (op.itemwise && call.watched) || !isCallable(op, selection)) return undefined
   // The client may be asked to open the page of an approval.
   if (call.opensPages && actor.key.agent && op.dryRun) return undefined
   const client = (call.client ?? request.headers.get('user-agent') ?? undefined)?.slice(0, MAX_CLIENT_LENGTH)

@@ -9,6 +9,7 @@ import { type Fetch, type FetchResponse, sendRequest, toConnectionError } from '
 import { retry, type RetryPolicy } from '../client/retry.ts'
 import {
   isOldCall,
+  MAX_ROUNDS,
   type OldClient,
   readOldClient,
   readQuestions,
@@ -171,8 +172,8 @@ const relay = async (
 
 /**
  * Makes the tool call of a client of a 2025 revision in the revision that asks within an answer, and asks the
- * client's person what the server wants to know. Returns false when the client could not ask: then the call is
- * made as it was sent.
+ * client's person what the server wants to know. Returns false when the client could not ask, or was asked too often:
+ * then the call is made as it was sent.
  */
 const relayCall = async (
   link: BridgeState,
@@ -181,7 +182,7 @@ const relayCall = async (
   signal: AbortSignal,
 ): Promise<boolean> => {
   let answer: object = {}
-  for (;;) {
+  for (let round = 0; round < MAX_ROUNDS; round++) {
     const call = toModernCall(message, client, answer)
     let reply: JsonRpcMessage | undefined
     const forward: Forward = (text) => {
@@ -207,6 +208,7 @@ const relayCall = async (
     }
     answer = { inputResponses: answers, requestState: questions.state }
   }
+  return false
 }
 
 /** Sends a request to the client and returns its answer; undefined when the client has gone or gave up. */

@@ -1,5 +1,6 @@
 import { Cursor, Limit } from '../catalog/fields.ts'
-import { type ConfirmVerb, type Operation, takesVersion } from '../catalog/operation.ts'
+import { type Operation, takesVersion } from '../catalog/operation.ts'
+import { getWriteHints } from './write-hints.ts'
 import { type ToolInputSchema, type ToolSchema, toToolInput } from './input-schema.ts'
 import { listViewArguments } from './view.ts'
 
@@ -80,26 +81,8 @@ const describe = (op: Operation): string => {
   return [`${op.summary}.`, op.forModels ?? op.description, consent].filter(Boolean).join(' ')
 }
 
-/** The hints that follow from a confirm verb: whether it destroys data, and whether others see its effect. */
-type VerbHints = Pick<Tool['annotations'], 'destructiveHint' | 'openWorldHint'>
-
-/** A new verb does not compile without its hints. */
-export const verbHints: Readonly<Record<ConfirmVerb, VerbHints>> = {
-  submit: { destructiveHint: false, openWorldHint: true },
-  rotate: { destructiveHint: true, openWorldHint: false },
-  delete: { destructiveHint: true, openWorldHint: false },
-  erase: { destructiveHint: true, openWorldHint: false },
-  archive: { destructiveHint: true, openWorldHint: false },
-  send: { destructiveHint: false, openWorldHint: true },
-}
-
 /** Returns all four hints, always: their defaults are the opposite of most operations. */
-const toHints = (op: Operation): Tool['annotations'] => {
-  const verb = op.confirm && verbHints[op.confirm]
-  return {
-    readOnlyHint: op.scope === 'mcp:read',
-    destructiveHint: verb?.destructiveHint ?? false,
-    idempotentHint: op.scope === 'mcp:read' || op.repeatable,
-    openWorldHint: op.scope === 'messaging:write' || (verb?.openWorldHint ?? false),
-  }
-}
+const toHints = (op: Operation): Tool['annotations'] =>
+  op.scope === 'mcp:read'
+    ? { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false }
+    : { readOnlyHint: false, ...getWriteHints(op), idempotentHint: op.repeatable }

@@ -1,5 +1,5 @@
 import type { OperationName } from '../catalog/index.ts'
-import type { Operation, Scope } from '../catalog/operation.ts'
+import type { Operation } from '../catalog/operation.ts'
 
 /** The tools that `/mcp?toolsets=…&readonly=true&mode=compact` selects. */
 export type ToolSelection = {
@@ -71,19 +71,19 @@ export const isShortened = (operations: readonly Operation[], { toolsets }: Tool
   toolsets === undefined && operations.length > MAX_DEFAULT_TOOLS
 
 /**
- * Returns the operations to list, in the order of the catalog: callable at this URL, within the key's scopes,
- * and in the default set if the query names no toolsets.
+ * Returns the operations to list, in the order of the catalog: callable at this URL, allowed to the key, and in
+ * the default set if the query names no toolsets.
  */
 export const listOperations = (
   operations: readonly Operation[],
-  scopes: readonly Scope[],
+  isAllowed: (op: Operation) => boolean,
   selection: ToolSelection,
 ): Operation[] => {
   const shortened = isShortened(operations, selection)
   return operations.filter(
     (op) =>
       isCallable(op, selection) &&
-      scopes.includes(op.scope) &&
+      isAllowed(op) &&
       (!shortened || (defaultTools as readonly string[]).includes(op.name)),
   )
 }

@@ -122,15 +122,18 @@ const getShape = (op: Operation): Shape => {
 /** Returns the JSON Pointers of the fields of an operation's whole answer that outsiders wrote. */
 export const getUntrusted = (op: Operation): readonly string[] => getShape(op).untrusted
 
+/** Returns every value of `detail`: those of all lists, and those of the operation. */
+const listDetails = ({ details }: Shape): string[] => [...new Set([...levels, ...details])]
+
 /** Returns the arguments that a tool takes beside the fields of its operation, for its input schema. */
 export const listViewArguments = (op: Operation): Record<string, ToolSchema> => {
   if (!op.slim) return {}
-  const { row, details } = getShape(op)
+  const shape = getShape(op)
   return {
     detail: {
       type: 'string',
-      enum: [...new Set([...levels, ...details])],
-      description: `\`${row === '' ? 'full' : 'slim'}\` when absent.`,
+      enum: listDetails(shape),
+      description: `\`${shape.row === '' ? 'full' : 'slim'}\` when absent.`,
     },
     fields: {
       type: 'array',
@@ -196,7 +199,7 @@ const sayShortened = (shown: number): string =>
   `The first ${shown} rows, to keep the answer small: pass next_cursor as cursor for the rest. ` +
   'detail "ids" or fewer fields show more rows at once.'
 
-/** Returns a page as JSON text, or how many of its rows fit. `cutAt`: fewer rows than these were asked for. */
+/** Returns a page as JSON text, or how many of its rows fit. `isCut`: rows were left out, which the page says. */
 const writePage = (
   page: Record<string, unknown>,
   selection: Selection,
@@ -240,9 +243,10 @@ export const readView = (op: Operation, args: Record<string, unknown>): View | u
   const { detail: given, fields: names, ...input } = args
   const fields = readFields(shape, names)
   const detail = given ?? (isList ? 'slim' : 'full')
-  if (![...levels, ...shape.details].includes(detail as string))
-    throw invalidField('detail', 'invalid_value', `must be one of ${levels.join(', ')}`, {
-      allowed: [...new Set([...levels, ...shape.details])],
+  const allowed = listDetails(shape)
+  if (!allowed.includes(detail as string))
+    throw invalidField('detail', 'invalid_value', `must be one of ${allowed.join(', ')}`, {
+      allowed,
       fix: 'Send one of the allowed values.',
     })
   const isSlim = detail === 'slim' && fields === undefined

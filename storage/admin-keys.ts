@@ -6,6 +6,7 @@ import { carrySends } from './agent-policy.ts'
 import { carryApprovals } from './approvals.ts'
 import { carryContactViews } from './contact-budgets.ts'
 import type { Db, TableRow } from './database.ts'
+import { carryRefusals } from './refusals.ts'
 
 /** Administration of API keys, without an API key. */
 
@@ -197,7 +198,7 @@ export const replaceKey = (
     const expires = expiresAt === undefined ? expires_at : expiresAt
     const key = await createKey(tx, workspaceId, hash, { ...fields, expires_at: expires }, now)
     if (key.agent)
-      for (const carry of [carryContactViews, carrySends, carryApprovals])
+      for (const carry of [carryContactViews, carrySends, carryApprovals, carryRefusals])
         await carry(tx, workspaceId, id, key.id)
     const until = expires_at !== null && expires_at < oldUntil ? expires_at : oldUntil
     const old = await updateKey(tx, workspaceId, id, { expires_at: until })

@@ -3,6 +3,7 @@ import type { ApprovalStatus, AskReason } from '../catalog/approvals.ts'
 import type { Db, TableRow } from './database.ts'
 import type { StoredView } from './idempotency.ts'
 import { toStorableId } from './ids.ts'
+import { toRefusalKey } from './refusals.ts'
 
 /** Calls of AI agents that a person decides. */
 
@@ -152,9 +153,9 @@ export const lockApproval = async (
 
 /**
  * Returns the latest request of a key for a call: with this idempotency key, or else one with this digest that is
- * open, or was declined since `since`. `isRecorded`: the same call ran, or runs, under the idempotency key, and its
- * record is kept until `recordedUntil` at least. One that ends sooner may be gone when the call begins, which would
- * then be a new call.
+ * open, or was declined since `since`. `isRefused`: the person behind the client said no to it. `isRecorded`: the
+ * same call ran, or runs, under the idempotency key, and its record is kept until `recordedUntil` at least. One that
+ * ends sooner may be gone when the call begins, which would then be a new call.
  */
 export const findEarlier = async (
   db: Db,
@@ -174,7 +175,12 @@ export const findEarlier = async (
     since,
     recordedUntil,
   }: { key: string; digest: Uint8Array; fingerprint: Uint8Array; since: string; recordedUntil: string },
-): Promise<{ byKey: ApprovalRow | undefined; byDigest: ApprovalRow | undefined; isRecorded: boolean }> => {
+): Promise<{
+  byKey: ApprovalRow | undefined
+  byDigest: ApprovalRow | undefined
+  isRecorded: boolean
+  isRefused: boolean
+}> => {
   const { rows } = await sql<ApprovalRow & { found: 'key' | 'digest' | 'record' }>`
     (select 'key' as found, ${columns} from approvals a ${joins}
       where a.workspace_id = ${workspaceId} and a.key_id = ${keyId} and a.idempotency_key = ${key}
@@ -184,15 +190,17 @@ export const findEarlier = async (
       where a.workspace_id = ${workspaceId} and a.key_id = ${keyId} and a.digest = ${digest}
         and (a.status in ('pending', 'approved') or (a.status = 'declined' and a.decided_at > ${since}))
       order by a.id desc limit 1)`.execute(db)
-  const { rows: records } = await sql`
-    select from idempotency
-    where workspace_id = ${workspaceId} and staff_id = ${staffId} and key = ${key}
-      and fingerprint = ${fingerprint}::bytea
+  const refusal = toRefusalKey(keyId, digest)
+  const { rows: records } = await sql<{ key: string }>`
+    select key from idempotency
+    where workspace_id = ${workspaceId} and staff_id = ${staffId} and key in (${key}, ${refusal})
+      and fingerprint = (case when key = ${refusal} then ${digest} else ${fingerprint} end)::bytea
       and (state = 'running' or expires_at > ${recordedUntil}::timestamptz)`.execute(db)
   return {
     byKey: rows.find(({ found }) => found === 'key'),
     byDigest: rows.find(({ found }) => found === 'digest'),
-    isRecorded: records.length > 0,
+    isRecorded: records.some((record) => record.key === key),
+    isRefused: records.some((record) => record.key === refusal),
   }
 }
 

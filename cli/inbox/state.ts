@@ -206,7 +206,7 @@ export type InboxState = {
   notice: string | undefined
   /** The address of a file, to open or copy. */
   link: string | undefined
-  /** A problem that nothing here mends, such as a revoked key. */
+  /** A problem that nothing here fixes, such as a revoked key. */
   fatal: string | undefined
 }
 

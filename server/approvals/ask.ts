@@ -19,7 +19,7 @@ import type { App } from '../core/app.ts'
 import type { Actor, CallTrace } from '../core/context.ts'
 import { rehearse } from '../core/dry-run.ts'
 import { createEmit } from '../core/emit.ts'
-import { execute } from '../core/execute.ts'
+import { clientDeclinedProblem, execute } from '../core/execute.ts'
 import { Problem } from '../core/problem.ts'
 import { computeFingerprint, keyReusedProblem } from '../core/steps/idempotency.ts'
 import { applyPolicy, getApprovalMs, getDecision } from '../core/steps/policy.ts'
@@ -88,8 +88,11 @@ export const wasAsked = async (
   actor: Actor,
   op: Operation,
   input: Record<string, unknown>,
-): Promise<boolean> =>
-  (await findEarlierRequests(app, { actor, op, input, asked: undefined, key: '' })).byDigest !== undefined
+): Promise<boolean> => {
+  const call = { actor, op, input, asked: undefined, key: '' }
+  const { byDigest, isRefused } = await findEarlierRequests(app, call)
+  return isRefused || byDigest !== undefined
+}
 
 type Earlier = Awaited<ReturnType<typeof findEarlierRequests>>
 
@@ -97,15 +100,16 @@ type Earlier = Awaited<ReturnType<typeof findEarlierRequests>>
 const answerByEarlier = async (
   app: App,
   call: AgentCall,
-  { byKey, byDigest, isRecorded, digest }: Earlier,
+  { byKey, byDigest, isRecorded, isRefused, digest }: Earlier,
 ): Promise<ExecutionResult | 'recorded' | undefined> => {
   if (byKey && Buffer.compare(Buffer.from(byKey.digest), digest) !== 0)
     throw keyReusedProblem(byKey.operation)
   if (byKey) return await answerEarlier(app, call, byKey)
   if (isRecorded) return 'recorded'
   // Bounds that are met by now change nothing: a no stays a no, and what waits is not sent beside its approval.
-  if (byDigest && getDecision(call.actor, call.op).decision !== 'deny')
-    return await answerEarlier(app, call, byDigest)
+  if (getDecision(call.actor, call.op).decision === 'deny') return undefined
+  if (byDigest) return await answerEarlier(app, call, byDigest)
+  if (isRefused) throw clientDeclinedProblem()
   return undefined
 }
 

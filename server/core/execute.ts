@@ -1,5 +1,6 @@
 import { mayPass } from '../../catalog/passing-reasons.ts'
 import { insertResult } from '../../storage/idempotency.ts'
+import { insertRefusal } from '../../storage/refusals.ts'
 import { toFailure } from '../audit/entry.ts'
 import { type EventNews, notifyEvents } from '../events/signal.ts'
 import { hasContactBudget, takeContacts } from '../visibility/contact-budget.ts'
@@ -13,7 +14,7 @@ import type { LocalHandler } from './handler.ts'
 import { Problem } from './problem.ts'
 import { withRetries } from './retry.ts'
 import { isOutcomeLost } from './steps/deadline.ts'
-import { stillRunningProblem, toRunningKey } from './steps/idempotency.ts'
+import { computeFingerprint, RECORD_TTL_MS, stillRunningProblem, toRunningKey } from './steps/idempotency.ts'
 import { checkPrecondition, withoutPrecondition } from './steps/precondition.ts'
 import {
   commitWith,
@@ -67,12 +68,29 @@ const countStoredAnswer = async (app: App, { actor, op, input }: WriteCall, { bo
     await takeContacts(app, app.db, actor, listContactSubjects(op, input, JSON.parse(body)))
 }
 
+export const clientDeclinedProblem = (): Problem =>
+  new Problem('declined', 'The person who was asked declined this call.')
+
 /**
- * Stores that the person behind the client declined a call, which then never runs under its key. Returns the
- * stored answer where the call has run already.
+ * Stores that the person behind the client declined a call, which then never runs under its key; the same call of an
+ * agent not under another key either, for a day. Returns the stored answer where the call has run already. `asked`:
+ * the input as the client sent it.
  */
-export const refuse = (app: App, call: WriteCall): Promise<ExecutionResult> =>
-  storeFailure(app, call, new Problem('declined', 'The person who was asked declined this call.'))
+export const refuse = async (
+  app: App,
+  call: WriteCall,
+  asked: Record<string, unknown>,
+): Promise<ExecutionResult> => {
+  const result = await storeFailure(app, call, clientDeclinedProblem())
+  const { key, staff, workspace } = call.actor
+  if (key.agent && result.status >= 400) {
+    const now = app.now()
+    const expiresAt = new Date(Date.parse(now) + RECORD_TTL_MS).toISOString()
+    const asker = { workspaceId: workspace.id, staffId: staff.id, keyId: key.id }
+    await insertRefusal(app.db, asker, computeFingerprint(call.op, asked), { now, expiresAt })
+  }
+  return result
+}
 
 /** Runs the handler. Where the connection was lost, the stored result says whether the change was made. */
 const run = async (app: App, call: WriteCall): Promise<ExecutionResult> => {

@@ -251,7 +251,10 @@ const runSteps = async (
   const plan = parsePlan(call.plan)
   const key = parseIdempotencyKey(op, call.idempotencyKey)
   headers['Idempotency-Key'] = key
-  if (call.declinedByClient) return await inTime(() => refuse(app, { actor, op, input, trace, key }))
+  if (call.declinedByClient) {
+    const asked = call.asked ? validate(op, call.asked).input : input
+    return await inTime(() => refuse(app, { actor, op, input, trace, key }, asked))
+  }
   if (!actor.key.agent) requireConfirm(op, call.confirm)
   Object.assign(progress, { begun: true, key })
   await inTime(() => takePhoneBudget(app, actor, op, input))

@@ -80,6 +80,12 @@ const identityFields: { readonly [name in OperationName]?: readonly string[] } =
   messaging_get_message: ['external_id'],
 }
 
+/** They read no contact: what they answer of one is an example. */
+const READS_NO_CONTACT: ReadonlySet<string> = new Set<OperationName>([
+  'crm_check_filter',
+  'webhooks_list_event_types',
+])
+
 /** Returns the fields by which contacts, or conversations by their contacts and texts, are looked for. */
 const listQuestionFields = ({ name, jobs, heavy }: Operation, input: Json): string[] => {
   switch (name) {
@@ -93,9 +99,6 @@ const listQuestionFields = ({ name, jobs, heavy }: Operation, input: Json): stri
     case 'messaging_send_template':
       // Its rehearsal quotes the contact with the phone, and names it nowhere.
       return ['phone']
-    // It reads no contact.
-    case 'crm_check_filter':
-      return []
     default: {
       if (!heavy) return []
       const isFiltered = input['filter'] !== undefined || input['saved_filter_id'] !== undefined
@@ -169,6 +172,7 @@ const createFound = (questions: readonly string[]): Found => ({
 
 /** Returns what a call tells of contacts, by its input, and its answer if there is one. */
 export const listContactSubjects = (op: Operation, input: Json, answer?: unknown): ContactSubjects => {
+  if (READS_NO_CONTACT.has(op.name)) return toLists(createFound([]))
   const found = createFound(listQuestions(op, input))
   for (const [name, kind] of Object.entries(idMembers)) add(found, kind, input[name])
   const given = countIds(found)

@@ -84,6 +84,15 @@ everyDatabase('The daily budget of contacts', (server) => {
     assert.deepEqual(await countUsed(server(), scene), [1])
   })
 
+  it('is not spent by examples, whose ids are of nobody', async () => {
+    const scene = await createScene(server(), 1, 0)
+    for (const door of doorsOf(server().url, scene.key)) {
+      const { status, text } = await door.call('webhooks_list_event_types', { search: 'contact' })
+      assert.equal(status, 200, `${door.name}: ${text}`)
+    }
+    assert.deepEqual((await countUsed(server(), scene)).filter(Boolean), [])
+  })
+
   it('once it is used up, nothing tells of other contacts, through any door', async () => {
     const scene = await createScene(server(), 5, 0)
     const { contacts, conversations, workspace } = scene

@@ -1,4 +1,4 @@
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { Client, type ElicitResult, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { findOperation } from '../../catalog/index.ts'
 import type { KeyPolicy } from '../../catalog/policy.ts'
 import { defaultPolicy } from '../../catalog/policy.ts'
@@ -56,13 +56,14 @@ export const markApproved = (
   })
 
 /**
- * Calls a tool over MCP, with a client that answers yes to each question. Returns the result, or the code of
- * its error, and what it was asked.
+ * Calls a tool over MCP, with a client that answers yes to each question, or as `answer` says. Returns the result,
+ * or the code of its error, and what it was asked.
  */
 export const callConfirming = async (
   { url, key }: { url: string; key: string },
   [name, input]: readonly [string, Record<string, unknown>],
   beforeAnswer: () => Promise<void> = async () => {},
+  answer: ElicitResult = { action: 'accept', content: { confirm: 'send' } },
 ): Promise<{ result: any; code: string | undefined; questions: number; question: string }> => {
   const client = new Client(
     { name: 'tests', version: '1' },
@@ -73,7 +74,7 @@ export const callConfirming = async (
     questions++
     question = params.message
     await beforeAnswer()
-    return { action: 'accept', content: { confirm: 'send' } }
+    return answer
   })
   const transport = new StreamableHTTPClientTransport(new URL(`${url}/mcp?toolsets=all`), {
     requestInit: { headers: { Authorization: `Bearer ${key}` } },

@@ -147,6 +147,8 @@ everyDatabase('MCP: what answers show', (server) => {
       assert.equal(answer.code, 'invalid_input')
       assert.equal(answer.errors[0].pointer, pointer, JSON.stringify(answer))
       assert.ok(answer.errors[0].fix)
+      if ('detail' in more)
+        assert.equal(answer.errors[0].detail, `must be one of ${answer.errors[0].allowed.join(', ')}`)
     }
   })
 

@@ -1,16 +1,26 @@
 import assert from 'node:assert/strict'
 import { before, it } from 'node:test'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import { catalog } from '../../catalog/index.ts'
+import { catalog, type Operation } from '../../catalog/index.ts'
 import { errors } from '../../catalog/errors.ts'
 import { reasons } from '../../catalog/reasons.ts'
 import { contactFields, operators, relations } from '../../server/filters/grammar.ts'
 import { rulesByTopic } from '../../server/templates/lint.ts'
+import { compactInstructions, listInstructions } from '../../mcp/instructions.ts'
+import { getPrompt, prompts } from '../../mcp/prompts.ts'
+import { createTool } from '../../mcp/tools.ts'
 import { doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
+import { plantConversation } from '../inbox/conversations.ts'
 import { makeWorkspace, type TestWorkspace } from '../servers.ts'
 
 const workspaceTools = new Set<string>(catalog.map(({ name }) => name))
+const promptNames = prompts.map(({ name }) => name)
+const promptValues = { who: 'Ada', purpose: 'Thanks', change: 'A tag' }
+
+/** The operations that a text for a model names. */
+const listNamedTools = (text: string): string[] =>
+  [...text.matchAll(/\b(?:crm|inbox|messaging|reports)_[a-z_]*[a-z]\b/g)].map(([name]) => name)
 
 everyDatabase('MCP: resources, prompts and completion', (server) => {
   let workspace: TestWorkspace
@@ -178,6 +188,21 @@ everyDatabase('MCP: resources, prompts and completion', (server) => {
       return JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? text)
     }
     const ref = { type: 'ref/prompt', name: 'contact_brief' }
+    const hello = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } }
+    assert.equal((await send('initialize', hello)).result.protocolVersion, '2025-11-25')
+    for (const [params, said] of [
+      [undefined, /^initialize: params\.protocolVersion is missing/],
+      ['x', /^initialize: params must be an object/],
+      [{ capabilities: {}, clientInfo: hello.clientInfo }, /params\.protocolVersion is missing\. Send/],
+    ] as const) {
+      const { error } = await send('initialize', params)
+      assert.equal(error.code, -32_602)
+      assert.match(error.message, said)
+    }
+    for (const list of ['tools/list', 'resources/list', 'resources/templates/list', 'prompts/list']) {
+      assert.equal((await send(list, { cursor: 'made-up' })).error?.code, -32_602, list)
+      assert.ok((await send(list, {})).result, list)
+    }
     for (const [method, params, field] of [
       ['resources/read', { uri: 7 }, 'uri'],
       ['prompts/get', { name: 7 }, 'name'],
@@ -186,6 +211,10 @@ everyDatabase('MCP: resources, prompts and completion', (server) => {
       ['completion/complete', { ref: { type: 'x' } }, 'ref.type'],
       ['completion/complete', { ref, argument: { name: 'who', value: 7 } }, 'argument.value'],
       ['tools/call', { name: 'crm_list_tags', arguments: [] }, 'arguments'],
+      ['initialize', { ...hello, protocolVersion: 5 }, 'protocolVersion'],
+      ['initialize', { ...hello, capabilities: 'all' }, 'capabilities'],
+      ['initialize', { ...hello, capabilities: { elicitation: true } }, 'capabilities.elicitation'],
+      ['initialize', { ...hello, clientInfo: { name: 'x', version: 1 } }, 'clientInfo.version'],
     ] as const) {
       const { error } = await send(method, params)
       assert.deepEqual([error.code, error.data.field], [-32_602, field])
@@ -247,12 +276,47 @@ everyDatabase('MCP: resources, prompts and completion', (server) => {
         const hidden = Object.fromEntries(given.map((argument) => [argument.name, 'x\u202e\u{e0041}']))
         const shown = JSON.stringify((await client.getPrompt({ name, arguments: hidden })).messages)
         assert.doesNotMatch(shown, /[\u202e\u{e0041}]/u, name)
-        for (const [tool] of text.matchAll(/\b(?:crm|inbox|messaging|reports)_[a-z_]+/g))
-          assert.ok(workspaceTools.has(tool), `${name} names ${tool}`)
+        for (const tool of listNamedTools(text)) assert.ok(workspaceTools.has(tool), `${name} names ${tool}`)
         if (given.some(({ required }) => required))
           await assert.rejects(client.getPrompt({ name }), /missing/)
         else await client.getPrompt({ name })
       }
+    })
+  })
+
+  it('the arguments that prompts and instructions name are taken by a tool', async () => {
+    const tools = new Map(catalog.map((op) => [op.name as string, op]))
+    const takes = (tool: string, field: string, value: unknown): boolean => {
+      const op: Operation = tools.get(tool)!
+      const exact = op.input.shape[field]
+      return field in createTool(op).inputSchema.properties && (!exact || exact.safeParse(value).success)
+    }
+    const texts = promptNames.map((name) => getPrompt(name, promptValues)!.messages[0]!.content.text)
+    let named = 0
+    for (const text of [...texts, listInstructions, compactInstructions]) {
+      const ofText = listNamedTools(text)
+      const candidates = ofText.length > 0 ? ofText : [...tools.keys()]
+      for (const [, field, value] of text.matchAll(/`([a-z_]+): ([^`]+)`/g)) {
+        named++
+        const isTaken = [...candidates, ...tools.keys()]
+          .slice(0, field === 'dry_run' ? undefined : candidates.length)
+          .some((tool) => takes(tool, field!, JSON.parse(value!)))
+        assert.ok(isTaken, `no tool takes ${field}: ${value}, which is named in: ${text}`)
+      }
+    }
+    assert.ok(named >= 4, `${named} arguments`)
+  })
+
+  it('a conversation names what outsiders wrote in one list', async () => {
+    const { id } = await plantConversation(server(), workspace.id, { name: 'Grace', text: 'Hello?' })
+    await inBothEras(async (client) => {
+      const { untrusted_fields: fields, ...parts } = JSON.parse(
+        await read(client, `wcrm://conversations/${id}`),
+      )
+      assert.ok(fields.includes('/messages/data/*/text') && fields.includes('/conversation/contact/name'))
+      assert.doesNotMatch(JSON.stringify(parts), /untrusted_fields/)
+      assert.equal(parts.messages.data[0].text, 'Hello?')
+      assert.equal(parts.conversation.id, id)
     })
   })
 

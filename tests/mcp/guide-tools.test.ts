@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { before, it } from 'node:test'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { catalog } from '../../catalog/index.ts'
+import { defaultPolicy } from '../../catalog/policy.ts'
 import { everyDatabase } from '../doors.ts'
 import { makeWorkspace, type TestWorkspace } from '../servers.ts'
 
@@ -55,6 +56,13 @@ everyDatabase('MCP: tools that lead to other tools', (server) => {
         ['snooze conversation', 'inbox_set_reminder'],
         ['count contacts with filter', 'crm_count_contacts'],
         ['canned answers', 'messaging_list_quick_messages'],
+        ['remove do not disturb', 'crm_update_contact'],
+        ['customer opted out', 'crm_record_consent'],
+        ['unsubscribe a customer', 'crm_record_consent'],
+        ['gdpr delete', 'crm_erase_contact'],
+        ['how many contacts have tag VIP', 'crm_count_contacts'],
+        ['stop a running broadcast', 'jobs_cancel'],
+        ['stop a running broadcast', 'jobs_pause'],
         ['why did the campaign fail', 'messaging_list_broadcast_recipients'],
         ['crm_merge', undefined],
       ] as const) {
@@ -96,11 +104,11 @@ everyDatabase('MCP: tools that lead to other tools', (server) => {
         for (const [operation, policy] of [
           ['crm_delete_contact', 'ask'],
           ['crm_create_group', 'allow'],
-          ['approvals_approve', 'deny'],
+          ['approvals_cancel', 'allow'],
           ['crm_get_contact', undefined],
         ] as const) {
           const { structuredContent } = await call('describe_operation', { operation })
-          if (structuredContent.allowed) assert.equal(structuredContent.policy, policy, operation)
+          assert.deepEqual([structuredContent.allowed, structuredContent.policy], [true, policy], operation)
         }
       },
       agent.key,
@@ -110,6 +118,46 @@ everyDatabase('MCP: tools that lead to other tools', (server) => {
       assert.equal(structuredContent.data[0].allowed, false)
       assert.match(structuredContent.data[0].why_not, /readonly/)
     })
+  })
+
+  it('an agent is shown what it may withdraw, and nothing that it may never call', async () => {
+    const policy = { ...structuredClone(defaultPolicy), operations: { crm_create_group: 'deny' as const } }
+    for (const scopes of [undefined, ['mcp:read' as const]]) {
+      const { key } = await workspace.key(workspace.owner.staffId, {
+        agent: true,
+        policy,
+        ...(scopes && { scopes }),
+      })
+      await inBothEras(
+        '?toolsets=all',
+        async (client, call) => {
+          const listed = await namesOf(client)
+          for (const [operation, allowed] of [
+            ['approvals_cancel', true],
+            ['approvals_approve', false],
+            ['approvals_decline', false],
+            ['crm_create_group', false],
+          ] as const) {
+            const { structuredContent: about } = await call('describe_operation', { operation })
+            const { structuredContent: found } = await call('find_tools', { query: operation, limit: 1 })
+            assert.deepEqual(
+              [about.allowed, found.data[0].allowed, found.data[0].listed, listed.includes(operation)],
+              [allowed, allowed, allowed, allowed],
+              operation,
+            )
+          }
+          const { content } = await call('approvals_cancel', { approval_id: '999999999' })
+          assert.equal(JSON.parse(content[0]!.text).code, 'not_found')
+        },
+        key,
+      )
+    }
+    const reader = await workspace.key(workspace.owner.staffId, { agent: true, scopes: ['mcp:read'] })
+    await inBothEras(
+      '?mode=compact',
+      async (client) => assert.ok((await namesOf(client)).includes('run_write_operation')),
+      reader.key,
+    )
   })
 
   it('wrong questions are answered with what to do', async () => {
@@ -128,6 +176,22 @@ everyDatabase('MCP: tools that lead to other tools', (server) => {
         const { isError, content } = await call(name, input)
         assert.equal(isError, true, JSON.stringify(input))
         assert.match(content[0]!.text, expected)
+        const {
+          title,
+          type,
+          status,
+          code,
+          detail,
+          request_id: id,
+          fix,
+          ...rest
+        } = JSON.parse(content[0]!.text)
+        assert.ok(title && type.endsWith(`/errors/${code}`) && status >= 400 && detail && id && fix, type)
+        if (status === 400)
+          assert.deepEqual(
+            rest.errors.map((error: { fix: string }) => error.fix),
+            [fix],
+          )
       }
       assert.match((await call('find_tools', { query: 'zzzz qqqq' })).content[0]!.text, /Try other words/)
       await assert.rejects(call('crm_nothing'), /find_tools/)

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { z } from 'zod'
-import { catalog, type Operation, scopes } from '../../catalog/index.ts'
+import { catalog, type Operation } from '../../catalog/index.ts'
 import { toInlinedJsonSchema, toJsonSchema } from '../../catalog/json-schema.ts'
 import { createTool } from '../../mcp/tools.ts'
+import { findWriteHints } from '../../mcp/write-hints.ts'
 import { listOperations, listToolsetNames } from '../../mcp/toolsets.ts'
 
 const operations: readonly Operation[] = catalog
 const tools = operations.map(createTool)
-const everyScope = scopes
 
 describe('MCP tools', () => {
   for (const tool of tools) {
@@ -23,7 +23,7 @@ describe('MCP tools', () => {
   }
 
   it('the list depends on the scopes of the key and has the order of the catalog', () => {
-    const read = listOperations(operations, ['mcp:read'], {
+    const read = listOperations(operations, (op) => op.scope === 'mcp:read', {
       toolsets: ['all'],
       readonly: false,
       compact: false,
@@ -32,12 +32,12 @@ describe('MCP tools', () => {
       read,
       operations.filter((op) => op.scope === 'mcp:read').map((op) => op.name),
     )
-    const all = listOperations(operations, everyScope, { toolsets: ['all'], readonly: false, compact: false })
+    const all = listOperations(operations, () => true, { toolsets: ['all'], readonly: false, compact: false })
     assert.deepEqual(all, operations)
   })
 
   it('toolsets and readonly narrow the list', () => {
-    const groups = listOperations(operations, everyScope, {
+    const groups = listOperations(operations, () => true, {
       toolsets: ['groups'],
       readonly: false,
       compact: false,
@@ -46,7 +46,7 @@ describe('MCP tools', () => {
       groups,
       operations.filter((op) => op.cli.startsWith('groups ')).map((op) => op.name),
     )
-    const crm = listOperations(operations, everyScope, {
+    const crm = listOperations(operations, () => true, {
       toolsets: ['crm', 'channels'],
       readonly: true,
       compact: false,
@@ -79,6 +79,33 @@ describe('MCP tools', () => {
       idempotentHint: false,
       openWorldHint: false,
     })
+    for (const name of [
+      'crm_update_contact',
+      'crm_update_contacts',
+      'crm_untag_contacts',
+      'crm_remove_contacts_from_group',
+      'crm_undo_contact_merge',
+      'jobs_cancel',
+      'jobs_undo',
+      'webhooks_update_endpoint',
+      'webhooks_set_subscriptions',
+    ])
+      assert.equal(hints(name).destructiveHint, true, name)
+    for (const name of [
+      'webhooks_send_test',
+      'webhooks_replay_delivery',
+      'webhooks_recover_endpoint',
+      'approvals_approve',
+      'messaging_send_reply',
+    ])
+      assert.equal(hints(name).openWorldHint, true, name)
+    assert.equal(hints('crm_tag_contacts').destructiveHint, false)
+  })
+
+  it('somebody has said of every change what it does', () => {
+    for (const op of operations)
+      if (op.scope !== 'mcp:read')
+        assert.ok(findWriteHints(op), `${op.name} is missing in mcp/write-hints.ts`)
   })
 })
 

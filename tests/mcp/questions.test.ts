@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { createInterface } from 'node:readline'
 import { PassThrough } from 'node:stream'
 import { before, it } from 'node:test'
+import type { Fetch } from '../../client/request.ts'
+import { MAX_ROUNDS } from '../../mcp/elicitation.ts'
 import { bridgeStdio } from '../../mcp/stdio.ts'
 import { everyDatabase } from '../doors.ts'
 import { createReplyScene } from '../messaging/replies.ts'
@@ -13,9 +15,15 @@ type Answer = { action: string; content?: object } | 'error'
  * Runs the stdio bridge with a client of revision 2025-11-25 that can ask its person. `ask` calls a tool, gives this
  * answer to each question, and returns the result with the questions.
  */
-const openSession = async (url: string, key: string, capabilities: object) => {
+const openSession = async (url: string, key: string, capabilities: object, fetch?: Fetch) => {
   const [input, output] = [new PassThrough(), new PassThrough()]
-  const done = bridgeStdio({ url: `${url}/mcp?toolsets=all`, apiKey: key, input, output })
+  const done = bridgeStdio({
+    url: `${url}/mcp?toolsets=all`,
+    apiKey: key,
+    input,
+    output,
+    ...(fetch && { fetch }),
+  })
   const lines = createInterface({ input: output })[Symbol.asyncIterator]()
   const send = (message: object): void =>
     void input.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
@@ -48,6 +56,31 @@ const openSession = async (url: string, key: string, capabilities: object) => {
     },
   }
 }
+
+it('MCP: a call that asks without end is made over stdio as for a client that cannot ask', async () => {
+  const ok = { content: [{ type: 'text', text: '{}' }] }
+  const question = {
+    resultType: 'input_required',
+    inputRequests: { confirm: { method: 'elicitation/create', params: { message: 'Sure?' } } },
+    requestState: 'x',
+  }
+  const answer: Fetch = async (_url, init) => {
+    const { id, method, params } = JSON.parse(String(init?.body)) as {
+      id: unknown
+      method: string
+      params: { _meta?: unknown }
+    }
+    const result =
+      method === 'initialize' ? { protocolVersion: '2025-11-25' } : params._meta === undefined ? ok : question
+    return method === 'notifications/initialized'
+      ? new Response(null, { status: 202 })
+      : Response.json({ jsonrpc: '2.0', id, result })
+  }
+  const session = await openSession('http://127.0.0.1:9', 'wc_test', { elicitation: {} }, answer)
+  const { result, questions } = await session.ask('x', {}, { action: 'accept', content: {} })
+  assert.deepEqual([result, questions.length], [ok, MAX_ROUNDS])
+  await session.close()
+})
 
 everyDatabase('MCP: questions to the person behind a client of 2025-11-25, over stdio', (server) => {
   let scene: Scene
@@ -107,6 +140,18 @@ everyDatabase('MCP: questions to the person behind a client of 2025-11-25, over 
         assert.equal(codeOf(result), 'declined')
       }
       assert.equal((await scene.sandbox.sent(scene.phone)).length, 1)
+    }))
+
+  it('a yes without the verb is asked once more, and no further', () =>
+    withSession(elicitation, async ({ ask }) => {
+      const { result, questions } = await ask(
+        'messaging_send_reply',
+        { conversation_id: scene.id, text: 'Yes?' },
+        { action: 'accept', content: {} },
+      )
+      assert.equal(questions.length, 2)
+      assert.equal(codeOf(result), 'confirm_required')
+      assert.match(JSON.parse(result.content[0].text).detail, /without send in the field confirm/)
     }))
 
   it('what is too long for a question, and clients that cannot ask, get confirm_required', () =>

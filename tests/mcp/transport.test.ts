@@ -101,7 +101,7 @@ describe(`MCP endpoint (${databases[0]})`, () => {
     const problem = JSON.parse((bad.content as { text: string }[])[0]!.text)
     assert.equal(bad.isError, true)
     assert.equal(problem.code, 'invalid_input')
-    assert.ok(problem.mend && problem.errors.every((e: { fix?: string }) => e.fix))
+    assert.ok(problem.fix && problem.errors.every((e: { fix?: string }) => e.fix))
     await assert.rejects(client.callTool({ name: 'crm_nothing', arguments: {} }), /Unknown tool/)
     await client.close()
   })
@@ -117,7 +117,9 @@ describe(`MCP endpoint (${databases[0]})`, () => {
     const call = async (more: object) =>
       await client.callTool({ name: 'crm_delete_group', arguments: { group_id, ...more } })
     const refused = await call({})
-    assert.match((refused.content as { text: string }[])[0]!.text, /confirm_required/)
+    const { text } = (refused.content as { text: string }[])[0]!
+    assert.match(text, /confirm_required.*consent of a person/)
+    assert.doesNotMatch(text, /Api-Confirm/, 'a tool call has no headers')
     assert.equal((await call({ confirm: 'delete' })).isError, true)
     assert.deepEqual((await call({ dry_run: true })).structuredContent, {
       id: group_id,
@@ -198,7 +200,10 @@ describe(`MCP endpoint (${databases[0]})`, () => {
       inputResponses: { confirm: { action: 'accept', content: { confirm: 'send' } } },
       requestState: question.requestState,
     }
-    assert.equal((await call(one, wrong)).resultType, 'input_required', 'that is no answer')
+    const again = await call(one, wrong)
+    assert.equal(again.resultType, 'input_required', 'that is no answer')
+    const refusedTwice = await call(one, { ...wrong, requestState: again.requestState })
+    assert.equal(JSON.parse(refusedTwice.content[0].text).code, 'confirm_required', 'asked once more')
     const burned = await call(other)
     const no = { inputResponses: { confirm: { action: 'decline' } }, requestState: burned.requestState }
     for (const answer of [no, { ...yes, requestState: burned.requestState }]) {

@@ -1,4 +1,5 @@
 import type { Operation } from '../../../catalog/index.ts'
+import type { Scope } from '../../../catalog/operation.ts'
 import { isAddressAllowed } from '../../client-address.ts'
 import type { Actor } from '../context.ts'
 import { Problem } from '../problem.ts'
@@ -26,9 +27,15 @@ export const requireApiAccess = (actor: Actor, address: string | undefined): voi
   }
 }
 
+/** Whether a key's scopes reach an operation; an AI agent needs none to withdraw what it asked for. */
+export const holdsScope = (
+  { scopes, agent }: { scopes: readonly Scope[]; agent: boolean },
+  op: Operation,
+): boolean => scopes.includes(op.scope) || (op.ownByAgents === true && agent)
+
 /** Throws 403 when the key does not hold the operation's scope. */
 export const requireScope = (actor: Actor, op: Operation): void => {
-  if (!actor.key.scopes.includes(op.scope) && !(op.ownByAgents && actor.key.agent)) {
+  if (!holdsScope(actor.key, op)) {
     throw new Problem(
       'insufficient_scope',
       `${op.name} needs the scope ${op.scope}; this key holds ${actor.key.scopes.join(', ') || 'none'}.`,

@@ -14,8 +14,8 @@ export const RECORD_TTL_MS = 24 * 60 * 60 * 1000
 
 const KEY_PATTERN = /^[A-Za-z0-9._:-]{8,128}$/
 
-/** Under which approved calls of AI agents run (server/approvals/). */
-const RESERVED_KEY = /^approval-\d+$/
+/** Under which approved calls of AI agents run (server/approvals/), and what their people refused is kept. */
+const RESERVED_KEY = /^(?:approval-\d+|declined-\d+-[\da-f]{64})$/
 
 const createKeyProblem = (code: Reason, detail: string, fix: string): Problem =>
   new Problem('invalid_input', detail, {
@@ -59,7 +59,7 @@ export const parseIdempotencyKey = (op: Operation, given: string | undefined): s
   if (RESERVED_KEY.test(key))
     throw createKeyProblem(
       'idempotency_key_invalid',
-      'Keys of this form are kept for approved calls.',
+      'Keys of this form are kept for calls that a person decided.',
       'Send a UUID, for example.',
     )
   if (KEY_PATTERN.test(key)) return key
