@@ -29,6 +29,8 @@ export type AnswerFormat = {
   readonly rows?: RowFormat | undefined
   readonly jq?: JqProgram | undefined
   readonly template?: TextTemplate | undefined
+  /** The fields that the template names. */
+  readonly templateFields?: readonly string[] | undefined
   readonly quiet: boolean
   readonly view: ViewFlags
   /** The flags that say so, as given. */
@@ -80,15 +82,14 @@ export const parseAnswerFormat = async (
     )
     refuseTwo(['--columns', ...others])
   }
+  const text = template === undefined ? undefined : await import('./template-text.ts')
   return {
     json: json.on,
     picks: json.fields === undefined ? undefined : parsePickedFields(spec, json.fields),
     rows: formats[0] === 'header' ? 'tsv' : formats[0],
     jq: jq === undefined ? undefined : await (await import('./jq.ts')).compileJq(jq),
-    template:
-      template === undefined
-        ? undefined
-        : (await import('./template-text.ts')).parseTextTemplate(spec, template),
+    template: text?.parseTextTemplate(spec, template!),
+    templateFields: text?.listTemplateFields(template!),
     quiet,
     flags: listFormatFlags(parsed, json),
     view: {

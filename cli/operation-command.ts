@@ -24,6 +24,7 @@ import { type CommandSpec, commandName } from './manifest.ts'
 import { fetchAllPages, fetchPages } from './pages.ts'
 import { callOperation, type CallHeaders, type ServerConnection } from './remote.ts'
 import { toFlag } from './argv.ts'
+import { withNamedDetail } from './row-detail.ts'
 import { parseObjectArgument, parseFieldValue, createArgumentReader, isIndirect } from './values.ts'
 
 /** The input as the words give it: `given` are the values of arguments and flags, which override `--input`. */
@@ -354,10 +355,10 @@ export const runOperationCommand = async (
   }
   const composed = await composeText(io, spec, parsed, json)
   const given = { ...words, given: { ...words.given, ...composed } }
-  const input = {
+  const input = withNamedDetail(spec, format, {
     ...(await buildInput(io, spec, parsed, given, to)),
     ...(await readStart(io, to, parsed.cliFlags.get('since')?.at(-1))),
-  }
+  })
   try {
     return await callAndPrint(io, to, spec, parsed, json, format, input)
   } catch (error) {

@@ -16,6 +16,14 @@ const ESCAPES: Readonly<Record<string, string>> = {
   '}}': '}',
 }
 
+const splitParts = (text: string): string[] => text.match(/\{\{|\}\}|\{[^{}]*\}|\\[tn\\]|[^]/gu) ?? []
+
+/** The fields that a template names, without the paths in them. */
+export const listTemplateFields = (text: string): string[] =>
+  splitParts(text)
+    .filter((part) => /^\{[^{}]*\}$/.test(part))
+    .map((part) => part.slice(1, -1).trim().split('.')[0]!)
+
 /**
  * Parses the text of `--template`: `{field}` and `{field.path}` stand for values, `\t` and `\n` for a tab and a new
  * line, `\\`, `{{` and `}}` for themselves. Throws a usage error, before anything is sent, for an unknown field and a
@@ -23,7 +31,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
  */
 export const parseTextTemplate = (spec: CommandSpec, text: string): TextTemplate => {
   const known = listJsonFields(spec)
-  const parts = (text.match(/\{\{|\}\}|\{[^{}]*\}|\\[tn\\]|[^]/gu) ?? []).map((part) => {
+  const parts = splitParts(text).map((part) => {
     if (part in ESCAPES) return ESCAPES[part]!
     if (part === '{' || part === '}')
       throw usageError(

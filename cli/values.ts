@@ -71,7 +71,8 @@ export const parseObjectArgument = async (
 }
 
 const parseNumber = (text: string, flag: string, type: 'integer' | 'number'): number => {
-  const value = /^-?\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : Number.NaN
+  const form = type === 'integer' ? /^-?\d+$/ : /^-?\d+(\.\d+)?$/
+  const value = form.test(text) ? Number(text) : Number.NaN
   const isValid = type === 'integer' ? Number.isSafeInteger(value) : Number.isFinite(value)
   if (!isValid)
     throw usageError(

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { useFakeServer } from './fake-server.ts'
+
+const fake = useFakeServer()
+
+describe('CLI: fields that flags name', () => {
+  it('rows come in full where a flag names a field that they lack otherwise', async () => {
+    fake.responses = [{ body: { data: [{ id: '1' }], next_cursor: null } }]
+    const search = ['contacts', 'search']
+    const details = async (...words: string[]): Promise<unknown> => {
+      fake.requests.length = 0
+      assert.equal((await fake.wcrm([...search, ...words])).exit, 0)
+      return fake.requests[0]!.input['detail']
+    }
+    for (const words of [['--columns', 'id,tags'], ['--template', '{email}'], ['--json=tags'], ['--csv']])
+      assert.equal(await details(...words), 'full', words.join(' '))
+    for (const words of [['--columns', 'id,name'], ['--template', '{name}'], ['--json=id'], ['--json'], []])
+      assert.equal(await details(...words), undefined, words.join(' '))
+    assert.equal(await details('--columns', 'tags', '--detail', 'compact'), 'compact')
+  })
+
+  it('a flag of the command is no value of the flag before it', async () => {
+    const note = ['conversations', 'note', '381', '--text']
+    const { exit, stderr } = await fake.wcrm([...note, '--dry-run'])
+    assert.deepEqual([exit, fake.requests.length], [2, 0])
+    assert.match(stderr, /--text=--dry-run/)
+    for (const words of [
+      [...note, '-x'],
+      [...note.slice(0, 3), '--text=--dry-run'],
+    ])
+      assert.equal((await fake.wcrm(words)).exit, 0)
+    assert.deepEqual(
+      fake.requests.map(({ input }) => input['text']),
+      ['-x', '--dry-run'],
+    )
+  })
+
+  it('an integer has digits alone', async () => {
+    for (const text of ['5.0', ' 5', '1e2'])
+      assert.equal((await fake.wcrm(['groups', 'list', '--limit', text])).exit, 2, text)
+  })
+})
