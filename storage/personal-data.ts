@@ -13,7 +13,6 @@ const FOR_EVER = 'no limit'
  * for figures. docs/privacy.md shows this list.
  */
 export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
-  ...sandboxPersonalData,
   contacts: {
     columns: [
       ...(['id', 'name', 'name_key', 'search', 'phone', 'phone_key', 'provider_phone', 'email'] as const),
@@ -299,7 +298,7 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
     exported: {},
     until: '2 days',
   },
-
+  ...sandboxPersonalData,
   agent_sends: 'none',
   agent_sessions: 'none',
   api_keys: 'none',
