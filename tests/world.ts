@@ -53,6 +53,20 @@ export const loadWorkspaceRows = async (db: Db, workspaceId: string): Promise<Re
   return rows
 }
 
+/** Leaves out plans of dry runs, which change nothing, with their records. */
+export const withoutPlans = (rows: Record<string, string[]>): Record<string, string[]> => {
+  const jobs = rows['bulk_jobs']!.map((row) => JSON.parse(row) as { id: number; state: string })
+  const plans = new Set(jobs.filter(({ state }) => state === 'planned').map(({ id }) => id))
+  const isOfPlan = ({ id, job_id: jobId }: { id?: number; job_id?: number }, table: string): boolean =>
+    (table === 'bulk_jobs' && plans.has(id!)) || (table === 'bulk_job_batches' && plans.has(jobId!))
+  return Object.fromEntries(
+    Object.entries(rows).map(([table, all]) => [
+      table,
+      all.filter((row) => !isOfPlan(JSON.parse(row), table)),
+    ]),
+  )
+}
+
 /** Number of contacts in a world. */
 export const CONTACT_COUNT = 3
 

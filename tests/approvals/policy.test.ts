@@ -8,7 +8,7 @@ import { databases } from '../databases.ts'
 import { doorsOf, everyDatabase } from '../doors.ts'
 import { insertSandboxTemplates, ORDER_UPDATE } from '../messaging/send-template.ts'
 import { makeWorkspace, startSharedServers } from '../servers.ts'
-import { buildExampleInputs, loadWorkspaceRows, seedWorld, type World } from '../world.ts'
+import { buildExampleInputs, loadWorkspaceRows, seedWorld, withoutPlans, type World } from '../world.ts'
 import { callConfirming, createAgentScene, markApproved } from './scene.ts'
 
 const operations: readonly Operation[] = catalog
@@ -38,14 +38,8 @@ everyDatabase("The default policy of agents' keys", (server, database) => {
   const loadRows = async (): Promise<Record<string, string[]>> => {
     const rows = await loadWorkspaceRows(server().db, world.workspace.id)
     // What would be done for whom is kept with the request, as a plan.
-    const jobs = rows['bulk_jobs']!.map((row) => JSON.parse(row) as { id: number; state: string })
-    const plans = new Set(jobs.filter(({ state }) => state === 'planned').map(({ id }) => id))
-    const isOfPlan = ({ id, job_id: jobId }: { id?: number; job_id?: number }, table: string): boolean =>
-      (table === 'bulk_jobs' && plans.has(id!)) || (table === 'bulk_job_batches' && plans.has(jobId!))
     return Object.fromEntries(
-      Object.entries(rows)
-        .filter(([table]) => !OF_ASKING.includes(table))
-        .map(([table, all]) => [table, all.filter((row) => !isOfPlan(JSON.parse(row), table))]),
+      Object.entries(withoutPlans(rows)).filter(([table]) => !OF_ASKING.includes(table)),
     )
   }
 

@@ -138,9 +138,11 @@ everyDatabase('A template to many, asked for by an agent', (server) => {
   it('stops where its policy denies it by now', async () => {
     const scene = await createScene()
     await scene.setPolicy({ verbs: { send: 'allow' } })
+    await putOff(scene)
     const { job } = (await scene.ask('messaging_send_bulk', scene.input)).body
-    await scene.setPolicy({ verbs: { send: 'deny' } })
     await runSends(server())
+    await scene.setPolicy({ verbs: { send: 'deny' } })
+    await goOn(server(), scene.workspace.id)
     const { body } = await scene.person('jobs_get', { job_id: job.id })
     assert.equal(body.state, 'failed')
     assert.match(JSON.stringify(body.problem), /policy of the key denies messaging_send_bulk/)

@@ -44,6 +44,7 @@ const trustedOf: Readonly<Record<string, string>> = {
   workspace_whoami:
     '/key/policy/bounds/templates/* /key/policy/bounds/hours/from /key/policy/bounds/hours/to',
   audit_list: '/operation /code /request_id',
+  crm_export_contacts: '/plan_id',
   crm_check_filter: '/filter/* /explanation',
   'crm_create_custom_field|crm_update_custom_field|crm_list_custom_fields': '/key /label',
   'crm_get_contact|crm_search_contacts|crm_update_contact|crm_upsert_contact':
