@@ -160,8 +160,8 @@ export const sendBulk = defineOperation({
     'contacts of one phone line or id at the messaging app get one, and none when one of them declined. It keeps ' +
     "within the number's customers per day, messages per second and `hours`, waits when the provider says so, and " +
     'stops when too many fail. A message whose outcome is unknown stays pending and is never sent again. ' +
-    'Values are those of the time of sending; once a person had to approve it, those that this person was asked ' +
-    'about: a contact whose values changed since gets none. ' +
+    'Values are those of the time of sending; of a call of an AI agent that a person had to approve, or that has a ' +
+    '`plan_id`, those of its dry run: a contact whose values changed since gets none. ' +
     'The key needs `mcp:read` too, since values and previews come from contacts. ' +
     'Sent with the `plan_id` of a dry run within an hour, it is for exactly those contacts, or 409 `plan_changed` ' +
     `where more than ${MAX_PLAN_CHANGE_PERCENT} percent do not match the filter any more. ` +

@@ -70,47 +70,6 @@ export const parseCommandLine = (argv: readonly string[], commands: readonly Com
   return { words, json, group, spec: command?.read() }
 }
 
-/** Long flags that every command of an operation may have. */
-const COMMON_FLAGS =
-  '--dry-run --idempotency-key --confirm --reason --plan --input --all --retry --url --json --quiet'.split(
-    ' ',
-  )
-
-/**
- * Throws a usage error where the value of a flag is a flag of the command, as after an empty variable without quotes:
- * `--text $MSG --dry-run` would write `--dry-run`, and make the change.
- */
-const refuseFlagsAsValues = (words: readonly string[], spec: CommandSpec): void => {
-  const withValue = [
-    ...spec.fields.filter(({ type }) => type !== 'boolean').map(({ flag }) => flag),
-    ...spec.fields.flatMap(({ names }) => names?.flag ?? []),
-    '--input',
-    '--idempotency-key',
-    '--confirm',
-    '--reason',
-    '--plan',
-    '--template',
-    '--jq',
-    '--columns',
-  ]
-  const known = [...COMMON_FLAGS, ...withValue, ...spec.fields.map(({ flag }) => flag)]
-  const end = words.includes('--') ? words.indexOf('--') : words.length
-  for (let at = 0; at < end; at += 1) {
-    const [flag, value = ''] = [words[at]!, words[at + 1]]
-    if (!withValue.includes(flag)) continue
-    if (known.includes(value.split('=')[0]!) && value.startsWith('--'))
-      throw usageError(
-        `${flag} has no value.`,
-        flag,
-        `Give ${flag} a value; for this text itself: ${flag}=${value}`,
-      )
-    at += 1
-  }
-}
-
 /** Returns the words for commander. Throws a usage error for a boolean flag with another value. */
-export const commanderWords = (line: CommandLine): string[] => {
-  if (!line.spec) return line.words
-  refuseFlagsAsValues(line.words, line.spec)
-  return rewriteBooleanFlags(line.words, line.spec)
-}
+export const commanderWords = (line: CommandLine): string[] =>
+  line.spec ? rewriteBooleanFlags(line.words, line.spec) : line.words

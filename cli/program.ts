@@ -6,6 +6,7 @@ import { describeField, renderHelpDetails, valuePlaceholder } from './help.ts'
 import { type CollectedHelp, collectHelp, LINE_OF_ITEM, writeErrorHelp, writeHelp } from './help-layout.ts'
 import type { Io } from './io.ts'
 import { type CommandLine, parseCommandLine, findGroupIndex, commanderWords } from './command-line.ts'
+import { refuseFlagsAsValues } from './flag-values.ts'
 import { type CommandIndex, type CommandSpec, commandName, type Field, readCommandIndex } from './manifest.ts'
 import { addPlanCommands } from './plan/commands.ts'
 import type { ParsedCommand } from './parsed-command.ts'
@@ -348,7 +349,9 @@ export const runProgram = async (argv: readonly string[], io: Io): Promise<numbe
   const context: ProgramContext = { io, index, line, exitCode: 0, texts: { out: '', error: '' } }
   try {
     const words = commanderWords(line)
-    await buildProgram(context).parseAsync(
+    const program = buildProgram(context)
+    refuseFlagsAsValues(program, words)
+    await program.parseAsync(
       words[findGroupIndex(words)] === 'help'
         ? [...words.filter((w) => w !== 'help'), '--help']
         : words.length > 0

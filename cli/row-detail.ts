@@ -2,7 +2,7 @@ import type { AnswerFormat } from './answer.ts'
 import type { CommandSpec } from './manifest.ts'
 
 /** Fields that rows have only with `detail: full`, of the lists whose default is another one. */
-const FULL_FIELDS: Readonly<Record<string, readonly string[]>> = {
+export const FULL_FIELDS: Readonly<Record<string, readonly string[]>> = {
   crm_search_contacts: ['email', 'tags', 'groups', 'metadata'],
 }
 

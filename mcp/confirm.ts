@@ -134,8 +134,12 @@ const ask = async (
   if (actor.key.agent && (await wasAsked(app, actor, op, input))) return { call }
   const output = JSON.parse(dryRun.body) as Record<string, unknown>
   // What the person is shown is what runs.
-  const frozen = await freezeContent(app, actor, op, { input, output, trace: toTrace(call) })
-  const question = (await summarizeCall(app, actor, op, frozen, output)).join('\n')
+  const { input: frozen, output: shown } = await freezeContent(app, actor, op, {
+    input,
+    output,
+    trace: toTrace(call),
+  })
+  const question = (await summarizeCall(app, actor, op, frozen, shown)).join('\n')
   // For an agent's key a person decides elsewhere then.
   if (question.length > MAX_QUESTION_CHARACTERS && actor.key.agent) return { call }
   if (question.length > MAX_QUESTION_CHARACTERS)
@@ -150,7 +154,7 @@ const ask = async (
     until,
     key,
     plan: await planFrozen(app, { actor, op, input, trace: toTrace(call), plan: call.plan }, frozen),
-    template: digestTemplate(op, output),
+    template: digestTemplate(op, shown),
     ...(frozen === input ? {} : { input: frozen }),
     ...(isRepeated ? { isRepeated } : {}),
   })

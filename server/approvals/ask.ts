@@ -26,7 +26,7 @@ import { applyPolicy, getApprovalMs, getDecision } from '../core/steps/policy.ts
 import { type ExecutionResult, toCallAudit, withTransaction } from '../core/write-call.ts'
 import { notifyEvents } from '../events/signal.ts'
 import { toStoredView } from '../visibility/replays.ts'
-import { digestTemplate, freezeContent, planFrozen } from './freeze.ts'
+import { digestTemplate, freezeContent, type Frozen, planFrozen } from './freeze.ts'
 import { toApprovalUrl } from './page-url.ts'
 import { mayReplay, splitSecrets, toApprovedCall, toReplayInput, toReplayLimit } from './stored-call.ts'
 import { getStatus, showApproval, toEventApproval } from './view.ts'
@@ -197,19 +197,22 @@ const ask = async (app: App, call: AgentCall, asking: Asking): Promise<Execution
   requireStorable(input)
   // Before the rehearsal, which costs more; the count that holds is in the transaction.
   requireAtMost(MAX_PENDING - 1, await countPending(app.db, workspaceId, actor.key.id))
-  const { output, pending } = await rehearse(app, { actor, op, input, trace, plan: call.plan })
+  const rehearsed = await rehearse(app, { actor, op, input, trace, plan: call.plan })
   // What a filter matched stays the same, for as long as the call may take to run.
   const planUntil = addMs(asking.now, getApprovalMs(actor) + RUN_MS)
-  const content = await freezeContent(app, actor, op, { input, output, trace, planUntil })
-  if (content['plan_id'] === output['plan_id'] && content['plan_id'] !== undefined)
-    await pending.afterDryRun?.(app.db, planUntil)
-  const row = await toNewApproval(app, call, asking, { output, frozen: content })
+  const frozen = await freezeContent(app, actor, op, { input, output: rehearsed.output, trace, planUntil })
+  const planId = frozen.input['plan_id']
+  if (planId === rehearsed.output['plan_id'] && planId !== undefined)
+    await rehearsed.pending.afterDryRun?.(app.db, planUntil)
+  const row = await toNewApproval(app, call, asking, frozen)
   const stored = await withTransaction(app, async (tx) => {
     await lockAsking(tx, workspaceId, actor.key.id)
     // A repeat that came while the first was under way finds here what that has done meanwhile.
     const earlier = await findEarlierRequests(app, call, tx)
     const inserted =
-      earlier.byKey || earlier.byDigest || earlier.isRecorded ? undefined : await insertApproval(tx, row)
+      earlier.byKey || earlier.byDigest || earlier.isRecorded || earlier.isRefused
+        ? undefined
+        : await insertApproval(tx, row)
     if (inserted === undefined) {
       await tx.rollback().execute()
       return { inserted, earlier }
@@ -277,7 +280,7 @@ const toNewApproval = async (
   app: App,
   call: AgentCall,
   { askedFor, digest, now }: Asking,
-  { output, frozen }: { output: Record<string, unknown>; frozen: Record<string, unknown> },
+  { input: frozen, output }: Frozen,
 ): Promise<NewApproval> => {
   const { actor, op, trace } = call
   const { input, secrets } = splitSecrets(app, actor.workspace.id, frozen)

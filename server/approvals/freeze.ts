@@ -10,6 +10,9 @@ import { SHOW_PLAN } from '../plans/plan.ts'
 
 type Input = Record<string, unknown>
 
+/** A call as it runs, and what its dry run answered, which is what a person is shown. */
+export type Frozen = { input: Input; output: Input }
+
 /**
  * Returns a call with what it only refers to written out as its dry run resolved it, so that what a person saw is
  * what is sent, whatever becomes of the saved reply, of the values of the contact or of its latest conversation
@@ -21,28 +24,29 @@ export const freezeContent = async (
   actor: Actor,
   op: Operation,
   { input, output, trace, planUntil }: { input: Input; output: Input; trace: CallTrace; planUntil?: string },
-): Promise<Input> => {
-  if (op.name === 'messaging_send_template') return await freezeChannel(app, actor, input, output)
+): Promise<Frozen> => {
+  const of = (frozen: Input): Frozen => ({ input: frozen, output })
+  if (op.name === 'messaging_send_template') return of(await freezeChannel(app, actor, input, output))
   if (op.name === 'messaging_send_bulk') {
     const limited = await limitRecipients(app, actor, input, output)
     return await planRecipients(app, { actor, op, input: limited, trace }, planUntil)
   }
-  if (typeof output['plan_id'] === 'string') return { ...input, plan_id: output['plan_id'] }
+  if (typeof output['plan_id'] === 'string') return of({ ...input, plan_id: output['plan_id'] })
   const { quick_message_id: quick, ...rest } = input
-  if (op.name !== 'messaging_send_reply' || quick === undefined) return input
+  if (op.name !== 'messaging_send_reply' || quick === undefined) return of(input)
   const { type, text, media } = output['message'] as {
     type: string
     text: string | null
     media: { url: string | null; file_name: string | null } | null
   }
-  if (!media) return { ...rest, text }
-  return {
+  if (!media) return of({ ...rest, text })
+  return of({
     ...rest,
     media_url: media.url,
     type,
     ...(text === null ? {} : { caption: text }),
     ...(media.file_name === null ? {} : { file_name: media.file_name }),
-  }
+  })
 }
 
 /** Fixes the channel, and how many may get the message at most: as many as a person is shown. */
@@ -66,17 +70,17 @@ const limitRecipients = async (
 }
 
 /**
- * Fixes who gets a message, and with which values. The plan of the asker, if there is one, is of the call before its
- * channel and its limit were fixed, and ends within the hour.
+ * Fixes who gets a message, and with which values: those that this dry run shows. The plan of the asker, if there is
+ * one, is of the call before its channel and its limit were fixed, and ends within the hour.
  */
 const planRecipients = async (
   app: App,
   call: { actor: Actor; op: Operation; input: Input; trace: CallTrace },
   planUntil: string | undefined,
-): Promise<Input> => {
+): Promise<Frozen> => {
   const { output, pending } = await rehearse(app, call)
   await pending.afterDryRun?.(app.db, planUntil)
-  return { ...call.input, plan_id: output['plan_id'] }
+  return { input: { ...call.input, plan_id: output['plan_id'] }, output }
 }
 
 /**

@@ -16,6 +16,7 @@ import type { Handler, OutputOf } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
 import { getDecision } from '../core/steps/policy.ts'
 import { showQuotingText } from '../visibility/phones.ts'
+import { toNewJob } from './target-plan.ts'
 import { irreversible } from './undo.ts'
 import { EVERYBODY, showJob, toEventJob, toReader } from './view.ts'
 
@@ -165,14 +166,7 @@ export const undoJob: Handler<'jobs_undo'> = async (ctx, { job_id: id }) => {
   if (job.undone_by !== null) throw alreadyUndone(job.undone_by)
   if (Date.parse(ctx.now) - Date.parse(job.finished_at) > UNDO_MS)
     throw new Problem('conflict', 'The job ended more than 7 days ago.', { reason: 'undo_expired' })
-  const undoId = await insertUndoJob(ctx.tx, job, {
-    staff_id: ctx.actor.staff.id,
-    key_id: ctx.actor.key.id,
-    door: ctx.trace!.door,
-    client: ctx.trace!.client,
-    request_id: ctx.trace!.requestId,
-    created_at: ctx.now,
-  })
+  const undoId = await insertUndoJob(ctx.tx, job, toNewJob(ctx))
   if (undoId === undefined)
     throw new Problem('conflict', 'The job changed nothing.', { reason: 'nothing_to_undo' })
   const undo = showJob(ctx.actor, (await findJob(ctx.tx, workspaceId, EVERYBODY, undoId))!)

@@ -58,20 +58,22 @@ const listMatches = async (ctx: Context, input: Input): Promise<readonly string[
 
 const listApproved = (planned: readonly Batch[]): ReadonlyMap<string, string> | undefined => {
   const pairs = planned.flatMap(({ ids, digests }) => {
-    const each = digests?.split(' ') ?? []
-    return each.map((digest, n) => [toIds(ids)[n]!, digest] as const)
+    if (digests === null) return []
+    const each = digests.split(' ')
+    return toIds(ids).map((id, n) => [id, each[n]!] as const)
   })
   return pairs.length === 0 ? undefined : new Map(pairs)
 }
 
 /**
- * Whether a person decides, or has decided, on the values: a call of an agent that is asked for. They are then those of
- * its dry run, so that nobody rewrites what was approved. Bounds may ask about a call that the policy allows.
+ * Whether a person decides, or has decided, on the values: a call of an agent that is asked for, or that does what its
+ * plan showed. They are then those of that plan, so that nobody rewrites what was approved, in a client or elsewhere.
  */
-const holdsValues = ({ actor, dryRun }: Context, { sources }: Personal): boolean =>
+const holdsValues = ({ actor, dryRun }: Context, { sources }: Personal, { approved }: Named): boolean =>
   sources.length > 0 &&
   actor.key.agent &&
   (dryRun ||
+    approved !== undefined ||
     actor.approvedBy !== undefined ||
     getDecision(actor, findOperation(OPERATION)!).decision !== 'allow')
 
@@ -137,14 +139,15 @@ export const sendBulk: Handler<'messaging_send_bulk'> = async (ctx, input) => {
   ctx.requireProvider()
   const prepared = await prepare(ctx, input)
   const named = await findNamed(ctx, input)
+  const holds = holdsValues(ctx, prepared.personal, named)
   const audience = await chooseAudience(ctx, named.ids, {
     channelType: prepared.channel.type,
     isMarketing: prepared.template.category === 'MARKETING',
     hours: input.hours,
     personal: prepared.personal,
     fits: (values) => 'preview' in fillTemplate(prepared.template, values, ctx.now),
-    holdsValues: holdsValues(ctx, prepared.personal),
-    approved: ctx.actor.approvedBy && named.approved,
+    holdsValues: holds,
+    approved: holds ? named.approved : undefined,
   })
   refuseTooMany(audience)
   const counts = {

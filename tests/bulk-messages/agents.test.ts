@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { createAgentScene } from '../approvals/scene.ts'
+import { callConfirming, createAgentScene } from '../approvals/scene.ts'
 import { everyDatabase } from '../doors.ts'
 import { goOn, insertAutumnBlend, phoneOf, runSends, TEMPLATE } from './scene.ts'
 
@@ -113,6 +113,27 @@ everyDatabase('A template to many, asked for by an agent', (server) => {
       )
       assert.doesNotMatch(JSON.stringify(await scene.sandbox.sent()), /555/)
     })
+
+  it('confirmed in the client says to nobody what the person there was not asked about', async () => {
+    const scene = await createScene()
+    await scene.setPolicy({ approval: 'client' })
+    await putOff(scene)
+    const rename = async (): Promise<void> => {
+      const phone = `+${phoneOf(scene.workspace.id, 0, '4930')}`
+      const name = 'Bulk 0: pay to +1 555 0100'
+      assert.equal((await scene.ask('crm_upsert_contact', { phone, name })).status, 200)
+    }
+    const at = { url: server().url, key: scene.agent.key }
+    const { result, questions, question } = await callConfirming(
+      at,
+      ['messaging_send_bulk', scene.input],
+      rename,
+    )
+    assert.deepEqual([questions, /555/.test(question)], [1, false], question)
+    assert.deepEqual([result.recipients, result.left_out], [2, [{ reason: 'values_changed', count: 1 }]])
+    await goOn(server(), scene.workspace.id)
+    assert.doesNotMatch(JSON.stringify(await scene.sandbox.sent()), /555/)
+  })
 
   it('that the policy allows has the values of the time of sending', async () => {
     const scene = await createScene()

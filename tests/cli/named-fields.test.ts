@@ -25,6 +25,17 @@ describe('CLI: fields that flags name', () => {
     const { exit, stderr } = await fake.wcrm([...note, '--dry-run'])
     assert.deepEqual([exit, fake.requests.length], [2, 0])
     assert.match(stderr, /--text=--dry-run/)
+    const search = ['contacts', 'search', '--query', 'Ada']
+    for (const words of [
+      [...search, '--template', '--all'],
+      [...search, '--sort', '--utc'],
+      ['contacts', 'update', '42', '--name', '--no-dnd'],
+      ['events', 'list', '--since', '--csv'],
+    ]) {
+      const refused = await fake.wcrm(words)
+      assert.deepEqual([refused.exit, fake.requests.length], [2, 0], words.join(' '))
+      assert.match(refused.stderr, /has no value/, words.join(' '))
+    }
     for (const words of [
       [...note, '-x'],
       [...note.slice(0, 3), '--text=--dry-run'],

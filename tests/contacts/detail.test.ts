@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { FULL_FIELDS } from '../../cli/row-detail.ts'
 import { everyDoor } from '../doors.ts'
 import { doAs } from '../calls.ts'
 
@@ -35,6 +36,10 @@ everyDoor('How much of a contact is read', (test) => {
     const list = async (detail: string, run = call) =>
       (await run('crm_search_contacts', { detail, limit: 1 })).body.data[0]
     const full = await get('full')
+    // Where the command line names one of these, it asks for full rows.
+    const summaryNames = new Set(Object.keys(await list('summary')))
+    const lacking = Object.keys(await list('full')).filter((name) => !summaryNames.has(name))
+    assert.deepEqual(lacking.toSorted(), FULL_FIELDS['crm_search_contacts']!.toSorted())
     const compact = await get('compact')
     assert.deepEqual(compact.attributes_map, {
       email: 'ada@example.com',

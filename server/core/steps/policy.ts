@@ -49,8 +49,7 @@ const ASKED_INPUTS: Readonly<Record<string, (input: Input) => boolean>> = {
   crm_record_consent: ({ state }) => state === 'granted',
   webhooks_send_test: ({ payload }) => payload !== undefined,
   crm_update_custom_field: ({ visibility }) => visibility === 'visible_to_all',
-  // What the replies and broadcasts of others are made of.
-  // Also by another that takes over its name.
+  // What the replies and broadcasts of others are made of; also by another that takes over its name.
   messaging_update_quick_message: () => true,
   crm_update_saved_filter: ({ filter, name }) => filter !== undefined || name !== undefined,
 }
