@@ -168,7 +168,8 @@ export const seedWorld = async (
   })
   await seedMessaging(server, workspace.id, workspace.owner.staffId, marker, now)
   await sql`update messages set external_id = ${`${marker} id 1`}
-    where id = (select max(id) from messages where workspace_id = ${workspace.id})`.execute(db)
+    where workspace_id = ${workspace.id}
+      and id = (select max(id) from messages where workspace_id = ${workspace.id})`.execute(db)
   await server.sync(workspace.id)
   for (const n of [1, 2]) await seedShortLink(server, workspace, callOperation, `${marker} link ${n}`)
   await seedDeliveryAttempts(db, workspace.id, marker, digits, now)

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { revokeKey } from '../../storage/admin-keys.ts'
+import { callAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
-import { type BulkScene, createBulkScene, phoneOf, runSends } from './scene.ts'
+import { type BulkScene, createBulkScene, phoneOf, runSends, TEMPLATE } from './scene.ts'
 
 /** Two messages in a second: of eight recipients, some still wait when the first one has its message. */
 const SLOW = { per_second: 2 }
@@ -27,10 +28,13 @@ everyDatabase(
   (server) => {
     it('stops within a second after its key was revoked', async () => {
       const scene = await createScene(server())
-      const { id: workspaceId, owner } = scene.workspace
-      const { body } = await scene.send(SLOW)
+      const { id: workspaceId, owner, key } = scene.workspace
+      const sender = await key(owner.staffId)
+      const input = { filter: {}, all: true, template: TEMPLATE, ...SLOW }
+      const send = callAs(server(), sender.key)
+      const { body } = await send('messaging_send_bulk', input, { confirm: 'send' })
       await findFirst(scene)
-      await revokeKey(server().db, workspaceId, owner.keyId, new Date().toISOString())
+      await revokeKey(server().db, workspaceId, sender.keyId, new Date().toISOString())
       await runSends(server())
       const sent = (await scene.sandbox.sent()).length
       assert.ok(sent <= 4, `${sent} of ${RECIPIENTS} messages were sent`)

@@ -13,10 +13,12 @@ import {
 import { types, countOf } from './events.ts'
 
 everyDatabase('Message statuses', (server) => {
+  // A repeat of a status has its time.
+  const timestamp = toUnixSeconds(new Date().toISOString())
   const status = (id: string, name: string, more: WebhookPart = {}) => ({
     id,
     status: name,
-    timestamp: toUnixSeconds(new Date().toISOString()),
+    timestamp,
     recipient_id: '15550100042',
     ...more,
   })
