@@ -51,7 +51,7 @@ const seedTemplates = async (
     await sql`
       insert into templates (workspace_id, account_id, account_name, provider_id, name, language, category,
         status, components, created_at, updated_at)
-      select workspace_id, account_id, account_name, ${`88${workspaceId}${n}`}, ${name}, 'en_US', 'UTILITY',
+      select workspace_id, account_id, account_name, ${`5500${n}${workspaceId}`}, ${name}, 'en_US', 'UTILITY',
         'APPROVED', ${JSON.stringify([{ type: 'BODY', text }])}::text::jsonb,
         ${now}::timestamptz, ${now}::timestamptz
       from channels where workspace_id = ${workspaceId} and is_default`.execute(db)

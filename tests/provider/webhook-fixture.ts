@@ -58,6 +58,8 @@ export const createCustomerFixture = async (
     assert.equal((await postWebhook(server, buildWebhookBody(account, ...changes))).status, 200)
     await server.app.jobs.job('provider-updates').runOnce()
   }
+  const { rows } = await sql<{ id: string }>`
+    select coalesce(max(id), 0) as id from provider_updates`.execute(server.db)
   return {
     server,
     workspace,
@@ -66,7 +68,7 @@ export const createCustomerFixture = async (
     value,
     deliver,
     run: doAs(server, workspace.owner.key),
-    ...createReaders(server, workspace),
+    ...createReaders(server, workspace, rows[0]!.id),
   }
 }
 export type CustomerFixture = Awaited<ReturnType<typeof createCustomerFixture>>
@@ -112,8 +114,11 @@ type MessageRow = {
   episode: number
 }
 
-/** Reads rows of the workspace. The arrays are plain copies, for `deepEqual`. */
-const createReaders = ({ db }: TestServer, workspace: TestWorkspace) => ({
+/**
+ * Reads rows of the workspace, of provider updates those after the given one: a subject that another workspace
+ * used before is not its own. The arrays are plain copies, for `deepEqual`.
+ */
+const createReaders = ({ db }: TestServer, workspace: TestWorkspace, lastUpdateId: string) => ({
   contacts: async () => {
     const { rows } = await sql<ContactRow>`
       select id, name, phone, chatapp_user_id, dnd, last_activity_at
@@ -135,7 +140,7 @@ const createReaders = ({ db }: TestServer, workspace: TestWorkspace) => ({
   updates: async () => {
     const { rows } = await sql<{ kind: string; state: string; attempts: number; payload: unknown }>`
       select kind, state, attempts, payload from provider_updates
-      where subject ~ ${`^(77|88|99)${workspace.id}$`} order by id`.execute(db)
+      where subject ~ ${`^(77|88|99)${workspace.id}$`} and id > ${lastUpdateId} order by id`.execute(db)
     return [...rows]
   },
 })
