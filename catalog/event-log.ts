@@ -139,7 +139,8 @@ export const acknowledgeEvents = defineOperation({
     'The first acknowledgement makes the consumer. An event before the one acknowledged last changes nothing, ' +
     'unless `rewind` is set, so that late and repeated calls do no harm. Acknowledge when a page was handled: after ' +
     'a crash before that, the page is read again. Several programs may read as one consumer; a workspace has 100 of ' +
-    'them at most.',
+    "them at most. The key of an AI agent asks a person to move a consumer that no agent's key of the same staff " +
+    'member made.',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',

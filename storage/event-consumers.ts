@@ -4,7 +4,7 @@ import type { EventPosition } from './events.ts'
 import { encodeUlidTime } from './ulid-time.ts'
 
 /** Consumers of the event log: names under which a position is kept. */
-export type EventConsumerRow = Omit<TableRow<'event_consumers'>, 'workspace_id'>
+export type EventConsumerRow = Omit<TableRow<'event_consumers'>, 'workspace_id' | 'agent_staff_id'>
 
 const columns = ['name', 'event_id', 'acknowledged_at', 'created_at', 'is_incomplete'] as const
 
@@ -64,20 +64,20 @@ export const countEventConsumers = async (db: Db, workspaceId: string): Promise<
 }
 
 /**
- * Moves a consumer to an event, and makes it if there is none; back only with `rewind`. Returns the consumer; undefined
- * when it stands at this event or after it already. The caller has locked it, or all: a statement that waits for the
- * lock does not see the event to which it was moved meanwhile.
+ * Moves a consumer to an event, and makes it if there is none, for an agent of `agentStaffId` where that is given; back
+ * only with `rewind`. Returns the consumer; undefined when it stands at this event or after it already. The caller has
+ * locked it, or all: a statement that waits for the lock does not see the event to which it was moved meanwhile.
  */
 export const moveEventConsumer = async (
   tx: Db,
   workspaceId: string,
   name: string,
   { xid, id }: EventPosition,
-  { rewind, now }: { rewind: boolean; now: string },
+  { rewind, now, agentStaffId }: { rewind: boolean; now: string; agentStaffId: string | null },
 ): Promise<EventConsumerRow | undefined> => {
   const { rows } = await sql<EventConsumerRow>`
-    insert into event_consumers as c (workspace_id, name, event_id, acknowledged_at, created_at)
-    values (${workspaceId}, ${name}, ${id}, ${now}, ${now})
+    insert into event_consumers as c (workspace_id, name, event_id, acknowledged_at, created_at, agent_staff_id)
+    values (${workspaceId}, ${name}, ${id}, ${now}, ${now}, ${agentStaffId}::bigint)
     on conflict (workspace_id, name) do update set
       event_id = excluded.event_id, acknowledged_at = excluded.acknowledged_at, is_incomplete = false
     where (c.event_id <> excluded.event_id or c.is_incomplete) and (${rewind} or not exists (
@@ -85,6 +85,22 @@ export const moveEventConsumer = async (
         and (e.xid, e.id) > (${xid}::text::xid8, ${id})))
     returning name, event_id, acknowledged_at, created_at, is_incomplete`.execute(tx)
   return rows[0]
+}
+
+/** Whether there is such a consumer that no agent of this staff member made. */
+export const isConsumerOfOthers = async (
+  db: Db,
+  workspaceId: string,
+  name: string,
+  staffId: string,
+): Promise<boolean> => {
+  const row = await db
+    .selectFrom('event_consumers')
+    .select('agent_staff_id')
+    .where('workspace_id', '=', workspaceId)
+    .where('name', '=', name)
+    .executeTakeFirst()
+  return row !== undefined && row.agent_staff_id !== staffId
 }
 
 /** Deletes a consumer; false when there is none. */

@@ -7,5 +7,9 @@ import { findEventPosition, insertEvents } from '../../storage/events.ts'
 export const createDemoConsumer = async (tx: Db, workspaceId: string, now: string): Promise<void> => {
   await insertEvents(tx, workspaceId, [{ ...loggedEvent, occurred_at: now }])
   const position = await findEventPosition(tx, workspaceId, loggedEvent.id)
-  await moveEventConsumer(tx, workspaceId, consumer.name, position!, { rewind: false, now })
+  await moveEventConsumer(tx, workspaceId, consumer.name, position!, {
+    rewind: false,
+    now,
+    agentStaffId: null,
+  })
 }

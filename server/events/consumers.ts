@@ -72,7 +72,11 @@ export const acknowledgeEvents: Handler<'events_ack'> = async (
       `The workspace has ${MAX_CONSUMERS} consumers, which is the maximum. Delete one that is not used any more.`,
       { reason: 'too_many_consumers' },
     )
-  const moved = await moveEventConsumer(tx, workspaceId, name, position, { rewind, now })
+  const moved = await moveEventConsumer(tx, workspaceId, name, position, {
+    rewind,
+    now,
+    agentStaffId: ctx.actor.key.agent ? ctx.actor.staff.id : null,
+  })
   ctx.auditChange({ event_id: before?.event_id ?? null }, { event_id: (moved ?? before)?.event_id ?? id })
   const row = moved ?? (await findEventConsumer(tx, workspaceId, name))
   return { consumer: showConsumer(row!), changed: moved !== undefined }

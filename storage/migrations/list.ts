@@ -55,6 +55,7 @@ import * as messageWords from './0073-message-words.ts'
 import * as approvedValues from './0074-approved-values.ts'
 import * as webhookBacklogs from './0075-webhook-backlogs.ts'
 import * as teamLists from './0076-team-lists.ts'
+import * as agentConsumers from './0077-agent-consumers.ts'
 
 /**
  * The migrations, oldest first, each with what it locks (CONTRIBUTING.md, "Writing a migration"). Migrations that a
@@ -235,5 +236,10 @@ export const migrations = {
     cost: { work: { seconds: 1, of: 'conversations' } },
     oldest: '0030-approval-plans',
     transaction: 'none',
+  },
+  '0077-agent-consumers': {
+    ...agentConsumers,
+    cost: { closes: ['event_consumers'] },
+    oldest: '0030-approval-plans',
   },
 } satisfies MigrationList

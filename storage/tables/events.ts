@@ -34,6 +34,7 @@ export const eventsTables = {
     acknowledged_at: timestamp(),
     created_at: timestamp(),
     is_incomplete: withDefault(boolean()),
+    agent_staff_id: nullable(bigint()),
   },
   webhook_endpoints: {
     workspace_id: bigint(),

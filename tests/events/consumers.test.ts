@@ -6,6 +6,7 @@ import { deleteOldEvents } from '../../server/events/retention.ts'
 import { insertEvents } from '../../storage/events.ts'
 import { callAs, doAs } from '../calls.ts'
 import { databases } from '../databases.ts'
+import { createAgentScene } from '../approvals/scene.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
 import { makeWorkspace, startSharedServers, type TestServer } from '../servers.ts'
 import { groupEvent, openStream, type ShownEvent } from './event-fixture.ts'
@@ -121,6 +122,40 @@ everyDatabase('Consumers of the event log', (server) => {
     assert.deepEqual(page, { data: [], next_cursor: null })
     await run('events_ack', { consumer: 'c', event_id: events[1]!.id })
     assert.deepEqual((await run('events_list', { consumer: 'c' })).data, [])
+  })
+
+  it('of others are moved by an agent only if a person agrees', async () => {
+    const scene = await createAgentScene(server())
+    const { data } = (await scene.person('events_list', {})).body
+    const [first, last] = [data[0].id, data.at(-1).id] as [string, string]
+    const acknowledge = (consumer: string, event_id: string, fields = {}) =>
+      scene.ask('events_ack', { consumer, event_id, ...fields })
+    assert.equal((await scene.person('events_ack', { consumer: 'nightly', event_id: first })).status, 200)
+    const rehearsed = await acknowledge('nightly', last, { dry_run: true })
+    assert.deepEqual([rehearsed.status, rehearsed.headers['approval']], [200, 'required'])
+    const asked = await acknowledge('nightly', last)
+    assert.deepEqual([asked.status, asked.body.approval.asked_for], [202, ['operation']], asked.text)
+    const positionOf = async (): Promise<string> =>
+      (await scene.person('events_list_consumers', {})).body.data.find(
+        ({ name }: { name: string }) => name === 'nightly',
+      ).event_id
+    assert.equal(await positionOf(), first)
+    await scene.person('approvals_approve', { approval_id: asked.body.approval.id })
+    await scene.work()
+    assert.equal(await positionOf(), last)
+
+    // Its own, by another key of the same staff member too, but not by an agent of somebody else.
+    assert.equal((await acknowledge('agent', first)).status, 200)
+    assert.equal((await acknowledge('agent', last)).status, 200)
+    const next = await scene.workspace.key(scene.manager.staffId, { agent: true })
+    const back = { consumer: 'agent', event_id: first, rewind: true }
+    assert.equal((await scene.as(next.key)('events_ack', back)).status, 200)
+    const stranger = await scene.workspace.key((await scene.workspace.staff({ role: 'manager' })).staffId, {
+      agent: true,
+    })
+    assert.equal((await scene.as(stranger.key)('events_ack', { ...back, event_id: last })).status, 202)
+    await scene.setPolicy({ operations: { events_ack: 'allow' } })
+    assert.equal((await acknowledge('nightly', first, { rewind: true })).status, 200)
   })
 
   it('never move back by acknowledgements at the same time', async () => {

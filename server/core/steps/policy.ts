@@ -1,6 +1,7 @@
 import type { AskReason } from '../../../catalog/approvals.ts'
 import type { Operation } from '../../../catalog/index.ts'
 import { type Decision, defaultPolicy, type KeyPolicy, weekdays } from '../../../catalog/policy.ts'
+import { isConsumerOfOthers } from '../../../storage/event-consumers.ts'
 import { type BoundFacts, findBoundFacts, takeSend } from '../../../storage/agent-policy.ts'
 import { businessTime, toMinuteOfDay } from '../../clock.ts'
 import { takesReplies, toWindow } from '../../inbox/window.ts'
@@ -59,6 +60,9 @@ const ASKED_INPUTS: Readonly<Record<string, (input: Input) => boolean>> = {
  * many there are. They are counted as its job sends them.
  */
 const SENDS_MANY = 'messaging_send_bulk'
+
+/** Moves a consumer of the event log, which others may read by. */
+const MOVES_CONSUMERS = 'events_ack'
 
 /** Throws 403 while the key is paused, for reads too. */
 export const requireActive = ({ key }: Actor): void => {
@@ -160,9 +164,14 @@ const isTemplateOutside = (input: Input, templates: readonly string[]): boolean 
   return template?.name !== undefined && !templates.includes(template.name)
 }
 
+const asksForConsumer = async (app: App, actor: Actor, input: Input): Promise<boolean> =>
+  !Object.hasOwn(getPolicy(actor).operations, MOVES_CONSUMERS) &&
+  (await isConsumerOfOthers(app.db, actor.workspace.id, toText(input['consumer']) ?? '', actor.staff.id))
+
 /**
  * Returns the bounds that a call which is allowed does not meet. Those of sends are the window, the templates,
- * the hours and the count; `assigned` bounds every change of a conversation.
+ * the hours and the count; `assigned` bounds every change of a conversation. A consumer of the event log that somebody
+ * else reads by is one too, unless the policy names the operation: moved on, it would lose events.
  */
 const listUnmetBounds = async (app: App, actor: Actor, op: Operation, input: Input): Promise<AskReason[]> => {
   const { bounds } = getPolicy(actor)
@@ -177,6 +186,7 @@ const listUnmetBounds = async (app: App, actor: Actor, op: Operation, input: Inp
   if (isSend && bounds.window_open && !(facts && isWindowOpen(facts, now))) unmet.push('window_open')
   if (needsAssigned && facts?.assigned_staff_id !== actor.staff.id) unmet.push('assigned')
   if (isSend && bounds.templates && isTemplateOutside(input, bounds.templates)) unmet.push('templates')
+  if (op.name === MOVES_CONSUMERS && (await asksForConsumer(app, actor, input))) unmet.push('operation')
   const isMany = op.name === SENDS_MANY
   if (isSend && bounds.hours && (isMany || !isWithinHours(bounds.hours, now, actor.workspace.timezone)))
     unmet.push('hours')
