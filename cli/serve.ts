@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander'
 import { createDiscovery } from '../mcp/discovery.ts'
 import { createMcpEndpoint } from '../mcp/endpoint.ts'
+import { flushContactReads } from '../server/audit/contact-reads.ts'
 import { composeService } from '../server/compose.ts'
 import { type Config, listIgnoredVariables, readConfig, requireProvider, settings } from '../server/config.ts'
 import { parseProxyList } from '../server/http/address.ts'
@@ -15,7 +16,7 @@ import { chooseProvider, SANDBOX_PATH } from '../server/provider/settings.ts'
 import { createSecretRing, loadSecrets, requireKnownSecret } from '../server/secret.ts'
 import { findSiblings, type Siblings } from '../server/siblings.ts'
 import { openTelemetry } from '../server/telemetry/open.ts'
-import { openMigrated, startBackgroundJobs } from '../server/start.ts'
+import { openMigrated, startBackgroundJobs, waitUntilStopped } from '../server/start.ts'
 import { createDemo } from '../server/demo/demo.ts'
 import { storeCredentials, type StoreResult } from './credentials.ts'
 import { helpItem } from './help-layout.ts'
@@ -173,6 +174,8 @@ const serve = async (config: Config, { json, siblings }: ServeOptions, io: Io): 
     const isStillServed = service.sandbox ? (path: string) => path.startsWith(SANDBOX_PATH) : undefined
     await Promise.all([listener.drain(isStillServed), metricsPort?.listener.drain()])
     await jobsStopped
+    // Those of requests in flight, which were counted after the job that writes them had stopped.
+    await waitUntilStopped(app, flushContactReads(app))
     return 0
   } finally {
     await storage.close()

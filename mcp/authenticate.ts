@@ -13,7 +13,7 @@ import { Problem } from '../server/core/problem.ts'
 import { getClientAddress } from '../server/http/address.ts'
 import { toProblemResponse } from '../server/core/respond.ts'
 import { authenticate, isAccessToken } from '../server/core/steps/authenticate.ts'
-import { describeDatabaseError } from '../server/core/steps/deadline.ts'
+import { errorLogDetails } from '../server/core/log-details.ts'
 import { holdsScope, requireApiAccess } from '../server/core/steps/entitle.ts'
 import { createChallenge, grantableScopes } from '../server/oauth/metadata.ts'
 import type { Caller } from './call-request.ts'
@@ -84,7 +84,7 @@ export const authenticateRequest = async (
             error: request.headers.has('authorization') ? 'invalid_token' : undefined,
           })
         : problemResponse(app, requestId, error)
-    app.log.error({ request_id: requestId, ...describeDatabaseError(error) }, 'Cannot check an API key')
+    app.log.error({ request_id: requestId, ...errorLogDetails(error) }, 'Cannot check an API key')
     return problemResponse(
       app,
       requestId,

@@ -9,7 +9,7 @@ import type { Service } from './compose.ts'
 import type { Config } from './config.ts'
 import type { App } from './core/app.ts'
 import { stopStreams } from './events/stream.ts'
-import { errorLogDetails } from './jobs/log-details.ts'
+import { errorLogDetails } from './core/log-details.ts'
 import { createAllPartitions } from './jobs/partitions.ts'
 
 /** The location of the database: PostgreSQL if it is configured, else the data folder. */

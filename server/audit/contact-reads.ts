@@ -33,7 +33,7 @@ export const recordContactRead = (
 }
 
 /** Writes what was counted; what cannot be written is counted again. Returns the number of rows. */
-const flushContactReads = async ({ db, contactReads }: App): Promise<number> => {
+export const flushContactReads = async ({ db, contactReads }: App): Promise<number> => {
   const taken = [...contactReads]
   const count = taken.length
   contactReads.clear()

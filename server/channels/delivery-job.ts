@@ -6,7 +6,7 @@ import {
   postponeChannelDelivery,
 } from '../../storage/channel-deliveries.ts'
 import type { App } from '../core/app.ts'
-import { errorLogDetails } from '../jobs/log-details.ts'
+import { errorLogDetails } from '../core/log-details.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { failUnconfirmed, markSent } from '../messaging/message-status.ts'
 import { toOutboundId } from './ids.ts'

@@ -2,7 +2,8 @@ import type { Operation } from '../../catalog/index.ts'
 import type { App } from './app.ts'
 import { isDiskFullError, noteDiskFull } from './disk-full.ts'
 import { Problem } from './problem.ts'
-import { describeDatabaseError, toDatabaseProblem } from './steps/deadline.ts'
+import { toDatabaseProblem } from './steps/deadline.ts'
+import { errorLogDetails } from './log-details.ts'
 import { getHandler } from './write-call.ts'
 
 type FailedCall = { operation: Operation | undefined; requestId: string }
@@ -33,7 +34,7 @@ export const toProblem = (
       {
         request_id: call.requestId,
         operation: call.operation?.name,
-        cause: describeDatabaseError(error),
+        cause: errorLogDetails(error),
       },
       'Call failed',
     )

@@ -14,6 +14,7 @@ import { dryRun } from './dry-run.ts'
 import { execute, refuse } from './execute.ts'
 import type { LocalHandler } from './handler.ts'
 import { logCall } from './log-call.ts'
+import { errorLogDetails } from './log-details.ts'
 import { type FieldError, Problem } from './problem.ts'
 import { type CallResponse, toProblemResult } from './respond.ts'
 import { authenticate } from './steps/authenticate.ts'
@@ -290,7 +291,8 @@ const settle = async (
       ...result,
       body: JSON.stringify(await settler(app, actor, input as never, JSON.parse(result.body) as never)),
     }
-  } catch {
+  } catch (error) {
+    app.log.error({ operation: op.name, ...errorLogDetails(error) }, 'Cannot complete the answer of a change')
     return result
   }
 }

@@ -6,7 +6,8 @@ import type { App } from '../core/app.ts'
 import { perform } from '../core/perform.ts'
 import { Problem } from '../core/problem.ts'
 import { findPastOperation } from '../core/steps/api-version.ts'
-import { describeDatabaseError, toDatabaseProblem } from '../core/steps/deadline.ts'
+import { toDatabaseProblem } from '../core/steps/deadline.ts'
+import { errorLogDetails } from '../core/log-details.ts'
 import { serveExport } from '../exports/download.ts'
 import { createMediaResponse, serveMedia } from '../media/media.ts'
 import { createRequestId } from '../ids.ts'
@@ -293,7 +294,7 @@ const serveError = (
   const cause = error.cause ?? error
   const requestId = createRequestId()
   app.log.error(
-    { request_id: requestId, ...describeDatabaseError(cause), path: event.url.pathname },
+    { request_id: requestId, ...errorLogDetails(cause), path: event.url.pathname },
     'Request failed',
   )
   return problemResponse(

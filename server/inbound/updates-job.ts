@@ -10,7 +10,7 @@ import {
 import type { App } from '../core/app.ts'
 import { withRetries } from '../core/retry.ts'
 import { notifyEvents } from '../events/signal.ts'
-import { errorLogDetails } from '../jobs/log-details.ts'
+import { errorLogDetails } from '../core/log-details.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { applyUpdates } from './apply-updates.ts'
 

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { type NewProviderUpdate, insertProviderUpdates } from '../../storage/provider-updates.ts'
 import type { App } from '../core/app.ts'
-import { errorLogDetails } from '../jobs/log-details.ts'
+import { errorLogDetails } from '../core/log-details.ts'
 import { parseUpdates, serializeUpdates } from './parse-updates.ts'
 import { findSigner, listOwnVerifyTokens, selectOfSigner, type Signer, signatureProblem } from './signers.ts'
 import { Problem } from '../core/problem.ts'

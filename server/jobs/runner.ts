@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { Signals } from '../signals.ts'
 import { jobChannel } from '../telemetry/channels.ts'
-import { errorLogDetails } from './log-details.ts'
+import { errorLogDetails } from '../core/log-details.ts'
 
 /** The background jobs of a server, declared in `server/jobs/background.ts`. */
 export type JobName =

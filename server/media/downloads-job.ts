@@ -9,7 +9,7 @@ import {
 } from '../../storage/media.ts'
 import type { App } from '../core/app.ts'
 import { Problem } from '../core/problem.ts'
-import { errorLogDetails } from '../jobs/log-details.ts'
+import { errorLogDetails } from '../core/log-details.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { isProviderConfigured } from '../provider/port.ts'
 import { type Download, downloadFromUrl } from './download-url.ts'

@@ -1,5 +1,5 @@
 import type { App } from '../core/app.ts'
-import { errorLogDetails } from '../jobs/log-details.ts'
+import { errorLogDetails } from '../core/log-details.ts'
 import { isStoreUnavailable, type MediaStore } from './store.ts'
 
 const BATCH_SIZE = 100

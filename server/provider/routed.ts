@@ -1,7 +1,7 @@
 import { type CallOwner, type CallOwnerRow, findCallOwner } from '../../storage/provider-accounts.ts'
 import type { App } from '../core/app.ts'
 import { Problem } from '../core/problem.ts'
-import { errorLogDetails } from '../jobs/log-details.ts'
+import { errorLogDetails } from '../core/log-details.ts'
 import type { WebhookGuard } from '../webhooks/guard.ts'
 import { unsealAccount } from './account-secrets.ts'
 import { createAdapter } from './adapter.ts'

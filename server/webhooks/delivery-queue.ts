@@ -7,7 +7,7 @@ import {
 } from '../../storage/webhook-deliveries.ts'
 import type { ChangedEndpoint } from '../../storage/webhook-results.ts'
 import type { App } from '../core/app.ts'
-import { errorLogDetails } from '../jobs/log-details.ts'
+import { errorLogDetails } from '../core/log-details.ts'
 import { type FinishedAttempt, recordResults } from './record-results.ts'
 import { attemptDelivery } from './send.ts'
 

@@ -1,8 +1,17 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { after, before, describe, it } from 'node:test'
+import { sql } from 'kysely'
 import { errors } from '../../catalog/errors.ts'
-import { createDatabase, createEmptyDatabase, databases, type TestDatabase } from '../databases.ts'
+import {
+  createDatabase,
+  createEmptyDatabase,
+  databases,
+  type TestDatabase,
+  withStorage,
+} from '../databases.ts'
 import { type ServerProcess, startCommand, startProcess } from '../process.ts'
 import { createOwnerKey, readMemory } from './owner-key.ts'
 import { exchange } from './raw-socket.ts'
@@ -36,6 +45,40 @@ describe('HTTP: a server process that is stopped', () => {
         await database.remove()
       }
     })
+
+  it('writes the reads of an agent that were in flight', async () => {
+    const database = await createEmptyDatabase('embedded')
+    try {
+      const key = await createOwnerKey(database.location)
+      await withStorage(database.location, ({ db }) => sql`update api_keys set agent = true`.execute(db))
+      const server = await startProcess(database.flags)
+      const post = (name: string, length: number, body: string): string =>
+        `POST /v1/ops/${name} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n` +
+        `Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n${body}`
+      const { hostname, port } = new URL(server.url)
+      const socket = connect({ host: hostname, port: Number(port) })
+      let received = ''
+      socket.setEncoding('latin1').on('data', (text: string) => {
+        received += text
+      })
+      const upsert = '{"phone":"+15550100042"}'
+      socket.write(post('crm_upsert_contact', upsert.length, upsert) + post('crm_search_contacts', 2, '{'))
+      while (!received.includes('"phone"')) await once(socket, 'data')
+      const stopped = server.stop()
+      const closed = once(socket, 'close')
+      await waitForStatus(`${server.url}/healthz`, 503)
+      socket.write('}')
+      assert.equal(await stopped, 0)
+      await closed
+      assert.match(received, /^HTTP\/1\.1 200 [^]*HTTP\/1\.1 200 /)
+      const { rows } = await withStorage(database.location, ({ db }) =>
+        sql`select operation from audit_log where operation = 'crm_search_contacts'`.execute(db),
+      )
+      assert.equal(rows.length, 1)
+    } finally {
+      await database.remove()
+    }
+  })
 })
 
 /** A server as people run it, since what listens and stops there is not what other tests start. */

@@ -3,7 +3,7 @@ import type { App } from '../app.ts'
 import type { Actor } from '../context.ts'
 import { hashApiKey, isApiKey } from '../../api-keys.ts'
 import { Problem } from '../problem.ts'
-import { describeDatabaseError } from './deadline.ts'
+import { errorLogDetails } from '../log-details.ts'
 import { lookUpLimited } from './throttle.ts'
 
 /** A revoked key must stop working within a second on every server, so keys are cached for less than that. */
@@ -97,7 +97,7 @@ const updateKeyUsedAt = (app: App, row: KeyRow): void => {
   if (now - (usedAt.get(row.key_id) ?? -Infinity) < USED_AT_INTERVAL_MS) return
   usedAt.set(row.key_id, now)
   markKeyUsed(app.db, row.workspace_id, row.key_id, app.now()).catch((error: unknown) =>
-    app.log.warn(describeDatabaseError(error), 'Cannot update last_used_at of an API key'),
+    app.log.warn(errorLogDetails(error), 'Cannot update last_used_at of an API key'),
   )
 }
 

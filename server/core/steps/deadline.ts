@@ -25,21 +25,6 @@ export const withDeadline = <T>(ms: number, work: Promise<T>): Promise<T> =>
   })
 
 /**
- * Returns what may be logged of an error. The text of a database error can quote a row, phone numbers
- * included, so only its code and position are logged.
- */
-export const describeDatabaseError = (error: unknown): Record<string, string | undefined> => {
-  const {
-    code,
-    table_name: table,
-    constraint_name: constraint,
-    routine,
-    stack,
-  } = error as Record<string, string | undefined>
-  return code ? { code, table, constraint, routine } : { stack }
-}
-
-/**
  * Runs the parts of one call, which together may take `ms`: the time between them, such as that of a slow
  * upload, does not count.
  */

@@ -11,7 +11,7 @@ import {
 } from '../../../storage/channel-health.ts'
 import type { App } from '../../core/app.ts'
 import { Problem } from '../../core/problem.ts'
-import { errorLogDetails } from '../../jobs/log-details.ts'
+import { errorLogDetails } from '../../core/log-details.ts'
 import type { JobDefinition } from '../../jobs/runner.ts'
 import { isProviderConfigured, type ProviderNumber } from '../port.ts'
 import type { HealthFact } from './change.ts'

@@ -2,7 +2,7 @@ import { hastenSharedChecks, scheduleCheck } from '../../../storage/channel-heal
 import type { CallOwner, CallOwnerRow } from '../../../storage/provider-accounts.ts'
 import type { App } from '../../core/app.ts'
 import type { Problem } from '../../core/problem.ts'
-import { errorLogDetails } from '../../jobs/log-details.ts'
+import { errorLogDetails } from '../../core/log-details.ts'
 import type { Provider } from '../port.ts'
 import { type HealthTarget, recordHealth } from './record.ts'
 import {

@@ -7,7 +7,8 @@ import { logRefusal } from '../../core/log-call.ts'
 import { Problem } from '../../core/problem.ts'
 import { toProblemResponse } from '../../core/respond.ts'
 import { authenticate } from '../../core/steps/authenticate.ts'
-import { describeDatabaseError, toDatabaseProblem } from '../../core/steps/deadline.ts'
+import { toDatabaseProblem } from '../../core/steps/deadline.ts'
+import { errorLogDetails } from '../../core/log-details.ts'
 import { requireApiAccess } from '../../core/steps/entitle.ts'
 import { peekLimits, takeToken } from '../../core/steps/rate-limit.ts'
 import { parseFields } from '../../core/steps/validate.ts'
@@ -79,7 +80,7 @@ const toProblem = (app: App, { requestId }: CallTrace, error: unknown): Problem 
   if (error instanceof Problem) return error
   const known = toDatabaseProblem(error)
   if (known) return known
-  app.log.error({ request_id: requestId, ...describeDatabaseError(error) }, 'Sandbox request failed')
+  app.log.error({ request_id: requestId, ...errorLogDetails(error) }, 'Sandbox request failed')
   return new Problem('internal_error', 'The server failed unexpectedly; report the request_id.')
 }
 

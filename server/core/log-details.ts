@@ -6,5 +6,5 @@ type PostgresFields = Partial<Record<'code' | 'table_name' | 'constraint_name' |
  */
 export const errorLogDetails = (error: unknown): Record<string, string | undefined> => {
   const { code, table_name: table, constraint_name: constraint, routine } = error as PostgresFields
-  return code === undefined ? { stack: (error as Error).stack } : { code, table, constraint, routine }
+  return code ? { code, table, constraint, routine } : { stack: (error as Error).stack }
 }
