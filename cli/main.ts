@@ -109,7 +109,9 @@ export const runCommandLine = async (argv: readonly string[], given: Io): Promis
 export const main = async (): Promise<void> => {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(0)
-    throw error
+    // What the command did stands; only its output is lost.
+    process.stderr.write(`wcrm: cannot write the output: ${error.message}\n`)
+    process.exit(1)
   })
   const argv = process.argv.slice(2)
   process.exitCode = await runCommandLine(argv, process)

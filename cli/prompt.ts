@@ -2,6 +2,10 @@ import { Box, render, Text, useApp, useInput, usePaste } from 'ink'
 import { createElement as h, type ReactNode, useRef, useState } from 'react'
 import type { Io } from './io.ts'
 
+const CTRL_D = '\u0004'
+const CTRL_U = '\u0015'
+const isControl = (key: string): boolean => /\p{Cc}/u.test(key)
+
 const Question = ({
   text,
   hidden,
@@ -19,25 +23,28 @@ const Question = ({
     onAnswer(buffer.current)
     exit()
   }
-  // A terminal may deliver several keys at once, Enter among them, so the text may contain a line break.
-  const append = (input: string): void => {
-    const [line = '', ...moreLines] = input.split(/[\r\n]/)
-    set(buffer.current + line)
-    if (moreLines.length > 0) submit()
+  // A terminal may deliver several keys at once, Enter among them.
+  const type = (keys: string): void => {
+    for (const key of keys) {
+      if (key === '\r' || key === '\n') return submit()
+      if (key === CTRL_D && buffer.current === '') return exit()
+      if (key === CTRL_U) set('')
+      else if (!isControl(key)) set(buffer.current + key)
+    }
   }
   useInput((input, key) => {
     if (key.return) submit()
     else if (key.backspace || key.delete) set([...buffer.current].slice(0, -1).join(''))
-    else if (key.ctrl && input === 'u') set('')
-    else if (!key.ctrl && !key.meta && !key.escape) append(input)
+    else if (key.ctrl) type({ d: CTRL_D, u: CTRL_U }[input] ?? '')
+    else if (!key.meta && !key.escape) type(input)
   })
-  usePaste((pasted) => append(pasted.trim()))
+  usePaste((pasted) => type(pasted.trim()))
   return h(Box, null, h(Text, null, `${text} ${hidden ? '*'.repeat(buffer.current.length) : buffer.current}`))
 }
 
 /**
- * Prompts on the terminal. Undefined after Ctrl-C. The prompt is drawn on stderr: stdout is for the command's
- * output.
+ * Prompts on the terminal. Undefined after Ctrl-C, and after Ctrl-D while nothing is typed. The prompt is drawn on
+ * stderr: stdout is for the command's output.
  */
 export const promptUser = async (
   io: Io,
