@@ -268,7 +268,7 @@ const runSteps = async (
     const result = await inTurn(() =>
       execute(app, { actor, op, input, trace, key, plan, fresh: !given, watch: call.watch }),
     )
-    return app.settlers[op.name] ? await settle(app, actor, op, input, result) : result
+    return app.settlers[op.name] ? await settle(app, { actor, op, input, trace }, result) : result
   }
   // A repeat finds what the first has become: it must not become a request of its own while that is under way.
   return actor.key.agent && given
@@ -279,9 +279,12 @@ const runSteps = async (
 /** Completes the answer of a change that is done, whatever becomes of this. */
 const settle = async (
   app: App,
-  actor: Actor,
-  op: Operation,
-  input: Record<string, unknown>,
+  {
+    actor,
+    op,
+    input,
+    trace,
+  }: { actor: Actor; op: Operation; input: Record<string, unknown>; trace: CallTrace },
   result: ExecutionResult,
 ): Promise<ExecutionResult> => {
   if (result.status >= 300) return result
@@ -292,7 +295,10 @@ const settle = async (
       body: JSON.stringify(await settler(app, actor, input as never, JSON.parse(result.body) as never)),
     }
   } catch (error) {
-    app.log.error({ operation: op.name, ...errorLogDetails(error) }, 'Cannot complete the answer of a change')
+    app.log.error(
+      { request_id: trace.requestId, operation: op.name, ...errorLogDetails(error) },
+      'Cannot complete the answer of a change',
+    )
     return result
   }
 }
