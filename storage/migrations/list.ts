@@ -56,6 +56,7 @@ import * as approvedValues from './0074-approved-values.ts'
 import * as webhookBacklogs from './0075-webhook-backlogs.ts'
 import * as teamLists from './0076-team-lists.ts'
 import * as agentConsumers from './0077-agent-consumers.ts'
+import * as latestMessagePlan from './0078-latest-message-plan.ts'
 
 /**
  * The migrations, oldest first, each with what it locks (CONTRIBUTING.md, "Writing a migration"). Migrations that a
@@ -242,4 +243,5 @@ export const migrations = {
     cost: { closes: ['event_consumers'] },
     oldest: '0030-approval-plans',
   },
+  '0078-latest-message-plan': { ...latestMessagePlan, cost: {}, oldest: '0030-approval-plans' },
 } satisfies MigrationList

@@ -59,7 +59,7 @@ describe('Servers that are killed while they export a person', isPossible, () =>
     const workspace = await withStorage(location, ({ db }) =>
       makeWorkspace({ db, app: { now: () => new Date().toISOString() } as never }),
     )
-    const storage = await openStorage(location)
+    const storage = await openStorage(location, { noTimeout: true })
     const { db } = storage
     const env = { WCRM_SECRET: 'a secret of at least sixteen', WCRM_MEDIA: folder }
     let server = await startProcess(flags, env)
