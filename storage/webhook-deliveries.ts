@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Db, DeliveryTrigger } from './database.ts'
 import type { OldSecret } from './tables/events.ts'
 import { INDEXED_PLAN } from './driver.ts'
@@ -30,6 +30,9 @@ export type ClaimedDelivery = {
   old_secrets: OldSecret[]
 }
 
+/** What is claimed so much later than it was due waited for us: no server ran, or none had time. */
+const LATE = sql.raw(`interval '10 minutes'`)
+
 /** Deliveries of one claim; a literal in the statement, so that the planner knows how few they are. */
 export const MAX_CLAIMED = 256
 const maxClaimed = sql.lit(MAX_CLAIMED)
@@ -51,6 +54,10 @@ const sentData = sql.raw(`
 
 /** The condition of the partial index over unfinished deliveries, by endpoint and time. */
 export const isUnfinished = sql.raw(`status in ('pending', 'failed')`)
+
+/** The start of an outage `e.failing_since`, moved on by the time that an attempt waited for us. */
+const withoutWait = (dueAt: RawBuilder<unknown>) => sql`
+          least(now(), e.failing_since + greatest(interval '0', now() - ${LATE} - ${dueAt}))`
 
 /** The endpoints that have unfinished deliveries, as the recursive common table expression `queues`. */
 export const openQueues = sql.raw(`
@@ -76,7 +83,8 @@ export const openQueues = sql.raw(`
  * Each endpoint's queue is read by itself, so neither the backlog of one nor finished rows cost another
  * anything. The endpoints that have a queue are found by a loose index scan in the same index (a recursive
  * query, as PostgreSQL 15 has none of its own). A lease changes no indexed column: the row's new version
- * stays in its page (HOT), at its place in the queue. Planning takes 1 ms, so it is done once, with indexes
+ * stays in its page (HOT), at its place in the queue. Time in which nothing was tried although something was due
+ * is no part of an endpoint's outage, after which it is disabled. Planning takes 1 ms, so it is done once, with indexes
  * alone: a plan made while the table was empty scanned all of it, measured 205 ms instead of 6 with 2000 rows.
  */
 export const claimDeliveries = async (
@@ -96,7 +104,7 @@ export const claimDeliveries = async (
       where e.deleted_at is null
         and (e.status = 'active' or (e.status = 'paused' and coalesce(e.next_probe_at <= now(), true)))
     ), due as (
-      select d.workspace_id, d.id, r.id as endpoint_id, r.status from ready r cross join lateral (
+      select d.workspace_id, d.id, r.id as endpoint_id, r.status, d.next_attempt_at from ready r cross join lateral (
         select workspace_id, id, next_attempt_at from webhook_deliveries
         where workspace_id = r.workspace_id and endpoint_id = r.id and ${isUnfinished}
           and next_attempt_at <= now() and coalesce(lease_until <= now(), true)
@@ -105,11 +113,19 @@ export const claimDeliveries = async (
       ) as d
       order by d.next_attempt_at limit ${maxClaimed}
     ), probed as (
-      update webhook_endpoints e set next_probe_at = now() + ${leaseSeconds}::int * interval '1 second'
+      update webhook_endpoints e set next_probe_at = now() + ${leaseSeconds}::int * interval '1 second',
+        failing_since = ${withoutWait(sql`greatest(e.next_probe_at, due.next_attempt_at)`)}
       from due
       where due.status = 'paused' and e.workspace_id = due.workspace_id and e.id = due.endpoint_id
         and e.status = 'paused' and e.deleted_at is null and coalesce(e.next_probe_at <= now(), true)
       returning e.workspace_id, e.id
+    ), late as (
+      update webhook_endpoints e set failing_since = ${withoutWait(sql`l.due_at`)}
+      from (
+        select workspace_id, endpoint_id, min(next_attempt_at) as due_at from due where status = 'active' group by 1, 2
+      ) as l
+      where l.due_at < now() - ${LATE} and e.workspace_id = l.workspace_id and e.id = l.endpoint_id
+        and e.failing_since < now()
     ), claimed as (
       update webhook_deliveries d
       set lease_until = date_trunc('milliseconds', now()) + ${leaseSeconds}::int * interval '1 second'

@@ -107,6 +107,45 @@ everyDatabase('Webhook deliveries to failing endpoints', (server) => {
     assert.equal(log.data.length, 1)
   })
 
+  test('time in which deliveries waited for a server is no part of an outage', async ({
+    startReceiver,
+    createEndpoint,
+    createGroups,
+    deliver,
+    loadEndpoint,
+    server: { db },
+  }) => {
+    const target = await startReceiver(() => ({ status: 500 }))
+    const hook = await createEndpoint(target.url)
+    /** What is due since some days is tried now, and fails. Returns the days of the outage. */
+    const failAfterStop = async (stoppedDays: number, failingDays: number): Promise<number> => {
+      await sql`
+        update webhook_deliveries set next_attempt_at = now() - ${stoppedDays}::float8 * interval '1 day'
+        where endpoint_id = ${hook.id} and status in ('pending', 'failed')`.execute(db)
+      await sql`
+        update webhook_endpoints set failing_since = now() - ${failingDays}::float8 * interval '1 day',
+          next_probe_at = case when status = 'paused' then now() - ${stoppedDays}::float8 * interval '1 day' end
+        where id = ${hook.id}`.execute(db)
+      assert.ok((await deliver()) > 0)
+      const { rows } = await sql<{ days: number }>`
+        select (extract(epoch from now() - failing_since) / 86400)::float8 as days
+        from webhook_endpoints where id = ${hook.id}`.execute(db)
+      return rows[0]!.days
+    }
+    const assertDays = (days: number, expected: number) =>
+      assert.ok(Math.abs(days - expected) < 0.02, `failing for ${days} days`)
+    await createGroups(5)
+    await deliver()
+    assertDays(await failAfterStop(6, 6.5), 0.5)
+    assert.equal((await loadEndpoint(hook)).status, 'paused')
+    assertDays(await failAfterStop(4, 5.5), 1.5)
+    assert.equal((await loadEndpoint(hook)).status, 'paused')
+    // Without a stop: it was probed all the time.
+    assertDays(await failAfterStop(0, 4.5), 4.5)
+    await failAfterStop(0, 5.01)
+    assert.equal((await loadEndpoint(hook)).status, 'disabled')
+  })
+
   test('410 disables the endpoint; its pending deliveries wait until it is enabled', async ({
     startReceiver,
     createEndpoint,
