@@ -355,7 +355,7 @@ export const runOperationCommand = async (
   }
   const composed = await composeText(io, spec, parsed, json)
   const given = { ...words, given: { ...words.given, ...composed } }
-  const input = withNamedDetail(spec, format, {
+  const input = withNamedDetail(io, spec, format, {
     ...(await buildInput(io, spec, parsed, given, to)),
     ...(await readStart(io, to, parsed.cliFlags.get('since')?.at(-1))),
   })

@@ -1,4 +1,5 @@
 import type { AnswerFormat } from './answer.ts'
+import { type Io, isDrawn } from './io.ts'
 import type { CommandSpec } from './manifest.ts'
 
 /** Fields that rows have only with `detail: full`, of the lists whose default is another one. */
@@ -6,23 +7,25 @@ export const FULL_FIELDS: Readonly<Record<string, readonly string[]>> = {
   crm_search_contacts: ['email', 'tags', 'groups', 'metadata'],
 }
 
-/** The fields that the output names, in a flag or in a header. */
-const namedFields = (spec: CommandSpec, format: AnswerFormat): readonly string[] => {
-  const { picks, rows, view, templateFields } = format
+/** The fields that the output names, in a flag or a header, or by their place in a line. */
+const namedFields = (io: Io, spec: CommandSpec, format: AnswerFormat): readonly string[] => {
+  const { picks, rows, view, templateFields, json, jq, quiet } = format
+  const isLines = rows === undefined && !json && !jq && !quiet && !isDrawn(io)
   if (picks) return picks
   if (templateFields) return templateFields
   if (view.columns) return view.columns.map((path) => path.split('.')[0]!)
-  return rows === 'csv' || rows === 'tsv' || view.wide ? spec.output.columns : []
+  return rows === 'csv' || rows === 'tsv' || view.wide || isLines ? spec.output.columns : []
 }
 
 /** Asks for the rows in full where the output names a field that they lack otherwise: it would look empty. */
 export const withNamedDetail = (
+  io: Io,
   spec: CommandSpec,
   format: AnswerFormat,
   input: Readonly<Record<string, unknown>>,
 ): Record<string, unknown> => {
   const full = FULL_FIELDS[spec.operation] ?? []
-  const isNamed = namedFields(spec, format).some((name) => full.includes(name))
+  const isNamed = namedFields(io, spec, format).some((name) => full.includes(name))
   return isNamed && input['detail'] === undefined && spec.verb !== 'export'
     ? { ...input, detail: 'full' }
     : { ...input }

@@ -1,7 +1,7 @@
 import { csvLine } from '../catalog/csv-line.ts'
 import type { Io } from './io.ts'
 import type { ApiResponse } from './remote.ts'
-import { formatCell, formatTsv, readPath } from './text.ts'
+import { formatCsvCell, formatTsv, readPath } from './text.ts'
 
 /** How the rows of a list are written for programs; `lines` are tab-separated, `tsv` too, with a header. */
 export type RowFormat = 'ndjson' | 'csv' | 'tsv' | 'lines'
@@ -16,7 +16,7 @@ export type RowWriter = {
 
 /** Creates the writer of a format. `columns`: those of tab-separated lines and of CSV. */
 export const createRowWriter = (format: RowFormat, columns: readonly string[]): RowWriter => {
-  const csv = (row: Row): string => csvLine(columns.map((path) => formatCell(readPath(row, path))))
+  const csv = (row: Row): string => csvLine(columns.map((path) => formatCsvCell(readPath(row, path))))
   const writers: Readonly<Record<RowFormat, RowWriter>> = {
     ndjson: { header: '', rows: (rows) => rows.map((row) => `${JSON.stringify(row)}\n`).join('') },
     csv: { header: csvLine(columns), rows: (rows) => rows.map(csv).join('') },

@@ -31,17 +31,29 @@ export const fitsOneCell = (items: readonly unknown[]): boolean =>
 export const areSentences = (items: readonly unknown[]): boolean =>
   items.some((item) => typeof item === 'string' && item.includes(', '))
 
-/** Formats a value as one line. */
-export const formatCell = (value: unknown): string => {
-  if (value === null || value === undefined) return ''
-  if (typeof value === 'string') return escapeControlCharacters(value)
-  if (Array.isArray(value)) return value.map(formatCell).join(', ')
-  if (isObject(value))
-    return 'name' in value && !isObject(value['name'])
-      ? formatCell(value['name'] ?? value['id'])
-      : escapeControlCharacters(JSON.stringify(value))
-  return String(value)
+/** Creates a formatter of values as one text: lists joined by commas, objects by their name or as JSON. */
+const createCellFormat = (write: (text: string) => string): ((value: unknown) => string) => {
+  const format = (value: unknown): string => {
+    if (value === null || value === undefined) return ''
+    if (typeof value === 'string') return write(value)
+    if (Array.isArray(value)) return value.map(format).join(', ')
+    if (isObject(value))
+      return 'name' in value && !isObject(value['name'])
+        ? format(value['name'] ?? value['id'])
+        : write(JSON.stringify(value))
+    return String(value)
+  }
+  return format
 }
+
+/** Formats a value as one line for people. */
+export const formatCell = createCellFormat(escapeControlCharacters)
+
+/** Formats a value for a cell of CSV, whose quotes hold line breaks and tabs. */
+export const formatCsvCell = createCellFormat((text) => text)
+
+/** Formats a value between tabs. A backslash is written twice, so that escaped and typed characters differ. */
+const formatTsvCell = createCellFormat((text) => escapeControlCharacters(text.replaceAll('\\', '\\\\')))
 
 /**
  * Returns the value at a path such as `contact.name`, `messages.last.text` for the last of a list, or `options.label`
@@ -58,7 +70,7 @@ export const readPath = (row: Readonly<Record<string, unknown>>, path: string): 
 
 /** Formats rows as tab-separated lines without a header, columns in the order that `--help` names. */
 export const formatTsv = (rows: readonly Record<string, unknown>[], columns: readonly string[]): string =>
-  rows.map((row) => `${columns.map((path) => formatCell(readPath(row, path))).join('\t')}\n`).join('')
+  rows.map((row) => `${columns.map((path) => formatTsvCell(readPath(row, path))).join('\t')}\n`).join('')
 
 /**
  * Formats a record as `key: value` lines; keys of nested values are joined with dots. A filter stays JSON, as

@@ -58,7 +58,7 @@ describe('CLI: aliases of verbs', () => {
       for (const alias of aliases) {
         fake.responses = [{ body: op.examples[0]!.output }]
         fake.requests.length = 0
-        const { exit, stderr } = await fake.wcrm([group, alias, ...words.slice(2)])
+        const { exit, stderr } = await fake.wcrm([group, alias, ...words.slice(2), '--json'])
         assert.equal(exit, 0, stderr)
         assert.deepEqual(
           fake.requests.map(({ path, input }) => [path, input]),

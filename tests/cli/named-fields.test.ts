@@ -5,7 +5,7 @@ import { useFakeServer } from './fake-server.ts'
 const fake = useFakeServer()
 
 describe('CLI: fields that flags name', () => {
-  it('rows come in full where a flag names a field that they lack otherwise', async () => {
+  it('rows come in full where the output has a field that they lack otherwise', async () => {
     fake.responses = [{ body: { data: [{ id: '1' }], next_cursor: null } }]
     const search = ['contacts', 'search']
     const details = async (...words: string[]): Promise<unknown> => {
@@ -13,9 +13,26 @@ describe('CLI: fields that flags name', () => {
       assert.equal((await fake.wcrm([...search, ...words])).exit, 0)
       return fake.requests[0]!.input['detail']
     }
-    for (const words of [['--columns', 'id,tags'], ['--template', '{email}'], ['--json=tags'], ['--csv']])
+    // A line without a format has all columns, by their places.
+    for (const words of [
+      ['--columns', 'id,tags'],
+      ['--template', '{email}'],
+      ['--json=tags'],
+      ['--csv'],
+      ['--header'],
+      ['--all'],
+      [],
+    ])
       assert.equal(await details(...words), 'full', words.join(' '))
-    for (const words of [['--columns', 'id,name'], ['--template', '{name}'], ['--json=id'], ['--json'], []])
+    for (const words of [
+      ['--columns', 'id,name'],
+      ['--template', '{name}'],
+      ['--json=id'],
+      ['--json'],
+      ['--ndjson'],
+      ['--quiet'],
+      ['--jq', '.data'],
+    ])
       assert.equal(await details(...words), undefined, words.join(' '))
     assert.equal(await details('--columns', 'tags', '--detail', 'compact'), 'compact')
   })

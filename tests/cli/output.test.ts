@@ -181,6 +181,21 @@ describe('CLI: output', () => {
     assert.ok(stderr.includes(shown), stderr)
   })
 
+  it('tab-separated lines and CSV hold every text: line breaks, tabs, backslashes and quotes', async () => {
+    const unescape = (cell: string): string =>
+      cell.replace(/\\(.)/g, (_, c: string) => ({ n: '\n', t: '\t', r: '\r' })[c] ?? c)
+    const texts = ['a\tb', 'a\nb', 'a\\nb', 'a\\', '\\\n\\t', 'a "b", c', 'C:\\new\\temp']
+    const groups = ['groups', 'list', '--columns', 'id,name']
+    for (const name of texts) {
+      fake.responses = [{ body: { data: [{ id: '1', name }], next_cursor: null } }]
+      const line = (await fake.wcrm(groups)).stdout
+      assert.deepEqual(line.slice(0, -1).split('\t').map(unescape), ['1', name])
+      const csv = (await fake.wcrm([...groups, '--csv'])).stdout
+      const quoted = /[",\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name
+      assert.equal(csv, `id,name\r\n1,${quoted}\r\n`)
+    }
+  })
+
   it('control characters in customer text are escaped', () => {
     fc.assert(
       fc.property(

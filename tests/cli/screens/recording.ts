@@ -93,6 +93,8 @@ const recordCommand = async (
     stderr,
     env,
     fetch: recorded,
+    // So that it asks for what a terminal shows.
+    isPane: true,
   })
   return answers
 }
