@@ -3,10 +3,20 @@ import type { Db, TableRow } from './database.ts'
 import type { EventPosition } from './events.ts'
 import { encodeUlidTime } from './ulid-time.ts'
 
-/** Consumers of the event log: names under which a position is kept. */
-export type EventConsumerRow = Omit<TableRow<'event_consumers'>, 'workspace_id' | 'agent_staff_id'>
+/**
+ * Consumers of the event log: names under which a position is kept. `agent_staff_id`: the staff member whose agent made
+ * it; null where a key of a person did.
+ */
+export type EventConsumerRow = Omit<TableRow<'event_consumers'>, 'workspace_id'>
 
-const columns = ['name', 'event_id', 'acknowledged_at', 'created_at', 'is_incomplete'] as const
+const columns = [
+  'name',
+  'event_id',
+  'acknowledged_at',
+  'created_at',
+  'is_incomplete',
+  'agent_staff_id',
+] as const
 
 export const findEventConsumer = (
   db: Db,
@@ -83,24 +93,8 @@ export const moveEventConsumer = async (
     where (c.event_id <> excluded.event_id or c.is_incomplete) and (${rewind} or not exists (
       select from events e where e.workspace_id = c.workspace_id and e.id = c.event_id
         and (e.xid, e.id) > (${xid}::text::xid8, ${id})))
-    returning name, event_id, acknowledged_at, created_at, is_incomplete`.execute(tx)
+    returning ${sql.raw(columns.join(', '))}`.execute(tx)
   return rows[0]
-}
-
-/** Whether there is such a consumer that no agent of this staff member made. */
-export const isConsumerOfOthers = async (
-  db: Db,
-  workspaceId: string,
-  name: string,
-  staffId: string,
-): Promise<boolean> => {
-  const row = await db
-    .selectFrom('event_consumers')
-    .select('agent_staff_id')
-    .where('workspace_id', '=', workspaceId)
-    .where('name', '=', name)
-    .executeTakeFirst()
-  return row !== undefined && row.agent_staff_id !== staffId
 }
 
 /** Deletes a consumer; false when there is none. */

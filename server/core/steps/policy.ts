@@ -1,7 +1,7 @@
 import type { AskReason } from '../../../catalog/approvals.ts'
 import type { Operation } from '../../../catalog/index.ts'
 import { type Decision, defaultPolicy, type KeyPolicy, weekdays } from '../../../catalog/policy.ts'
-import { isConsumerOfOthers } from '../../../storage/event-consumers.ts'
+import { findEventConsumer } from '../../../storage/event-consumers.ts'
 import { type BoundFacts, findBoundFacts, takeSend } from '../../../storage/agent-policy.ts'
 import { businessTime, toMinuteOfDay } from '../../clock.ts'
 import { takesReplies, toWindow } from '../../inbox/window.ts'
@@ -164,9 +164,12 @@ const isTemplateOutside = (input: Input, templates: readonly string[]): boolean 
   return template?.name !== undefined && !templates.includes(template.name)
 }
 
-const asksForConsumer = async (app: App, actor: Actor, input: Input): Promise<boolean> =>
-  !Object.hasOwn(getPolicy(actor).operations, MOVES_CONSUMERS) &&
-  (await isConsumerOfOthers(app.db, actor.workspace.id, toText(input['consumer']) ?? '', actor.staff.id))
+/** Whether the consumer exists, and no agent of the same staff member made it. */
+const asksForConsumer = async (app: App, actor: Actor, input: Input): Promise<boolean> => {
+  if (Object.hasOwn(getPolicy(actor).operations, MOVES_CONSUMERS)) return false
+  const row = await findEventConsumer(app.db, actor.workspace.id, toText(input['consumer']) ?? '')
+  return row !== undefined && row.agent_staff_id !== actor.staff.id
+}
 
 /**
  * Returns the bounds that a call which is allowed does not meet. Those of sends are the window, the templates,
