@@ -24,7 +24,7 @@ import { type CommandSpec, commandName } from './manifest.ts'
 import { fetchAllPages, fetchPages } from './pages.ts'
 import { callOperation, type CallHeaders, type ServerConnection } from './remote.ts'
 import { toFlag } from './argv.ts'
-import { withNamedDetail } from './row-detail.ts'
+import { withNamedDetail, withOtherDetail } from './row-detail.ts'
 import { parseObjectArgument, parseFieldValue, createArgumentReader, isIndirect } from './values.ts'
 
 /** The input as the words give it: `given` are the values of arguments and flags, which override `--input`. */
@@ -359,8 +359,13 @@ export const runOperationCommand = async (
     ...(await buildInput(io, spec, parsed, given, to)),
     ...(await readStart(io, to, parsed.cliFlags.get('since')?.at(-1))),
   })
+  const run = (values: Record<string, unknown>) => callAndPrint(io, to, spec, parsed, json, format, values)
   try {
-    return await callAndPrint(io, to, spec, parsed, json, format, input)
+    return await run(input).catch((error: unknown) => {
+      const other = withOtherDetail(spec, given.given, input, error)
+      if (other === undefined) throw error
+      return run(other)
+    })
   } catch (error) {
     throw withMeaning(error, spec, given.given, composed, input)
   }

@@ -1,4 +1,5 @@
 import type { AnswerFormat } from './answer.ts'
+import { isCliError } from './error.ts'
 import { type Io, isDrawn } from './io.ts'
 import type { CommandSpec } from './manifest.ts'
 
@@ -29,4 +30,20 @@ export const withNamedDetail = (
   return isNamed && input['detail'] === undefined && spec.verb !== 'export'
     ? { ...input, detail: 'full' }
     : { ...input }
+}
+
+/**
+ * Returns the input with the other detail, where a cursor was refused and no `--detail` was given: the page before may
+ * have been printed in another form, and a cursor belongs to the detail that its page had. Undefined otherwise.
+ */
+export const withOtherDetail = (
+  spec: CommandSpec,
+  given: Readonly<Record<string, unknown>>,
+  input: Readonly<Record<string, unknown>>,
+  error: unknown,
+): Record<string, unknown> | undefined => {
+  if (!isCliError(error) || error.problem['reason'] !== 'cursor_invalid') return undefined
+  if (FULL_FIELDS[spec.operation] === undefined || given['detail'] !== undefined) return undefined
+  const { detail, ...rest } = input
+  return detail === undefined ? { ...rest, detail: 'full' } : rest
 }

@@ -37,6 +37,21 @@ describe('CLI: fields that flags name', () => {
     assert.equal(await details('--columns', 'tags', '--detail', 'compact'), 'compact')
   })
 
+  it('the next page may be printed in another form', async () => {
+    const refused = { code: 'invalid_input', reason: 'cursor_invalid', title: 'No', detail: 'No' }
+    const page = ['contacts', 'search', '--cursor', 'c1']
+    const details = async (...words: string[]): Promise<unknown[]> => {
+      fake.requests.length = 0
+      fake.responses = [{ status: 400, body: refused }, { body: { data: [{ id: '1' }], next_cursor: null } }]
+      await fake.wcrm([...page, ...words])
+      return fake.requests.map(({ input }) => input['detail'])
+    }
+    assert.deepEqual(await details(), ['full', undefined])
+    assert.deepEqual(await details('--all'), ['full', undefined])
+    assert.deepEqual(await details('--json'), [undefined, 'full'])
+    assert.deepEqual(await details('--detail', 'full'), ['full'])
+  })
+
   it('a flag of the command is no value of the flag before it', async () => {
     const note = ['conversations', 'note', '381', '--text']
     const { exit, stderr } = await fake.wcrm([...note, '--dry-run'])
