@@ -25,7 +25,8 @@ export const withNamedDetail = (
   format: AnswerFormat,
   input: Readonly<Record<string, unknown>>,
 ): Record<string, unknown> => {
-  const full = FULL_FIELDS[spec.operation] ?? []
+  const full = FULL_FIELDS[spec.operation]
+  if (full === undefined) return { ...input }
   const isNamed = namedFields(io, spec, format).some((name) => full.includes(name))
   return isNamed && input['detail'] === undefined && spec.verb !== 'export'
     ? { ...input, detail: 'full' }
@@ -33,8 +34,9 @@ export const withNamedDetail = (
 }
 
 /**
- * Returns the input with the other detail, where a cursor was refused and no `--detail` was given: the page before may
- * have been printed in another form, and a cursor belongs to the detail that its page had. Undefined otherwise.
+ * Returns the input with the other detail, where the cursor that was given was refused and no `--detail` was given: the
+ * page before may have been printed in another form, and a cursor belongs to the detail that its page had. Undefined
+ * otherwise, also where the cursor of a later page was refused: what is printed already must not be printed again.
  */
 export const withOtherDetail = (
   spec: CommandSpec,
@@ -43,7 +45,8 @@ export const withOtherDetail = (
   error: unknown,
 ): Record<string, unknown> | undefined => {
   if (!isCliError(error) || error.problem['reason'] !== 'cursor_invalid') return undefined
-  if (FULL_FIELDS[spec.operation] === undefined || given['detail'] !== undefined) return undefined
+  if (FULL_FIELDS[spec.operation] === undefined) return undefined
+  if (given['cursor'] === undefined || given['detail'] !== undefined) return undefined
   const { detail, ...rest } = input
   return detail === undefined ? { ...rest, detail: 'full' } : rest
 }

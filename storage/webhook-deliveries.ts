@@ -30,7 +30,7 @@ export type ClaimedDelivery = {
   old_secrets: OldSecret[]
 }
 
-/** What is claimed so much later than it was due waited for us: no server ran, or none had time. */
+/** What is claimed so much later than it was due waited for a server: none ran, or none had time. */
 const LATE = sql.raw(`interval '10 minutes'`)
 
 /** Deliveries of one claim; a literal in the statement, so that the planner knows how few they are. */
@@ -55,7 +55,10 @@ const sentData = sql.raw(`
 /** The condition of the partial index over unfinished deliveries, by endpoint and time. */
 export const isUnfinished = sql.raw(`status in ('pending', 'failed')`)
 
-/** The start of an outage `e.failing_since`, moved on by the time that an attempt waited for us. */
+/**
+ * The start of an outage `e.failing_since`, moved on by the time that an attempt waited for a server. A backlog that is
+ * claimed in several parts moves it on with each: an endpoint is disabled later then, never sooner.
+ */
 const withoutWait = (dueAt: RawBuilder<unknown>) => sql`
           least(now(), e.failing_since + greatest(interval '0', now() - ${LATE} - ${dueAt}))`
 

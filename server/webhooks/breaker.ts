@@ -15,7 +15,10 @@ export const BREAKER_RULES: BreakerRules = {
 export type BreakerState = {
   status: 'active' | 'paused' | 'disabled'
   consecutiveFailures: number
-  /** Seconds since the first failure after the last success; null when the endpoint does not fail. */
+  /**
+   * Seconds since the first failure after the last success, without the time in which what was due waited for a server
+   * (`claimDeliveries`); null when the endpoint does not fail.
+   */
   failingForSeconds: number | null
   /** The highest warning so far in this outage, in percent of the time until it is disabled; 0: none. */
   warnedPercent: number

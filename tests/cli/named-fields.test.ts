@@ -50,6 +50,15 @@ describe('CLI: fields that flags name', () => {
     assert.deepEqual(await details('--all'), ['full', undefined])
     assert.deepEqual(await details('--json'), [undefined, 'full'])
     assert.deepEqual(await details('--detail', 'full'), ['full'])
+    // A later page that is refused ends the command: no row is printed twice.
+    fake.requests.length = 0
+    fake.responses = [
+      { body: { data: [{ id: '1' }], next_cursor: 'c2' } },
+      { status: 400, body: refused },
+      { body: { data: [{ id: '1' }], next_cursor: null } },
+    ]
+    const { stdout, exit } = await fake.wcrm(['contacts', 'search', '--all', '--columns', 'id'])
+    assert.deepEqual([stdout, exit, fake.requests.length], ['1\n', 2, 2])
   })
 
   it('a flag of the command is no value of the flag before it', async () => {

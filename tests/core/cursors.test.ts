@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import { createChannel, createTeam } from '../../storage/admin.ts'
 import { findLabels, insertTags } from '../../storage/labels.ts'
 import { callAs, type ContactsPage, doAs, everyPage, plantContact } from '../calls.ts'
-import { everyDatabase } from '../doors.ts'
+import { everyDatabase, runCli } from '../doors.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
 import { runs } from '../level.ts'
 
@@ -263,6 +263,26 @@ everyDatabase(
       )
       // An explicit default is the same filter.
       assert.equal((await call('crm_search_contacts', { cursor, query: '1', detail: 'summary' })).status, 200)
+    })
+
+    it('the command line takes a cursor of a page that was printed in another form', async () => {
+      const { workspace, call } = await createFirstPage()
+      const env = {
+        WCRM_URL: server().url,
+        WCRM_API_KEY: workspace.owner.key,
+        XDG_CONFIG_HOME: '/nonexistent',
+      }
+      const second = (await call('crm_search_contacts', { limit: 4 })).body.data.slice(2)
+      const ids = second.map((row: { id: string }) => row.id)
+      for (const detail of ['summary', 'full']) {
+        const first = await call('crm_search_contacts', { limit: 2, detail })
+        const page = ['contacts', 'search', '--limit', '2', '--cursor', first.body.next_cursor]
+        for (const form of [[], ['--csv'], ['--ndjson'], ['--quiet'], ['--columns', 'id']]) {
+          const { exit, stdout, stderr } = await runCli([...page, ...form], env)
+          assert.equal(exit, 0, stderr)
+          for (const id of ids) assert.match(stdout, new RegExp(`\\b${id}\\b`), form.join(' '))
+        }
+      }
     })
 
     it('a cursor works with any key of its owner, and with no other', async () => {
