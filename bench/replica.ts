@@ -104,7 +104,7 @@ if (!binaries) throw new Error('PostgreSQL is not installed')
 const primary = await startCluster(binaries)
 try {
   const data = await fillDatabase(primary.url, Number(values.contacts))
-  const standby = await startCluster(binaries, {}, primary.url)
+  const standby = await startCluster(binaries, {}, { primary: primary.url })
   try {
     const replica = Object.assign(new URL(data.databaseUrl), { port: portOf(standby.url) }).href
     for (const url of [undefined, replica, undefined, replica]) {

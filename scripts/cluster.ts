@@ -31,12 +31,13 @@ export const postgresBinaries = (): string | undefined => {
 
 /**
  * Starts a cluster in a folder of its own. PostgreSQL refuses to run as root, so root becomes `postgres`.
- * `primary`: the URL of the cluster of which it is to be a standby.
+ * `primary`: the URL of the cluster of which it is to be a standby. `icuLocale`: the language by which it sorts text
+ * and changes its case; as C does where it is absent.
  */
 export const startCluster = async (
   binaries: string,
   settings: Record<string, string> = {},
-  primary?: string,
+  { primary, icuLocale }: { primary?: string; icuLocale?: string } = {},
 ): Promise<Cluster> => {
   const folder = mkdtempSync(join(tmpdir(), 'wcrm-pg-'))
   const port = await freePort()
@@ -52,7 +53,10 @@ export const startCluster = async (
   }
   const data = join(folder, 'data')
   if (primary) run('pg_basebackup', '-D', data, '-d', primary, '-R', '-c', 'fast')
-  else run('initdb', '-D', data, '-U', 'postgres', '-E', 'UTF8', '--locale=C.UTF-8', '-A', 'trust')
+  else {
+    const icu = icuLocale ? ['--locale-provider=icu', `--icu-locale=${icuLocale}`] : []
+    run('initdb', '-D', data, '-U', 'postgres', '-E', 'UTF8', '--locale=C.UTF-8', ...icu, '-A', 'trust')
+  }
   const options = Object.entries({
     listen_addresses: '127.0.0.1',
     unix_socket_directories: folder,

@@ -47,6 +47,25 @@ const dropDatabase = async (url: string, name: string): Promise<void> => {
 }
 
 /**
+ * A server as its owner may have set it up for other programs. Nothing that the service does may depend on these:
+ * Turkish sorts and changes case otherwise than the service, and the formats are others than PostgreSQL's own.
+ */
+const ICU_LOCALE = 'tr-TR'
+const UNUSUAL_SETTINGS = {
+  timezone: 'Asia/Kolkata',
+  datestyle: 'German,DMY',
+  intervalstyle: 'iso_8601',
+  bytea_output: 'escape',
+  extra_float_digits: '-5',
+  standard_conforming_strings: 'off',
+  transform_null_equals: 'on',
+  default_text_search_config: 'pg_catalog.german',
+  default_transaction_isolation: 'serializable',
+}
+/** Nothing in it outlives the run, so nothing is made to survive a power cut. */
+const WITHOUT_DURABILITY = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
+
+/**
  * Makes the databases that tests copy. Brings up PostgreSQL in a cluster of its own, unless
  * `WCRM_TEST_POSTGRES_URL` names one that runs, or `embeddedOnly` is set, or none is installed. With
  * `pooler`, a PgBouncer in transaction mode stands before it.
@@ -65,9 +84,8 @@ export const createTestEnvironment = async ({
   process.env.TMPDIR = folder
   const given = embeddedOnly ? undefined : process.env.WCRM_TEST_POSTGRES_URL
   const binaries = embeddedOnly || given ? undefined : postgresBinaries()
-  // Nothing here outlives the run, so nothing is made to survive a power cut.
   const cluster = binaries
-    ? await startCluster(binaries, { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' })
+    ? await startCluster(binaries, { ...WITHOUT_DURABILITY, ...UNUSUAL_SETTINGS }, { icuLocale: ICU_LOCALE })
     : undefined
   const url = given ?? cluster?.url
   const behind = pooler && url ? await startPooler(url) : undefined

@@ -146,7 +146,9 @@ const toBegin = (
   { isolationLevel, accessMode }: TransactionSettings,
   setup: string | undefined,
 ): Statement => {
-  const modes = [isolationLevel ? `isolation level ${isolationLevel}` : '', accessMode ?? '']
+  // The session of a pooler has the default of the server.
+  const level = isolationLevel ?? (setup === undefined ? undefined : 'read committed')
+  const modes = [level ? `isolation level ${level}` : '', accessMode ?? '']
   const begin = `begin ${modes.filter(Boolean).join(', ')}`.trim()
   return setup === undefined ? { text: begin } : { text: `${begin}; ${setup}`, simple: true }
 }

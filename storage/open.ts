@@ -2,7 +2,7 @@ import { Kysely } from 'kysely'
 import { PostgresJSDialect } from 'kysely-postgres-js'
 import postgres from 'postgres'
 import { parseServers, toRoleOption, withoutRole } from './addresses.ts'
-import { createClientFactory, type SessionSettings, toClientOptions } from './client.ts'
+import { createClientFactory, SESSION_DEFAULTS, type SessionSettings, toClientOptions } from './client.ts'
 import type { Database, Db } from './database.ts'
 import { detectAccess, type ServerAccess } from './detect-pooler.ts'
 import { createPipelinedDialect, type ConnectionPools } from './driver.ts'
@@ -217,6 +217,7 @@ const openPostgres = async (url: string, options: OpenOptions): Promise<Storage>
   const { connections = 10, prepare = 'auto' } = options
   const statementTimeout = options.noTimeout ? 0 : (options.statementTimeout ?? DEFAULT_STATEMENT_TIMEOUT_MS)
   const settings: Settings = {
+    ...SESSION_DEFAULTS,
     jit: 'off',
     statement_timeout: statementTimeout,
     ...(options.noTimeout ? {} : { lock_timeout: 2_000, idle_in_transaction_session_timeout: 30_000 }),

@@ -215,7 +215,10 @@ const runAlone = async (
   if (pool.setup === undefined || statement.outsideTransaction)
     return await send(pool, connection, { simple, ...statement })
   // Sent at once, so that no other statement comes in between.
-  const opened = send(pool, connection, { text: `begin; ${pool.setup}`, simple: true })
+  const opened = send(pool, connection, {
+    text: `begin isolation level read committed; ${pool.setup}`,
+    simple: true,
+  })
   const result = send(pool, connection, statement)
   const ended = send(pool, connection, { text: 'commit' })
   const [response] = await Promise.all([result, opened, ended])

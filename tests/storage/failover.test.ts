@@ -70,7 +70,7 @@ describe('A cluster of a primary server and a standby', { skip }, () => {
     primary = await startCluster(binaries)
     admin = await open(primary.url, { noTimeout: true })
     await migrate(admin.db)
-    standby = await startCluster(binaries, {}, primary.url)
+    standby = await startCluster(binaries, {}, { primary: primary.url })
     proxy = await startTcpProxy(primary.url)
     storage = await open(joinUrls(standby.url, proxy.route(primary.url)), {
       responseTimeout: 60_000,

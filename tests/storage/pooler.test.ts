@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
+import { SESSION_DEFAULTS } from '../../storage/client.ts'
 import type { Db } from '../../storage/database.ts'
 import { openStorage, type OpenOptions, type Storage } from '../../storage/open.ts'
-import { createDatabase, databases } from '../databases.ts'
+import { createDatabase, databases, withStorage } from '../databases.ts'
 import { sqlTemplates } from './sql-templates.ts'
 
 const isPooled = process.env.WCRM_TEST_POOLER_URL !== undefined
@@ -46,6 +47,49 @@ describe('Sessions of PostgreSQL', { skip: !databases.includes('postgresql') }, 
       // Without prepared statements every plan is made anew.
       assert.ok(isPooled || rows[0]!.mode === 'force_custom_plan')
     })
+  })
+
+  it('do not depend on what is set for the database', async () => {
+    const names = Object.keys(SESSION_DEFAULTS).filter((name) => !name.startsWith('default_'))
+    const shown = sql<{ values: string[]; level: string }>`
+      select array(select current_setting(n) from unnest(${names}::text[]) as n) as values,
+        current_setting('transaction_isolation') as level`
+    const load = async (db: Db) => (await shown.execute(db)).rows[0]!
+    const values = names.map((name) => String(SESSION_DEFAULTS[name]))
+    const unusual = ['German, DMY', 'iso_8601', 'escape', '-5', 'off', 'on']
+    assert.equal(names.length, unusual.length)
+    const { location, direct, remove } = await createDatabase('postgresql')
+    try {
+      await withStorage(direct, async ({ db }) => {
+        const { rows } = await sql<{ name: string }>`select current_database() as name`.execute(db)
+        const settings = Object.fromEntries(names.map((name, i) => [name, unusual[i]!]))
+        for (const [name, value] of Object.entries({
+          ...settings,
+          TimeZone: 'Asia/Kolkata',
+          default_transaction_isolation: 'serializable',
+        }))
+          await sql`alter database ${sql.id(rows[0]!.name)} set ${sql.id(name)} = ${sql.lit(value)}`.execute(
+            db,
+          )
+      })
+      await withStorage(location, async ({ db, heavy }) => {
+        const expected = { values, level: 'read committed' }
+        for (const each of [db, heavy]) {
+          assert.deepEqual(await load(each), expected)
+          assert.deepEqual(await each.transaction().execute(load), expected)
+        }
+        const level = await db.transaction().setIsolationLevel('repeatable read').execute(load)
+        assert.equal(level.level, 'repeatable read')
+        const { rows } = await sql`
+          select '2026-02-01T12:00:00.5Z'::timestamptz as at, 0.1::float8 + 0.2 as n, decode('00ff', 'hex') as bytes,
+            (null::int = null) is null as unknown`.execute(db)
+        assert.deepEqual(rows, [
+          { at: '2026-02-01T12:00:00.500Z', n: 0.1 + 0.2, bytes: Buffer.from([0, 255]), unknown: true },
+        ])
+      })
+    } finally {
+      await remove()
+    }
   })
 
   it('end a statement at its deadline', async () => {

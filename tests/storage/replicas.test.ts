@@ -29,7 +29,7 @@ describe('A replica for reads', { skip }, () => {
     primary = await startCluster(binaries)
     admin = await openStorage({ databaseUrl: primary.url }, { noTimeout: true })
     await migrate(admin.db)
-    standby = await startCluster(binaries, {}, primary.url)
+    standby = await startCluster(binaries, {}, { primary: primary.url })
     onStandby = await openStorage({ databaseUrl: standby.url })
     storage = await openStorage({ databaseUrl: primary.url }, { connections: 18, readUrl: standby.url })
     server = await serveStorage(storage, 'postgresql')
