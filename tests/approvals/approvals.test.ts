@@ -68,6 +68,12 @@ everyDoor('Asking a person', (test) => {
       assert.ok(!shown.text.includes('15557391'), `${op}: ${shown.text}`)
       assert.deepEqual([shown.body.input === null, shown.body.preview], [op.startsWith('crm_'), null], op)
     }
+    // Earlier versions did not keep whether phones were shown.
+    const { db } = scene.server
+    await sql`update approvals set view = view - 'phones' where workspace_id = ${scene.workspace.id}`.execute(
+      db,
+    )
+    for (const [op, shown] of await requests.read()) assert.ok(!shown.text.includes('15557391'), op)
     await requests.restrict({ hide_phone_numbers: false })
     for (const [op, shown] of await requests.read())
       assert.ok(shown.text.includes('15557391'), `${op}: ${shown.text}`)
