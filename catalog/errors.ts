@@ -2,8 +2,7 @@ import { passingReasons } from './passing-reasons.ts'
 
 /**
  * The table of error codes: HTTP status, title, description and how to fix it. `code` is stable, so that
- * clients can branch on it.
- * Source: spec "Errors", contract 2 and 3.
+ * clients can branch on it (docs/errors.md).
  */
 export const errors = {
   invalid_input: {
@@ -162,7 +161,7 @@ export const errors = {
 export type ErrorCode = keyof typeof errors
 
 /**
- * Codes that every operation can return (contract 2). Any call is `forbidden` from an address that its key does
+ * Codes that every operation can return. Any call is `forbidden` from an address that its key does
  * not allow; an operation lists the code too when its caller may lack a permission.
  */
 export const commonErrors: readonly ErrorCode[] = [

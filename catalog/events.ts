@@ -9,7 +9,7 @@ import { jobEvents } from './job-events.ts'
 import { labelEvents } from './label-events.ts'
 
 /*
- * Every event type the service writes: what it means, the shape of its `data`, and a sample (contract 6).
+ * Every event type the service writes: what it means, the shape of its `data`, and a sample (docs/events.md).
  * An event is written in the transaction of the change that caused it. Phones are unmasked here; they are
  * masked for each reader when the event is shown.
  */

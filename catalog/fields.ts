@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { hasVisibleText, isInternationalEmail } from './text.ts'
 
-/** Ids are decimal strings without a leading zero, at most 19 digits (spec "Endpoints"). */
+/** Ids are 64-bit integers of the database, as text: JSON numbers would lose digits. */
 export const Id = z
   .string()
   .regex(/^[1-9]\d{0,18}$/, 'must be 1 to 19 digits, not starting with 0')
@@ -103,7 +103,7 @@ export const listWithTotal = <T extends z.ZodType>(row: T) => ({
   next_cursor: NextCursor,
 })
 
-/** The output of a delete (contract 5). */
+/** The output of a delete, the same for every kind of record. */
 export const deleted = {
   id: Id.describe('The requested id.'),
   deleted: z.boolean().describe('True: it was deleted.'),
@@ -115,7 +115,7 @@ const Failure = z.object({
   message: z.string().describe('What is wrong.'),
 })
 
-/** The output of a bulk operation (spec, POST /v1/contacts/tag). */
+/** The output of an operation on many records, such as `crm_tag_contacts`. */
 export const bulkResult = {
   requested: z.int().describe('Distinct ids requested.'),
   succeeded: z.int().describe('Ids that are now as requested, changed or not.'),

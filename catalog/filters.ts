@@ -5,7 +5,7 @@ import { defineOperation } from './operation.ts'
 const since = '2026-10-01'
 
 /**
- * Bounds of a contact filter (spec "Limits"). Lengths in characters (code points), size in bytes of UTF-8
+ * Bounds of a contact filter (docs/filters.md). Lengths in characters (code points), size in bytes of UTF-8
  * as compact JSON.
  */
 export const filterLimits = {

@@ -20,7 +20,7 @@ export const scopes = [
   'approvals:write',
 ] as const satisfies Scope[]
 
-/** The verb that `Api-Confirm` must carry (spec "Common rules", contract 1). */
+/** The verb that `Api-Confirm` must carry (docs/dry-run.md). */
 export type ConfirmVerb = 'submit' | 'rotate' | 'delete' | 'erase' | 'archive' | 'send'
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'

@@ -15,7 +15,7 @@ import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
 
-/** Maximum size of a stored filter: bytes of compact JSON in UTF-8 (spec "Errors"). */
+/** Maximum size of a stored filter: bytes of compact JSON in UTF-8. */
 export const MAX_STORED_FILTER_BYTES = 32_768
 
 const SavedFilter = z

@@ -47,10 +47,7 @@ const EMOJI = new RegExp(
   'gu',
 )
 
-/**
- * Returns the length as the provider counts it: an emoji, of however many code points, counts as 2 (spec,
- * POST /v1/short-links).
- */
+/** Returns the length as the provider counts it: an emoji, of however many code points, counts as 2. */
 export const countLinkCharacters = (message: string): number => [...message.replaceAll(EMOJI, '--')].length
 
 const MAX_MESSAGE_LENGTH = 140

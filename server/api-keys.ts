@@ -4,7 +4,7 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const KEY_PATTERN = /^wc_(live|test)_[0-9A-Za-z]{40}$/
 const CHANNEL_TOKEN_PATTERN = /^wc_chan_[0-9A-Za-z]{40}$/
 
-/** Six base62 characters that detect a mistyped key without a query (contract 7). */
+/** Six base62 characters at the end of a key, which detect a mistyped one without a query. */
 const checksum = (text: string): string => {
   let n = createHash('sha256').update(text).digest().readUIntBE(0, 6)
   let digits = ''

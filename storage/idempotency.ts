@@ -12,6 +12,8 @@ import { type EventRow, eventInserts, isOwed } from './events.ts'
 export type StoredView = {
   fields: boolean
   channels: readonly string[] | null
+  /** Whole phones; absent where an earlier version stored it. */
+  phones?: boolean
   /** The id of the key, where it is an AI agent's. */
   agent?: string
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { errors } from '../catalog/errors.ts'
 import type { Reply } from './doors.ts'
 
-/** Every refusal over HTTP is a whole RFC 9457 document, whatever caused it (contract 3). */
+/** Every refusal over HTTP is a whole RFC 9457 document, whatever caused it (docs/errors.md). */
 export const assertProblem = (reply: Reply, baseUrl: string): void => {
   const { body, headers, status } = reply
   const shown = `${status} ${reply.text.slice(0, 500)}`

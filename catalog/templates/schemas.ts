@@ -40,7 +40,7 @@ const Button = z.strictObject({
   zero_tap_terms_accepted: z.boolean().optional().describe('ZERO_TAP: must be true.'),
 })
 
-/** Input of create and lint. Only bounds are checked here; all other rules are lint rules (contract 10). */
+/** Input of create and lint. Only bounds are checked here; all other rules are lint rules (docs/template-rules.md). */
 export const TemplateDraft = z.strictObject({
   name: z.string().max(1000).describe('Lowercase letters, digits, underscores.'),
   language: z.string().max(20).describe('Such as `en_US`.'),

@@ -10,7 +10,7 @@ export const prefixed = (prefix: string) =>
 
 export const EndpointId = prefixed('ep').describe('Endpoint id.')
 
-/** `<type>/<version>` (spec, POST test), or a type without its version. */
+/** `<type>/<version>` or a type without its version. */
 export const EventTypeIdInput = z
   .string()
   .max(200)

@@ -19,7 +19,7 @@ const verbs: readonly ConfirmVerb[] = ['send', 'submit', 'delete', 'erase', 'arc
 const operations = catalog.filter(({ scope }) => scope !== 'mcp:read' && scope !== 'approvals:write')
 const MAX_EXPIRY_MS = 30 * 24 * 60 * 60 * 1000
 
-const noSuchKey = (id: string) =>
+export const noSuchKeyError = (id: string) =>
   notFoundError(`The workspace has no key ${id}.`, '<id>', 'List them with: wcrm admin keys list')
 
 /** Writes the decisions of `--allow`, `--ask` and `--deny`: names of verbs or of operations that change something. */
@@ -127,7 +127,7 @@ const CHANGES = [
 const requireAgentKey = async (session: AdminSession, argument: string): Promise<AdminKeyRow> => {
   const id = parseId(argument, '<id>')
   const row = await findKeyRow(await session.db(), (await session.workspace()).id, id)
-  if (!row) throw noSuchKey(id)
+  if (!row) throw noSuchKeyError(id)
   if (!row.agent)
     throw usageError(
       `The key ${id} is that of a person: only keys of AI agents have a policy.`,
@@ -201,7 +201,7 @@ const createPauseVerb = (name: 'pause' | 'resume', summary: string): AdminVerb =
     const row = await changeKey(await session.db(), (await session.workspace()).id, id, {
       paused_at: pausedAt,
     })
-    if (!row) throw noSuchKey(id)
+    if (!row) throw noSuchKeyError(id)
     return { id: row.id, name: row.name, agent: row.agent, paused_at: row.paused_at }
   },
 })

@@ -16,7 +16,6 @@ import { usageError } from '../error.ts'
 import {
   listFlag,
   nameFlag,
-  notFoundError,
   nothingToChangeError,
   omitUndefined,
   parseId,
@@ -24,7 +23,7 @@ import {
   stringFlag,
   timestampFlag,
 } from './flags.ts'
-import { pauseVerb, policyVerb, resumeVerb } from './key-policy.ts'
+import { noSuchKeyError, pauseVerb, policyVerb, resumeVerb } from './key-policy.ts'
 import type { AdminFlags, AdminGroup, AdminSession, AdminVerb } from './verb.ts'
 
 const DEFAULT_OVERLAP = '24h'
@@ -109,9 +108,6 @@ const showKey = async (session: AdminSession, row: AdminKeyRow): Promise<Command
   const [shown] = await showKeys(session, (await session.workspace()).id, [row])
   return shown!
 }
-
-const noSuchKeyError = (id: string) =>
-  notFoundError(`The workspace has no key ${id}.`, '<id>', 'List them with: wcrm admin keys list')
 
 const allowFromOption = [
   '--allow-from <list>',

@@ -10,11 +10,17 @@ import {
 import type { Context } from '../core/context.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
-import { canSeeManagerFields } from '../visibility/policy.ts'
 import { showRecord } from '../visibility/phones.ts'
 import { requireApprover, toEdits } from './check-approver.ts'
 import { toApprovalUrl } from './page-url.ts'
-import { canSeeApproval, getStatus, seesAsMuch, showApproval, toEventApproval, toReader } from './view.ts'
+import {
+  canSeeApproval,
+  getStatus,
+  getVisibleParts,
+  showApproval,
+  toEventApproval,
+  toReader,
+} from './view.ts'
 
 /** How long an approved call may begin to run: when every server is down for longer, it fails instead. */
 const RUN_SECONDS = 12 * 3600
@@ -69,10 +75,9 @@ export const getApproval: Handler<'approvals_get'> = async (
 const showDetail = async (ctx: Context, row: ApprovalRow): Promise<OutputOf<'approvals_get'>> => {
   const { actor } = ctx
   const operation = findOperation(row.operation)
-  const holdsFields = 'attributes' in row.input || 'filter' in row.input
-  const isHidden = holdsFields && row.view.fields && !canSeeManagerFields(actor)
-  const input = isHidden ? null : showRecord(actor, row.input)
-  const preview = seesAsMuch(actor, row) && !isHidden ? showRecord(actor, row.preview) : null
+  const visible = getVisibleParts(actor, row)
+  const input = visible.input ? showRecord(actor, row.input) : null
+  const preview = visible.preview ? showRecord(actor, row.preview) : null
   const summary = operation && input ? await ctx.summarizeCall(operation, input, preview) : [row.operation]
   const edited = Object.values(row.edited ?? {}).map(String)[0] ?? null
   const { id, status, ...shown } = showApproval(actor, row, ctx.now)
@@ -81,7 +86,7 @@ const showDetail = async (ctx: Context, row: ApprovalRow): Promise<OutputOf<'app
     status,
     summary: [
       ...summary,
-      ...(input === null ? ['The call holds fields that you may not see.'] : []),
+      ...(input === null ? ['The call may hold fields or phone numbers that you may not see.'] : []),
       ...(row.secrets === null ? [] : ['custom_headers: given, not shown']),
       ...(edited === null ? [] : [quote('Edited text', edited)]),
       ...(row.reason === null ? [] : [quote('Reason of the agent', row.reason)]),

@@ -26,6 +26,7 @@ import { requireScope } from '../core/steps/entitle.ts'
 import { applyPolicyToApproved, requireActive } from '../core/steps/policy.ts'
 import { withTransaction } from '../core/write-call.ts'
 import { insertAllEvents, notifyEvents } from '../events/signal.ts'
+import { computeRetrySeconds } from '../jobs/backoff.ts'
 import { changeInBatches } from '../jobs/change-in-batches.ts'
 import { errorLogDetails } from '../core/log-details.ts'
 import { FIXED_HOURS, hoursAgo } from '../jobs/retention-periods.ts'
@@ -38,7 +39,6 @@ import { toEventApproval } from './view.ts'
 /** Longer than a call may take, so that an expired lease means that its server died. */
 const LEASE_SECONDS = 45
 const BATCH_SIZE = 8
-const MAX_RETRY_SECONDS = 600
 const MIN_DELAY_MS = 200
 
 /** How an approved call ended; undefined when that is still open. */
@@ -132,7 +132,7 @@ const settle = async (
     is_late: isLate,
   }: Awaited<ReturnType<typeof claimApproved>>[number],
 ): Promise<void> => {
-  const retryIn = Math.min(2 ** Math.min(attempts, 10), MAX_RETRY_SECONDS)
+  const retryIn = computeRetrySeconds(attempts)
   let ending: Ending
   try {
     const row = await findApproval(app.db, workspaceId, id)

@@ -6,6 +6,7 @@ import type { ApprovalReader, ApprovalRow } from '../../storage/approvals.ts'
 import type { Actor } from '../core/context.ts'
 import { showContactName, showQuotingText } from '../visibility/phones.ts'
 import { canSeeChannel, canSeeManagerFields, listVisibleChannels } from '../visibility/policy.ts'
+import { compareViews } from '../visibility/replays.ts'
 
 /** The status at this time: the job that ends what expired may not have come yet. */
 export const getStatus = (
@@ -35,16 +36,19 @@ export const canSeeApproval = (actor: Actor, row: ApprovalRow): boolean => {
 }
 
 /**
- * Whether a reader may see what the dry run told the agent: as they see manager-only fields, and all of the agent's
- * channels. What a send tells is of its own channel, which they see where they see the request.
+ * Returns which parts of a request a reader may see, who may see less than the agent could when it asked. Calls on
+ * contacts may hold anything that contacts have, under any name, so they are shown whole or not at all. What a send
+ * tells is of its own channel, which the reader sees where they see the request.
  */
-export const seesAsMuch = (actor: Actor, { view, operation }: ApprovalRow): boolean => {
-  const channels = listVisibleChannels(actor)
-  const seesChannels =
-    channels === null ||
-    findOperation(operation)?.confirm === 'send' ||
-    (view.channels?.every((id) => channels.includes(id)) ?? false)
-  return seesChannels && (!view.fields || canSeeManagerFields(actor))
+export const getVisibleParts = (
+  actor: Actor,
+  { view, operation, input }: ApprovalRow,
+): { input: boolean; preview: boolean } => {
+  const sees = compareViews(actor, view)
+  const isOnContacts = operation.startsWith('crm_') || 'filter' in input
+  const seesInput = !isOnContacts || (sees.fields && sees.phones)
+  const seesChannels = sees.channels || findOperation(operation)?.confirm === 'send'
+  return { input: seesInput, preview: seesInput && seesChannels && sees.fields && sees.phones }
 }
 
 /** Returns a request as this reader may see it. */

@@ -32,6 +32,7 @@ import { requireScope } from '../core/steps/entitle.ts'
 import { requireActive, requireUndenied } from '../core/steps/policy.ts'
 import { commitWith, toSuccess, type Transaction, withTransaction } from '../core/write-call.ts'
 import { notifyEvents } from '../events/signal.ts'
+import { computeRetrySeconds } from '../jobs/backoff.ts'
 import { changeInBatches } from '../jobs/change-in-batches.ts'
 import { errorLogDetails } from '../core/log-details.ts'
 import { FIXED_HOURS, hoursAgo } from '../jobs/retention-periods.ts'
@@ -47,7 +48,6 @@ const LEASE_SECONDS = 30
 const TURN_MS = 2000
 /** The part of the time that is left to others between batches. */
 const IDLE_SHARE = 0.2
-export const MAX_RETRY_SECONDS = 600
 
 /** `undo`: how it is taken back, but for what its events tell. */
 type BatchOutcome = { events: EventRow[]; failures: readonly BatchFailure[]; undo: BatchCall[] }
@@ -245,7 +245,7 @@ const takeTurn = async (app: App, claimed: Claimed, signal: AbortSignal): Promis
       await fail(app, claimed, error)
       return count
     }
-    retryIn = Math.min(2 ** Math.min(attempts, 10), MAX_RETRY_SECONDS)
+    retryIn = computeRetrySeconds(attempts)
     app.log.warn({ job: id, ...errorLogDetails(error) }, 'A job did not go on; retrying')
   }
   await postponeJob(app.db, workspaceId, id, retryIn)

@@ -18,7 +18,7 @@ import {
 } from '../../storage/broadcast-sends.ts'
 import { claimJob, findSecondsUntilJob, lockJob, postponeJob } from '../../storage/bulk-jobs.ts'
 import { listFields } from '../../storage/custom-fields.ts'
-import { type Claimed, end, fail, findActor, MAX_RETRY_SECONDS } from '../bulk-jobs/run.ts'
+import { type Claimed, end, fail, findActor } from '../bulk-jobs/run.ts'
 import { EVERYBODY } from '../bulk-jobs/view.ts'
 import { businessTime } from '../clock.ts'
 import type { App } from '../core/app.ts'
@@ -28,6 +28,7 @@ import { requireScope } from '../core/steps/entitle.ts'
 import { requireUndenied } from '../core/steps/policy.ts'
 import { withTransaction } from '../core/write-call.ts'
 import { errorLogDetails } from '../core/log-details.ts'
+import { computeRetrySeconds } from '../jobs/backoff.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import type { TemplateValues } from '../messaging/template-values.ts'
 import { findOpenCountries, findRetry, findRoom } from './limits.ts'
@@ -312,7 +313,7 @@ const takeTurn = async (app: App, claimed: Claimed, turn: Omit<Turn, 'pace'>): P
     retryIn = await sendForAWhile(app, claimed, turn)
   } catch (error) {
     if (error instanceof Problem) return await fail(app, claimed, error)
-    retryIn = Math.min(2 ** Math.min(attempts, 10), MAX_RETRY_SECONDS)
+    retryIn = computeRetrySeconds(attempts)
     app.log.warn({ job: id, ...errorLogDetails(error) }, 'A broadcast did not go on; retrying')
   } finally {
     clearInterval(renewal)

@@ -9,10 +9,7 @@ import { maskPhone } from '../visibility/numbers.ts'
 import { canSeeField, hasHiddenPhones } from '../visibility/policy.ts'
 import { parsePhone } from './phone.ts'
 
-/**
- * The rules of custom field values: which input each type accepts, what is stored, and how it is shown
- * (spec "Attribute").
- */
+/** The rules of custom field values: which input each type accepts, what is stored, and how it is shown. */
 const MAX_SHOWN_ATTRIBUTES = 100
 const MAX_SHOWN_CHARACTERS = 2000
 const MAX_TEXT_LENGTH = 10_000

@@ -1,3 +1,4 @@
+import type { OperationName } from '../../catalog/index.ts'
 import { mayPass } from '../../catalog/passing-reasons.ts'
 import { insertResult } from '../../storage/idempotency.ts'
 import { insertRefusal } from '../../storage/refusals.ts'
@@ -42,7 +43,7 @@ export const execute = async (app: App, call: WriteCall): Promise<ExecutionResul
     const result = await run(app, call)
     if (result.replayed) await countStoredAnswer(app, call, result)
     if (!result.replayed && mayWriteEvents(call)) notifyEvents(app, toNews(call, result))
-    for (const woken of listWokenJobs(call, result)) app.jobs.job(woken).wake()
+    for (const name of listJobsToWake(call, result)) app.jobs.job(name).wake()
     return result
   } catch (error) {
     if (error instanceof Problem && isFinal(error)) return await storeFailure(app, call, error)
@@ -52,14 +53,23 @@ export const execute = async (app: App, call: WriteCall): Promise<ExecutionResul
   }
 }
 
-/** Returns the background jobs that have work after this call. */
-const listWokenJobs = ({ op }: WriteCall, { status }: ExecutionResult): readonly JobName[] => {
-  if (op.name === 'approvals_approve') return ['approvals']
-  if (op.name === 'crm_erase_contact') return ['erasures']
-  if (op.name === 'crm_export_person' || op.name === 'crm_export_contacts') return ['exports']
-  if (op.name === 'jobs_resume') return ['bulk-jobs', 'bulk-sends']
-  if (op.name === 'messaging_send_bulk') return status === 202 ? ['bulk-sends'] : []
-  return (op.jobs && status === 202) || op.name === 'jobs_undo' ? ['bulk-jobs'] : []
+/** The jobs that have work after each call of these operations. */
+const JOBS_AFTER: Partial<Record<OperationName, readonly JobName[]>> = {
+  approvals_approve: ['approvals'],
+  crm_erase_contact: ['erasures'],
+  crm_export_contacts: ['exports'],
+  crm_export_person: ['exports'],
+  jobs_resume: ['bulk-jobs', 'bulk-sends'],
+  jobs_undo: ['bulk-jobs'],
+}
+
+/** Returns the background jobs to wake after a call. Without that they find its work at their interval. */
+const listJobsToWake = ({ op }: WriteCall, { status }: ExecutionResult): readonly JobName[] => {
+  const after = JOBS_AFTER[op.name as OperationName]
+  if (after) return after
+  // Of few records, such an operation does the work itself.
+  if (!op.jobs || status !== 202) return []
+  return [op.name === 'messaging_send_bulk' ? 'bulk-sends' : 'bulk-jobs']
 }
 
 /** An answer that is given again shows contacts again, perhaps on another day. */

@@ -103,7 +103,7 @@ const WRITE_DEADLINE_MS = 30_000 - AUDIT_DEADLINE_MS
 /** An operation that waits for something does so for as long at most. */
 const MAX_WAIT_MS = 30_000
 
-/** Runs a call through every step, in this order (contract 2). Never throws. */
+/** Runs a call through every step, in the order of docs/design.md. Never throws. */
 export const perform = (app: App, call: CallRequest): Promise<CallResponse> =>
   callChannel.tracePromise(() => performCall(app, call), { call })
 

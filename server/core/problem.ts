@@ -2,7 +2,7 @@ import { type ErrorCode, errors } from '../../catalog/errors.ts'
 import type { Reason } from '../../catalog/reasons.ts'
 import { redactApiKeys } from '../../catalog/redact.ts'
 
-/** One error of the input: where it is, what is wrong and how to fix it (contract 3). */
+/** One error of the input: where it is, what is wrong and how to fix it (docs/errors.md). */
 export type FieldError = {
   pointer?: string
   parameter?: string

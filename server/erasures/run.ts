@@ -16,6 +16,7 @@ import type { App } from '../core/app.ts'
 import { withRetries } from '../core/retry.ts'
 import { type Transaction, withTransaction } from '../core/write-call.ts'
 import { errorLogDetails } from '../core/log-details.ts'
+import { computeRetrySeconds } from '../jobs/backoff.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { toPatterns } from './scans.ts'
 import { addCounts, steps } from './steps.ts'
@@ -26,7 +27,6 @@ const LEASE_SECONDS = 60
 const TURN_MS = 2000
 /** Rows that one transaction reads. The embedded database has one session, for which others wait. */
 const BATCH = { embedded: 200, postgres: 1000 }
-const MAX_RETRY_SECONDS = 600
 /** For transactions and deliveries that have begun, for calls of the provider, and for files to be removed. */
 const WAIT_SECONDS = { others: 0.5, calls: 10, files: 2 }
 
@@ -108,7 +108,7 @@ const takeTurn = async (app: App, claimed: ClaimedErasure, signal: AbortSignal):
       break
     }
   } catch (error) {
-    waits = Math.min(2 ** Math.min(attempts, 10), MAX_RETRY_SECONDS)
+    waits = computeRetrySeconds(attempts)
     app.log.warn({ erasure: id, ...errorLogDetails(error) }, 'An erasure did not go on; retrying')
   }
   await postponeErasure(app.db, workspaceId, id, waits)

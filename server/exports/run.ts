@@ -16,6 +16,7 @@ import type { App } from '../core/app.ts'
 import { Problem } from '../core/problem.ts'
 import { withRetries } from '../core/retry.ts'
 import { type Transaction, withTransaction } from '../core/write-call.ts'
+import { computeRetrySeconds } from '../jobs/backoff.ts'
 import { changeInBatches } from '../jobs/change-in-batches.ts'
 import { errorLogDetails } from '../core/log-details.ts'
 import { FIXED_HOURS, hoursAgo } from '../jobs/retention-periods.ts'
@@ -27,7 +28,6 @@ import * as personArchive from './person-archive.ts'
 
 /** After this others get their turn: exports of other workspaces, on whichever server. */
 const TURN_MS = 2000
-const MAX_RETRY_SECONDS = 600
 /** With the delays between them, some hours. */
 const MAX_ATTEMPTS = 40
 
@@ -129,7 +129,7 @@ const takeTurn = async (
       await failExport(app.db, workspaceId, id, { problem, now: businessTime(app, workspaceId) })
       return count
     }
-    waits = Math.min(2 ** Math.min(attempts, 10), MAX_RETRY_SECONDS)
+    waits = computeRetrySeconds(attempts)
   }
   await postponeExport(app.db, workspaceId, id, waits)
   return count

@@ -41,7 +41,7 @@ const OUT_OF_RANGE: FilterDateError = {
 }
 
 /**
- * Parses a date of a filter (contract 4); `now`: an ISO instant, `zone`: the IANA name of the workspace's
+ * Parses a date of a filter (docs/filters.md); `now`: an ISO instant, `zone`: the IANA name of the workspace's
  * zone, which applies to dates without one. A local time that daylight saving skips is read with the offset
  * before the change; one that occurs twice is the first. Returns an ISO instant in UTC with milliseconds.
  */

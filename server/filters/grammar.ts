@@ -1,6 +1,6 @@
 import { countries } from './phone-countries.ts'
 
-/** The grammar of contact filters (contract 4): fields, their kinds, and the operators of each kind. */
+/** The grammar of contact filters (docs/filters.md): fields, their kinds, and the operators of each kind. */
 type OperandKind = keyof typeof operators
 
 export const operators = {

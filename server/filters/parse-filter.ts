@@ -45,8 +45,8 @@ type ParseFilterOptions = {
 
 /**
  * Checks a contact filter and resolves its dates, custom fields and saved filters. Throws 400
- * `invalid_input` (with the reasons of spec "Errors"), 403
- * `forbidden` (`phone_hidden`, `field_hidden`), 404 `saved_filter_not_found`, 503 `advanced_filter_disabled`.
+ * `invalid_input`, 403 `forbidden` (`phone_hidden`, `field_hidden`), 404 `saved_filter_not_found`, 503
+ * `advanced_filter_disabled`; catalog/reasons.ts has all reasons.
  */
 export const parseFilter = async (
   ctx: FilterContext,

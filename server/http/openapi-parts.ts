@@ -13,7 +13,7 @@ const textHeader = (description: string, example: string, more: Part = {}): Part
   example,
 })
 
-/** Response headers (contract 2). */
+/** Response headers; which of them a response has follows from its operation and status. */
 export const headers: Record<string, Part> = {
   'Request-Id': textHeader(
     'Id of this request in the logs; send it to support.',
@@ -90,7 +90,7 @@ export const notModifiedResponse: Part = {
 const retrySafety =
   'Makes a retry safe: the same key returns the first response and never runs twice. Stored for 24 hours.'
 
-/** Header parameters that more than one operation takes (spec "Common rules"). */
+/** Header parameters that more than one operation takes. */
 export const parameters: Record<string, Part> = {
   ApiVersion: {
     name: 'Api-Version',

@@ -5,8 +5,9 @@ import type { Context } from '../core/context.ts'
 import type { Emit } from '../core/emit.ts'
 
 /**
- * What every change of a conversation needs, whether a request or a background job makes it. It emits only
- * events of the types `Emits`.
+ * What a change needs that a request or a background job may make: of a conversation, and of what an update of the
+ * provider changes beside it (contacts, channels, templates). It is the part of `Context` that a job has too: no actor,
+ * no door. It emits only events of the types `Emits`.
  */
 export type ConversationContext<Emits extends EventTypeId = never> = {
   tx: Db

@@ -21,10 +21,7 @@ export const takesReplies = ({ status, url }: { status: string; url: string | nu
 
 const HOUR_MS = 3_600_000
 
-/**
- * Channel types with a reply window, and how long a customer's message keeps it open (spec "Window";
- * reference 2.9).
- */
+/** Channel types with a reply window, and how long a customer's message keeps it open. */
 const windowTypes: Readonly<Record<string, { kind: string; ms: number }>> = {
   chatapp: { kind: 'service', ms: 24 * HOUR_MS },
   photoapp: { kind: 'standard', ms: 24 * HOUR_MS },

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import type { Signals } from '../signals.ts'
 import { jobChannel } from '../telemetry/channels.ts'
 import { errorLogDetails } from '../core/log-details.ts'
+import { computeBackoff } from './backoff.ts'
 
 /** The background jobs of a server, declared in `server/jobs/background.ts`. */
 export type JobName =
@@ -96,7 +97,10 @@ const FIRST_RUN_MS = 1000
 const BACKOFF_MS = 5000
 
 const getRetryDelay = (intervalMs: number, failures: number): number =>
-  Math.min(Math.min(intervalMs, BACKOFF_MS) * 2 ** (failures - 1), Math.max(intervalMs, BACKOFF_MS))
+  computeBackoff(failures, {
+    first: Math.min(intervalMs, BACKOFF_MS),
+    longest: Math.max(intervalMs, BACKOFF_MS),
+  })
 
 /** Logs an error that all jobs share, and returns true; false for any other. */
 type IsLogged = (error: unknown) => boolean

@@ -23,7 +23,7 @@ export const isOwnChannel = ({ type }: Pick<SendingChannel, 'type'>): boolean =>
 /**
  * Throws 409 unless a reply on the channel is taken now, with the reason `channel_not_supported` or
  * `channel_not_connected`. A channel of one's own that takes none has a closed `window`, so the code is
- * `window_closed` there (spec "Window").
+ * `window_closed` there.
  */
 export const requireReplyChannel = (channel: SendingChannel, window: z.input<typeof Window>): void => {
   if (!isOwnChannel(channel)) return void requireUsableChannel(channel)

@@ -1,12 +1,13 @@
 import type { StoredView } from '../../storage/idempotency.ts'
 import type { Actor } from '../core/context.ts'
 import { Problem } from '../core/problem.ts'
-import { canSeeManagerFields, listVisibleChannels } from './policy.ts'
+import { canSeeManagerFields, hasHiddenPhones, listVisibleChannels } from './policy.ts'
 
 /** Returns what a staff member can see now, to be kept with an answer. */
 export const toStoredView = (actor: Actor): StoredView => ({
   fields: canSeeManagerFields(actor),
   channels: listVisibleChannels(actor),
+  phones: !hasHiddenPhones(actor),
   ...(actor.key.agent ? { agent: actor.key.id } : {}),
 })
 
@@ -23,15 +24,27 @@ export const requireOwnCall = (actor: Actor, stored: StoredView | null): void =>
   )
 }
 
+/** Returns whether this actor sees what the one could see for whom something was recorded, each by itself. */
+export const compareViews = (
+  actor: Actor,
+  stored: StoredView,
+): { channels: boolean; fields: boolean; phones: boolean } => {
+  const channels = listVisibleChannels(actor)
+  return {
+    channels: channels === null || (stored.channels?.every((id) => channels.includes(id)) ?? false),
+    fields: !stored.fields || canSeeManagerFields(actor),
+    phones: stored.phones === false || !hasHiddenPhones(actor),
+  }
+}
+
 /**
  * Throws 409 `visibility_changed` when an answer was stored while the staff member could see more than now: it
- * may tell of that.
+ * may tell of that. Phones are masked instead (`showStoredAnswer`).
  */
 export const requireSameView = (actor: Actor, stored: StoredView | null): void => {
   if (stored === null) return
-  const channels = listVisibleChannels(actor)
-  const seesChannels = channels === null || (stored.channels?.every((id) => channels.includes(id)) ?? false)
-  if (seesChannels && (!stored.fields || canSeeManagerFields(actor))) return
+  const sees = compareViews(actor, stored)
+  if (sees.channels && sees.fields) return
   throw new Problem(
     'conflict',
     'This call was made before, when you could see more than now, so its answer is not given again; it is ' +

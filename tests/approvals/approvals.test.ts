@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
+import { type Decision, defaultPolicy } from '../../catalog/policy.ts'
+import { changeKey } from '../../storage/admin-keys.ts'
+import { type StaffFields, updateStaff } from '../../storage/admin.ts'
 import { claimApproved } from '../../storage/approvals.ts'
 import { callAs } from '../calls.ts'
-import { everyDatabase, everyDoor } from '../doors.ts'
+import { insertAutumnBlend, TEMPLATE } from '../bulk-messages/scene.ts'
+import { everyDatabase, everyDoor, type Scene } from '../doors.ts'
 import { createAgentScene } from './scene.ts'
 
 const countMessages = async (scene: Awaited<ReturnType<typeof createAgentScene>>): Promise<number> =>
@@ -56,7 +60,96 @@ everyDoor('Asking a person', (test) => {
       ['On Monday.'],
     )
   })
+
+  test('what was asked while phones were shown is withheld once they are hidden', async (scene) => {
+    const requests = await askOnContacts(scene, { role: 'agent' })
+    await requests.restrict({ hide_phone_numbers: true })
+    for (const [op, shown] of await requests.read()) {
+      assert.ok(!shown.text.includes('15557391'), `${op}: ${shown.text}`)
+      assert.deepEqual([shown.body.input === null, shown.body.preview], [op.startsWith('crm_'), null], op)
+    }
+    // Earlier versions did not keep whether phones were shown.
+    const { db } = scene.server
+    await sql`update approvals set view = view - 'phones' where workspace_id = ${scene.workspace.id}`.execute(
+      db,
+    )
+    for (const [op, shown] of await requests.read()) assert.ok(!shown.text.includes('15557391'), op)
+    await requests.restrict({ hide_phone_numbers: false })
+    for (const [op, shown] of await requests.read())
+      assert.ok(shown.text.includes('15557391'), `${op}: ${shown.text}`)
+  })
+
+  test('what was asked by a manager is withheld from them as an agent, with manager-only fields', async (scene) => {
+    const requests = await askOnContacts(scene, { role: 'manager' })
+    for (const [op, shown] of await requests.read())
+      assert.equal(shown.text.includes('Generous'), op !== 'crm_create_saved_filter', `${op}: ${shown.text}`)
+    await requests.restrict({ role: 'agent' })
+    for (const [op, shown] of await requests.read())
+      assert.ok(!shown.text.includes('Generous'), `${op}: ${shown.text}`)
+  })
 })
+
+/**
+ * The agent of a staff member asks for calls that hold phones in fields of every form, and a manager-only value.
+ * `read` returns them as the staff member sees them.
+ */
+const askOnContacts = async ({ server, workspace, call, as }: Scene, { role }: Pick<StaffFields, 'role'>) => {
+  await insertAutumnBlend(server, workspace)
+  const phone = (n: number): string => `1555739100${n}`
+  await call('crm_create_custom_field', { key: 'mobile', type: 'phone' })
+  await call('crm_create_custom_field', { key: 'mood', type: 'text', visibility: 'manager_only' })
+  const { body } = await call('crm_upsert_contact', {
+    phone: `+${phone(1)}`,
+    name: 'Ada',
+    attributes: { mood: 'Generous' },
+  })
+  const { staffId } = await workspace.staff({ role })
+  const agent = await workspace.key(staffId, { agent: true, phones: true })
+  const isManager = role === 'manager'
+  const attributes = { mobile: phone(2), ...(isManager ? { mood: 'Generous' } : {}) }
+  const calls: [string, Record<string, unknown>][] = [
+    ['crm_update_contact', { contact_id: body.id, attributes }],
+    ['crm_upsert_contact', { phone: `+${phone(3)}`, name: `Bo ${phone(3)}`, attributes }],
+    ['crm_import_contacts', { rows: [{ phone: `+${phone(4)}`, attributes }] }],
+    ['crm_create_saved_filter', { name: 'Ada', filter: { phoneNumber: { eq: phone(1) } } }],
+    ['crm_record_consent', { contact_id: body.id, state: 'granted', proof: `Ada ${phone(1)}, Generous` }],
+    [
+      'messaging_send_bulk',
+      {
+        contact_ids: [body.id],
+        template: {
+          ...TEMPLATE,
+          body: [
+            { field: 'phone', fallback: 'x' },
+            isManager ? { attribute: 'mood', fallback: 'x' } : { text: 'Friday' },
+          ],
+        },
+      },
+    ],
+  ]
+  const operations = Object.fromEntries(calls.map(([op]) => [op, 'ask' as Decision]))
+  await changeKey(server.db, workspace.id, agent.keyId, {
+    policy: { ...structuredClone(defaultPolicy), operations },
+  })
+  server.app.keyCache.keys.clear()
+  const asked: [string, string][] = []
+  for (const [op, input] of calls) {
+    const reply = await as(agent.key)(op, input)
+    assert.equal(reply.status, 202, reply.text)
+    asked.push([op, reply.body.approval.id])
+  }
+  return {
+    restrict: async (fields: Partial<StaffFields>): Promise<void> => {
+      await updateStaff(server.db, workspace.id, staffId, fields, undefined)
+    },
+    read: async () => {
+      const person = as((await workspace.key(staffId)).key)
+      return await Promise.all(
+        asked.map(async ([op, id]) => [op, await person('approvals_get', { approval_id: id })] as const),
+      )
+    },
+  }
+}
 
 import { doorsOf } from '../doors.ts'
 

@@ -40,8 +40,7 @@ const createScene = async (server: TestServer) => {
 type AttributeView = { label: string; type: string; value: unknown; display: string; typed_value: unknown }
 
 /**
- * The input, and what is shown: value, display and typed_value (spec "Attribute"). Only the value where
- * display and typed_value equal it.
+ * The input, and what is shown: value, display and typed_value. Only the value where display and typed_value equal it.
  */
 const validInputs: Record<(typeof customFieldTypes)[number], [unknown, unknown, string?, unknown?][]> = {
   text: [

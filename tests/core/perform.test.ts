@@ -62,7 +62,7 @@ const USED_KEY = 'a-key-used-before'
 const WORKSPACE_WRITES = 4
 
 /**
- * What can be wrong with a call, in the order of the checks (contract 2), with the expected error. `prepare`
+ * What can be wrong with a call, in the order of the checks (docs/design.md), with the expected error. `prepare`
  * sets up the workspace and `applyTo` the request, both in reverse order.
  */
 const faults: {

@@ -14,7 +14,7 @@ import {
 } from '../servers.ts'
 import { databases } from '../databases.ts'
 
-// The provider has no idempotency keys: whatever fails, the thing must be created once (contract 8).
+// The provider has no idempotency keys: whatever fails, the thing must be created once (docs/provider.md).
 for (const database of databases) {
   describe(`External calls (${database})`, () => {
     let servers: TestServer[]

@@ -105,6 +105,17 @@ everyDatabase('Sandbox: who may control it', (server) => {
     )
   })
 
+  it('every control refuses a key from which phones are hidden, whoever owns it', async () => {
+    const { workspace, message, inbound, template } = await setUp()
+    const body = inputs({ message, inbound, template })
+    const { key } = await workspace.key(workspace.owner.staffId, { agent: true, phones: false })
+    for (const route of routes) {
+      const answer = await call(key, route, body[route.name])
+      assert.deepEqual([answer.status, answer.body.reason], [403, 'phone_hidden'], route.name)
+      assert.ok(!JSON.stringify(answer.body).includes(PHONE), route.name)
+    }
+  })
+
   it("no AI agent's key moves the clock or decides reviews, whoever owns it", async () => {
     const { workspace, message, inbound, template } = await setUp()
     const body = inputs({ message, inbound, template })

@@ -2,7 +2,7 @@ import { createSandboxRequest } from '../messaging/fixtures.ts'
 import type { TestServer, TestWorkspace } from '../servers.ts'
 import { sampleHandles } from './samples.ts'
 
-/** Valid drafts of every kind, and the payload that the provider receives for each (reference 2.3). */
+/** Valid drafts of every kind, and the payload that the provider receives for each. */
 export const orderDraft = {
   name: 'order_update',
   language: 'en_US',

@@ -5,8 +5,13 @@ import { test } from 'node:test'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-/** What server/visibility decides on: the channels, the role and the rule of a field. */
-const RAW_CHECKS = [/\.channelIds\b/, /\brole [!=]== 'agent'/, /visibility [!=]== 'manager_only'/]
+/** What server/visibility decides on: the channels, hidden phones, the role and the rule of a field. */
+const RAW_CHECKS = [
+  /\.channelIds\b/,
+  /\.hidePhoneNumbers\b/,
+  /\brole [!=]== 'agent'/,
+  /visibility [!=]== 'manager_only'/,
+]
 /** Where the rule of the role is made, and where staff are entered by hand. */
 const MADE_IN = ['server/visibility/policy.ts', 'server/core/steps/authenticate.ts']
 

@@ -3,6 +3,7 @@ import type { CallOwner, CallOwnerRow } from '../../../storage/provider-accounts
 import type { App } from '../../core/app.ts'
 import type { Problem } from '../../core/problem.ts'
 import { errorLogDetails } from '../../core/log-details.ts'
+import { computeBackoff } from '../../jobs/backoff.ts'
 import type { Provider } from '../port.ts'
 import { type HealthTarget, recordHealth } from './record.ts'
 import {
@@ -83,4 +84,4 @@ const MAX_CHECK_MS = 15 * 60_000
 
 /** Milliseconds until the next check of what failed so many times in a row. */
 export const checkDelayMs = (failures: number): number =>
-  failures === 0 ? MAX_CHECK_MS : Math.min(FIRST_CHECK_MS * 2 ** (failures - 1), MAX_CHECK_MS)
+  failures === 0 ? MAX_CHECK_MS : computeBackoff(failures, { first: FIRST_CHECK_MS, longest: MAX_CHECK_MS })

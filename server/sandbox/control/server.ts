@@ -16,6 +16,7 @@ import { getClientAddress } from '../../http/address.ts'
 import { type BodyReader, DEFAULT_MAX_BODY_BYTES, parseJson, withBody } from '../../http/body.ts'
 import { createRequestId } from '../../ids.ts'
 import type { ProviderSettings } from '../../provider/settings.ts'
+import { hasHiddenPhones } from '../../visibility/policy.ts'
 import { type ControlClient, createControlClient, noSandboxProblem } from './client.ts'
 import type { ControlRoute } from './route.ts'
 import { routes } from './routes.ts'
@@ -132,7 +133,8 @@ const runRoute = (
 const DECIDED_BY_PEOPLE = new Set(['sandbox.advance_clock', 'sandbox.reset_clock', 'sandbox.review'])
 
 /** Throws 403 unless it is a live key of an owner or admin, with the scope. */
-const requireRights = ({ key, staff }: Actor, { name, changes }: ControlRoute): void => {
+const requireRights = (actor: Actor, { name, changes }: ControlRoute): void => {
+  const { key, staff } = actor
   const scope: Scope = changes ? 'messaging:write' : 'mcp:read'
   if (!key.scopes.includes(scope))
     throw new Problem(
@@ -147,7 +149,7 @@ const requireRights = ({ key, staff }: Actor, { name, changes }: ControlRoute): 
         'Use the key of an owner or admin.',
       { reason: 'not_admin' },
     )
-  if (staff.hidePhoneNumbers)
+  if (hasHiddenPhones(actor))
     throw new Problem('forbidden', 'The sandbox shows phone numbers, which are hidden from this key.', {
       reason: 'phone_hidden',
     })

@@ -1,0 +1,12 @@
+/**
+ * Returns the delay after so many failures in a row: `first` after one, twice as long after each further one, never
+ * longer than `longest`. Without a random part: the work of one job, or of one record, is retried alone.
+ */
+export const computeBackoff = (
+  failures: number,
+  { first, longest }: { first: number; longest: number },
+): number => Math.min(first * 2 ** (failures - 1), longest)
+
+/** Returns after how many seconds a job goes on with a record, such as an export, on which it failed so many times. */
+export const computeRetrySeconds = (failures: number): number =>
+  computeBackoff(failures, { first: 2, longest: 600 })
