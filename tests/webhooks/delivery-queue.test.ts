@@ -66,7 +66,14 @@ everyDatabase('Webhook delivery queue', (server) => {
       response_excerpt: null,
       error: null,
     }))
-    const endpoint = { workspace_id: workspaceId, id: hook.id, succeeded: false, failures: 3, gone: false }
+    const endpoint = {
+      workspace_id: workspaceId,
+      id: hook.id,
+      succeeded: false,
+      failures: 3,
+      gone: false,
+      ours: null,
+    }
     for (let n = 0; n < 2; n++)
       await recordDeliveryResults(db, attempts, [endpoint], BREAKER_RULES, app.now())
     assert.equal((await loadEndpoint(hook)).consecutive_failures, 3)
