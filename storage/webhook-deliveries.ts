@@ -20,6 +20,8 @@ export type ClaimedDelivery = {
   lease: string
   /** Seconds from the time at which it was due until it was claimed. */
   waited: number
+  /** Seconds of its outage for which a paused endpoint could have been probed and was not; 0 for any other. */
+  since_probe_due: number
   /** JSON of the event's data; null when the event was deleted. */
   data: string | null
   occurred_at: string
@@ -55,12 +57,15 @@ const sentData = sql.raw(`
 /** The condition of the partial index over unfinished deliveries, by endpoint and time. */
 export const isUnfinished = sql.raw(`status in ('pending', 'failed')`)
 
+/** The time that an attempt waited for a server. */
+const waitFor = (dueAt: RawBuilder<unknown>) => sql`greatest(interval '0', now() - ${LATE} - ${dueAt})`
+
 /**
  * The start of an outage `e.failing_since`, moved on by the time that an attempt waited for a server. A backlog that is
  * claimed in several parts moves it on with each: an endpoint is disabled later then, never sooner.
  */
 const withoutWait = (dueAt: RawBuilder<unknown>) => sql`
-          least(now(), e.failing_since + greatest(interval '0', now() - ${LATE} - ${dueAt}))`
+          least(now(), e.failing_since + ${waitFor(dueAt)})`
 
 /** The endpoints that have unfinished deliveries, as the recursive common table expression `queues`. */
 export const openQueues = sql.raw(`
@@ -99,7 +104,7 @@ export const claimDeliveries = async (
   (
     await sql<ClaimedDelivery>`${sql.raw(INDEXED_PLAN)}
     with recursive queues as (${openQueues}), ready as (
-      select e.workspace_id, e.id, e.status,
+      select e.workspace_id, e.id, e.status, case when e.status = 'paused' then e.next_probe_at end as probe_at,
         case when e.status = 'paused' then 1
           else coalesce((${JSON.stringify(Object.fromEntries(freeSlots))}::jsonb ->> e.id)::int,
             ${limitPerEndpoint}::int) end as free
@@ -107,7 +112,8 @@ export const claimDeliveries = async (
       where e.deleted_at is null
         and (e.status = 'active' or (e.status = 'paused' and coalesce(e.next_probe_at <= now(), true)))
     ), due as (
-      select d.workspace_id, d.id, r.id as endpoint_id, r.status, d.next_attempt_at from ready r cross join lateral (
+      select d.workspace_id, d.id, r.id as endpoint_id, r.status, d.next_attempt_at, r.probe_at
+      from ready r cross join lateral (
         select workspace_id, id, next_attempt_at from webhook_deliveries
         where workspace_id = r.workspace_id and endpoint_id = r.id and ${isUnfinished}
           and next_attempt_at <= now() and coalesce(lease_until <= now(), true)
@@ -136,11 +142,13 @@ export const claimDeliveries = async (
         and (due.status = 'active' or exists (
           select from probed p where p.workspace_id = due.workspace_id and p.id = due.endpoint_id))
       returning d.workspace_id, d.id, d.endpoint_id, d.event_id, d.event_type, d.trigger, d.attempts,
-        d.failures, d.lease_until, d.next_attempt_at, d.payload, d.created_at
+        d.failures, d.lease_until, d.next_attempt_at, d.payload, d.created_at, due.probe_at
     )
     select c.workspace_id, c.id, c.endpoint_id, c.event_id, c.event_type, c.trigger, c.attempts, c.failures,
       c.lease_until::text as lease,
       extract(epoch from clock_timestamp() - c.next_attempt_at)::float8 as waited,
+      coalesce(extract(epoch from now() - c.probe_at
+        - ${waitFor(sql`greatest(c.probe_at, c.next_attempt_at)`)}), 0)::float8 as since_probe_due,
       ${sentData}::text as data, coalesce(v.occurred_at, c.created_at) as occurred_at,
       e.url, e.payload_format, e.custom_headers, e.signing_secret, e.old_secrets
     from claimed c

@@ -20,13 +20,17 @@ export type DeliveryResult = {
   error: string | null
 }
 
-/** The attempts of a batch to one endpoint. `failures`: since its last success in the batch, if any. */
+/**
+ * The attempts of a batch to one endpoint. `failures`: since its last success in the batch, if any. `ours`: when all
+ * failed through a fault of ours, the seconds for which the endpoint, if it is paused, was not tried because of it.
+ */
 export type EndpointResult = {
   workspace_id: string
   id: string
   succeeded: boolean
   failures: number
   gone: boolean
+  ours: number | null
 }
 
 /**
@@ -104,16 +108,23 @@ export const recordDeliveryResults = async (
 ): Promise<ChangedEndpoint[]> => {
   const disableAfter = sql`${disableAfterSeconds}::float8`
   const at = sql`${toStorableTime(now)}::timestamptz`
+  const waitForProbe = (outage: RawBuilder<unknown>) =>
+    sql`least(${probe.maxSeconds}::float8,
+            greatest(${probe.minSeconds}::float8, ${outage} * ${probe.outageFraction}::float8))`
+  const failingFor = sql`extract(epoch from now() - e.failing_since)`
+  const excused = sql`(o.ours + ${waitForProbe(failingFor)}) * interval '1 second'`
   const { rows } = await sql<ChangedEndpoint>`${sql.raw(INDEXED_PLAN)}
     with ${recordAttempts(results, at)}, o as (
       select o.* from jsonb_to_recordset(${JSON.stringify(endpoints)}::jsonb)
-        as o (workspace_id bigint, id text, succeeded boolean, failures integer, gone boolean)
+        as o (workspace_id bigint, id text, succeeded boolean, failures integer, gone boolean, ours float8)
       where not exists (select from r where r.workspace_id = o.workspace_id and r.endpoint_id = o.id)
         or exists (select from done where done.workspace_id = o.workspace_id and done.endpoint_id = o.id)
     ), before as (
-      select e.*, o.succeeded, o.gone,
+      select e.*, o.succeeded, o.gone, o.ours,
         case when o.succeeded then o.failures else e.consecutive_failures + o.failures end as failed,
-        case when o.failures = 0 then null when o.succeeded then now()
+        case when o.ours is not null then case when e.failing_since is null then null
+            when e.status = 'active' then now() else least(now(), e.failing_since + ${excused}) end
+          when o.failures = 0 then null when o.succeeded then now()
           else coalesce(e.failing_since, now()) end as since
       from o join webhook_endpoints e on e.workspace_id = o.workspace_id and e.id = o.id
       where o.gone or o.failures > 0 or e.consecutive_failures > 0 or e.status = 'paused'
@@ -123,22 +134,22 @@ export const recordDeliveryResults = async (
     ), decided as (
       select t.*, t.outage / ${disableAfter} as share,
         case when t.status = 'disabled' or t.gone then 'disabled'
-          when t.status = 'paused' and not t.succeeded and t.outage >= ${disableAfter} then 'disabled'
+          when t.status = 'paused' and not t.succeeded and t.ours is null and t.outage >= ${disableAfter}
+            then 'disabled'
           when t.failed >= ${pauseAfterFailures} or (t.status = 'paused' and not t.succeeded) then 'paused'
           else 'active' end as becomes
       from timed t
     ), warned as (
       select d.*, coalesce((
         select max(p) from unnest(${[...warnAtPercent]}::int[]) as p
-        where d.becomes = 'paused' and d.share * 100 >= p), 0) as level
+        where d.becomes = 'paused' and d.ours is null and d.share * 100 >= p), 0) as level
       from decided d
     ), changed as (
       update webhook_endpoints e set consecutive_failures = w.failed, failing_since = w.since,
         status = w.becomes,
         warned = case when w.since is null or w.succeeded then 0 else greatest(w.warned, w.level) end,
         next_probe_at = case when w.becomes = 'paused' then now() + interval '1 second'
-          * least(${probe.maxSeconds}::float8,
-            greatest(${probe.minSeconds}::float8, w.outage * ${probe.outageFraction}::float8))
+          * ${waitForProbe(sql`w.outage`)}
           * (1 - ${probe.jitter}::float8 + random() * 2 * ${probe.jitter}::float8) end,
         disabled_at = case when w.becomes <> 'disabled' then null
           when w.status = 'disabled' then w.disabled_at else ${at} end,

@@ -1,9 +1,10 @@
 import type { ClaimedChannelDelivery } from '../../storage/channel-deliveries.ts'
 import type { App } from '../core/app.ts'
 import { isObject } from '../../catalog/values.ts'
+import { explainFailure } from '../webhooks/failures.ts'
 import { guardedFetch, type WebhookResponse } from '../webhooks/guard.ts'
 import { parseRetryAfter } from '../webhooks/schedule.ts'
-import { describeFailure, toExcerpt } from '../webhooks/send.ts'
+import { toExcerpt } from '../webhooks/send.ts'
 import { signatureHeaders } from '../../catalog/webhooks/sign.ts'
 import { computeChannelRetryDelay } from './schedule.ts'
 import { unsealSigningSecrets } from './secrets.ts'
@@ -44,7 +45,7 @@ export const attemptChannelDelivery = async (
     )
     return judgeResponse(delivery, response, secrets)
   } catch (error) {
-    return retryOrFail(delivery, describeFailure(error), undefined)
+    return retryOrFail(delivery, explainFailure(error).text, undefined)
   }
 }
 

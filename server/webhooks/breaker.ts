@@ -36,7 +36,8 @@ export type BreakerDecision = BreakerState & {
 /**
  * The rule of the circuit breaker: what a batch of attempts does to an endpoint. Deliveries to an endpoint
  * that fails repeatedly are paused and probed one at a time; it is disabled when the outage lasts too long,
- * or at once when it answers 410 Gone. A success in the batch starts the count anew.
+ * or at once when it answers 410 Gone. A success in the batch starts the count anew. A batch of attempts that
+ * all failed through a fault of ours decides nothing, and its time is no part of the outage.
  *
  * The server lets the database decide, in the statement that records the results, since several servers
  * record results of one endpoint at the same time (`recordDeliveryResults`). tests/webhooks/breaker.test.ts
@@ -44,18 +45,30 @@ export type BreakerDecision = BreakerState & {
  */
 export const decideBreaker = (
   before: BreakerState,
-  { succeeded, failures, gone }: Pick<EndpointResult, 'succeeded' | 'failures' | 'gone'>,
+  { succeeded, failures, gone, ours }: Omit<EndpointResult, 'workspace_id' | 'id'>,
   { pauseAfterFailures, disableAfterSeconds, warnAtPercent, probe }: BreakerRules = BREAKER_RULES,
 ): BreakerDecision => {
   const consecutiveFailures = succeeded ? failures : before.consecutiveFailures + failures
-  const failingForSeconds = failures === 0 ? null : succeeded ? 0 : (before.failingForSeconds ?? 0)
+  const waitForProbe = (outage: number): number =>
+    Math.min(probe.maxSeconds, Math.max(probe.minSeconds, outage * probe.outageFraction))
+  const failingForSeconds =
+    ours !== null
+      ? excuse(before, ours + waitForProbe(before.failingForSeconds ?? 0))
+      : failures === 0
+        ? null
+        : succeeded
+          ? 0
+          : (before.failingForSeconds ?? 0)
   const outageSeconds = failingForSeconds ?? 0
   const isStillPaused = before.status === 'paused' && !succeeded
   const isDisabled =
-    before.status === 'disabled' || gone || (isStillPaused && outageSeconds >= disableAfterSeconds)
+    before.status === 'disabled' ||
+    gone ||
+    (isStillPaused && ours === null && outageSeconds >= disableAfterSeconds)
   const isPaused = !isDisabled && (isStillPaused || consecutiveFailures >= pauseAfterFailures)
   const percent = (outageSeconds / disableAfterSeconds) * 100
-  const reached = isPaused ? Math.max(0, ...warnAtPercent.filter((limit) => percent >= limit)) : 0
+  const reached =
+    isPaused && ours === null ? Math.max(0, ...warnAtPercent.filter((limit) => percent >= limit)) : 0
   return {
     status: isDisabled ? 'disabled' : isPaused ? 'paused' : 'active',
     consecutiveFailures,
@@ -63,27 +76,44 @@ export const decideBreaker = (
     warnedPercent: failingForSeconds === null || succeeded ? 0 : Math.max(before.warnedPercent, reached),
     disabledReason: !isDisabled || before.status === 'disabled' ? null : gone ? 'gone' : 'failing',
     warnPercent: reached > before.warnedPercent ? reached : null,
-    probeAfterSeconds: isPaused
-      ? Math.min(probe.maxSeconds, Math.max(probe.minSeconds, outageSeconds * probe.outageFraction))
-      : null,
+    probeAfterSeconds: isPaused ? waitForProbe(outageSeconds) : null,
   }
 }
 
-/** The result of one attempt, as far as it concerns its endpoint. */
-export type AttemptOutcome = { workspaceId: string; endpointId: string; delivered: boolean; gone: boolean }
+/**
+ * Leaves seconds out of an outage. That of an active endpoint begins anew: it is tried at no fixed times, so nobody
+ * knows how long it was not tried, and it is not disabled before it was paused.
+ */
+const excuse = ({ status, failingForSeconds }: BreakerState, seconds: number): number | null =>
+  failingForSeconds === null ? null : status === 'active' ? 0 : Math.max(0, failingForSeconds - seconds)
+
+/**
+ * The result of one attempt, as far as it concerns its endpoint. `ours`: when it failed through a fault of ours, the
+ * seconds for which a paused endpoint was not tried because of it.
+ */
+export type AttemptOutcome = {
+  workspaceId: string
+  endpointId: string
+  delivered: boolean
+  gone: boolean
+  ours: number | null
+}
 
 /** Sums up attempts, in the order in which they ended, for each endpoint. */
 export const summarizeByEndpoint = (outcomes: readonly AttemptOutcome[]): EndpointResult[] => {
   const results = new Map<string, EndpointResult>()
-  for (const { workspaceId, endpointId, delivered, gone } of outcomes) {
+  for (const { workspaceId, endpointId, delivered, gone, ours } of outcomes) {
     const key = `${workspaceId} ${endpointId}`
     const before = results.get(key)
+    const failures = before?.failures ?? 0
     results.set(key, {
       workspace_id: workspaceId,
       id: endpointId,
       succeeded: (before?.succeeded ?? false) || delivered,
-      failures: delivered ? 0 : (before?.failures ?? 0) + 1,
+      failures: delivered ? 0 : ours === null ? failures + 1 : failures,
       gone: (before?.gone ?? false) || gone,
+      // What another attempt of the batch says of the endpoint counts.
+      ours: ours === null || (before && before.ours === null) ? null : Math.max(ours, before?.ours ?? 0),
     })
   }
   return [...results.values()]

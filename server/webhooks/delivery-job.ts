@@ -83,24 +83,38 @@ export const deliverDue = async (app: App, limit = 10_000): Promise<number> => {
 }
 
 /**
- * Makes due what is left of the backlogs of endpoints that were enabled. Deletes finished deliveries after their
- * retention period, and skips those of endpoints that are deleted, or disabled for as long; deletes secrets that no
- * longer sign. Returns how many deliveries were deleted.
+ * Makes due what is left of the backlogs of endpoints that were enabled, and deletes secrets that no longer sign. Both
+ * go by the clock of the database, so that a wrong clock of this server need not hold them up.
+ */
+const finishEndpointChanges = async ({ db }: App, signal: AbortSignal): Promise<void> => {
+  await changeInBatches((limit) => resumeDeliveries(db, limit), signal)
+  await deleteExpiredSecrets(db)
+}
+
+/**
+ * Deletes finished deliveries after their retention period, and skips those of endpoints that are deleted, or disabled
+ * for as long. Returns how many deliveries were deleted.
  */
 export const deleteOldDeliveries = async (app: App, signal?: AbortSignal): Promise<number> => {
   const before = daysAgo(app.now(), app.config.webhookRetentionDays)
-  await changeInBatches((limit) => resumeDeliveries(app.db, limit), signal)
   await changeInBatches((limit) => skipDeliveries(app.db, before, limit), signal)
-  await deleteExpiredSecrets(app.db)
   const deleted = await changeInBatches((limit) => deleteDeliveriesBefore(app.db, before, limit), signal)
   await maintainPartitions(app, 'webhook_attempts')
   return deleted
 }
 
-export const webhookDeliveryRetentionJob = (app: App): JobDefinition =>
-  createRetentionJob(
+export const webhookDeliveryRetentionJob = (app: App): JobDefinition => {
+  const deletion = createRetentionJob(
     app,
     'webhook-delivery-retention',
     (signal) => deleteOldDeliveries(app, signal),
     RETENTION_INTERVAL_MS,
   )
+  return {
+    ...deletion,
+    run: async (signal) => {
+      await finishEndpointChanges(app, signal)
+      return await deletion.run(signal)
+    },
+  }
+}

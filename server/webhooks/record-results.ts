@@ -26,11 +26,12 @@ export const recordResults = async (
 ): Promise<readonly ChangedEndpoint[]> => {
   const results = finished.map(({ attempt }) => attempt.result)
   const endpoints = summarizeByEndpoint(
-    finished.map(({ delivery, attempt: { result, gone } }) => ({
+    finished.map(({ delivery, attempt: { result, gone, ours } }) => ({
       workspaceId: delivery.workspace_id,
       endpointId: delivery.endpoint_id,
       delivered: result.status === 'delivered',
       gone,
+      ours: ours ? delivery.since_probe_due + result.duration_ms / 1000 : null,
     })),
   )
   const now = app.now()

@@ -3,6 +3,7 @@ import type { ClaimedDelivery } from '../../storage/webhook-deliveries.ts'
 import type { DeliveryResult } from '../../storage/webhook-results.ts'
 import type { App } from '../core/app.ts'
 import { deliveryChannel, traceHeaders } from '../telemetry/channels.ts'
+import { EVENT_DELETED, explainFailure, type Failure } from './failures.ts'
 import { guardedFetch, type WebhookResponse } from './guard.ts'
 import { computeRetryDelay, parseRetryAfter } from './schedule.ts'
 import { unsealHeaders, unsealSecrets } from './secrets.ts'
@@ -14,8 +15,11 @@ const MAX_EXCERPT_BYTES = 1024
 /** Ends an excerpt that is not the whole body. */
 const ELLIPSIS = '…'
 
-/** The result of an attempt. `gone`: the endpoint answered 410. */
-export type DeliveryAttempt = { result: DeliveryResult; gone: boolean }
+/**
+ * The result of an attempt. `gone`: the endpoint answered 410. `ours`: it failed through a fault of this installation,
+ * and is retried as any other, but counts for nothing against its endpoint.
+ */
+export type DeliveryAttempt = { result: DeliveryResult; gone: boolean; ours: boolean }
 
 /** The bytes that are sent and signed, the same on every attempt: a receiver may compare them. */
 const buildBody = ({
@@ -54,7 +58,7 @@ const attempt = async (app: App, delivery: ClaimedDelivery): Promise<DeliveryAtt
   const finish = (
     status: number | null,
     excerpt: string | null,
-    error: string | null,
+    failure: Failure | null,
     retryAfter?: number,
   ): DeliveryAttempt => {
     const delivered = status !== null && status >= 200 && status < 300
@@ -63,6 +67,7 @@ const attempt = async (app: App, delivery: ClaimedDelivery): Promise<DeliveryAtt
     const { workspace_id, id, endpoint_id, lease } = delivery
     return {
       gone: status === GONE,
+      ours: failure?.ours ?? false,
       result: {
         workspace_id,
         id,
@@ -75,11 +80,11 @@ const attempt = async (app: App, delivery: ClaimedDelivery): Promise<DeliveryAtt
         duration_ms: Math.round(performance.now() - startedMs),
         response_status: status,
         response_excerpt: excerpt,
-        error,
+        error: failure?.text ?? null,
       },
     }
   }
-  if (delivery.data === null) return markDead(finish(null, null, 'The event is no longer kept.'))
+  if (delivery.data === null) return markDead(finish(null, null, EVENT_DELETED))
   try {
     const endpoint = { ...delivery, id: delivery.endpoint_id }
     const secrets = unsealSecrets(app, endpoint)
@@ -109,12 +114,12 @@ const attempt = async (app: App, delivery: ClaimedDelivery): Promise<DeliveryAtt
       parseRetryAfter(response.headers['retry-after']),
     )
   } catch (error) {
-    return finish(null, null, describeFailure(error))
+    return finish(null, null, explainFailure(error))
   }
 }
 
-const markDead = ({ result, gone }: DeliveryAttempt): DeliveryAttempt => ({
-  gone,
+const markDead = ({ result, ...rest }: DeliveryAttempt): DeliveryAttempt => ({
+  ...rest,
   result: { ...result, status: 'dead', retry_in: null },
 })
 
@@ -131,32 +136,4 @@ export const toExcerpt = ({ body }: WebhookResponse, secrets: readonly string[])
   if (Buffer.byteLength(clean) <= MAX_EXCERPT_BYTES) return clean
   const kept = Buffer.from(clean).subarray(0, MAX_EXCERPT_BYTES - Buffer.byteLength(ELLIPSIS))
   return new TextDecoder().decode(kept).replace(/\ufffd+$/, '') + ELLIPSIS
-}
-
-const failureByCode: Readonly<Record<string, string>> = {
-  ADDRESS_REFUSED: 'The address is not public.',
-  ECONNREFUSED: 'The connection was refused.',
-  ECONNRESET: 'The connection was closed before an answer.',
-  UND_ERR_SOCKET: 'The connection was closed before an answer.',
-  EPIPE: 'The connection was closed before an answer.',
-  ENOTFOUND: 'The name does not resolve.',
-  EAI_AGAIN: 'The name could not be resolved.',
-  EHOSTUNREACH: 'The host cannot be reached.',
-  ENETUNREACH: 'The network cannot be reached.',
-  ETIMEDOUT: 'The connection took too long.',
-  UND_ERR_CONNECT_TIMEOUT: 'The connection took too long.',
-  UND_ERR_HEADERS_TIMEOUT: 'No answer came within 15 seconds.',
-  UND_ERR_HEADERS_OVERFLOW: 'The headers of the answer are too long.',
-}
-
-/** Why there was no response, in fixed words: an error's own text can name addresses of this network. */
-export const describeFailure = (error: unknown): string => {
-  const { name, code, message } = error as { name?: string; code?: string; message?: string }
-  if (name === 'TimeoutError' || name === 'AbortError') return 'No answer came within 15 seconds.'
-  if (message?.includes('WCRM_SECRET'))
-    return 'The signing secret or the headers were sealed with another WCRM_SECRET.'
-  return (
-    (code !== undefined && failureByCode[code]) ||
-    (code?.startsWith('HPE_') ? 'The answer is not HTTP.' : `It could not be sent (${code ?? 'unknown'}).`)
-  )
 }

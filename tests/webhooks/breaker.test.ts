@@ -10,7 +10,7 @@ import { everyDatabase } from '../doors.ts'
 import { makeWorkspace } from '../servers.ts'
 
 /** A batch of attempts, and the seconds that pass before it. */
-type Step = { pauseSeconds: number; batch: Pick<EndpointResult, 'succeeded' | 'failures' | 'gone'> }
+type Step = { pauseSeconds: number; batch: Omit<EndpointResult, 'workspace_id' | 'id'> }
 
 const DAY = 86_400
 const stepArbitrary: fc.Arbitrary<Step> = fc.record({
@@ -28,8 +28,12 @@ const stepArbitrary: fc.Arbitrary<Step> = fc.record({
         arbitrary: fc.record({ failures: fc.integer({ min: 1, max: 12 }), succeeded: fc.constant(true) }),
       },
       { weight: 1, arbitrary: fc.constant({ failures: 1, gone: true }) },
+      {
+        weight: 2,
+        arbitrary: fc.record({ failures: fc.constant(0), ours: fc.constantFrom(0, 7, 3000, DAY) }),
+      },
     )
-    .map((batch) => ({ succeeded: false, gone: false, ...batch })),
+    .map((batch) => ({ succeeded: false, gone: false, ours: null, ...batch })),
 })
 /** Histories of several endpoints, whose batches are recorded together. */
 const histories = fc.array(fc.array(stepArbitrary, { minLength: 1, maxLength: 10 }), {
@@ -84,11 +88,16 @@ const assertSameDecision = async (
     { ...state, failingForSeconds },
     batch,
   )
-  endpoint.state = after
+  // The database counts in microseconds.
+  const toMillis = (seconds: number | null) => seconds && Math.round(seconds * 1000) / 1000
+  endpoint.state = { ...after, failingForSeconds: toMillis(after.failingForSeconds) }
   endpoint.reason = after.status === 'disabled' ? (endpoint.reason ?? disabledReason) : null
   const stored = await readState(tx, workspaceId, endpoint.id)
   const { probeAfterSeconds: storedProbe, reason, ...storedState } = stored
-  assert.deepEqual({ ...storedState, reason }, { ...after, reason: endpoint.reason })
+  assert.deepEqual(
+    { ...storedState, failingForSeconds: toMillis(stored.failingForSeconds), reason },
+    { ...endpoint.state, reason: endpoint.reason },
+  )
   if (probeAfterSeconds === null) assert.equal(storedProbe, null)
   else {
     const ratio = storedProbe! / probeAfterSeconds

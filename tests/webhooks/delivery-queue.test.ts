@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { mock } from 'node:test'
 import { sql } from 'kysely'
 import { BREAKER_RULES } from '../../server/webhooks/breaker.ts'
 import { claimDeliveries } from '../../storage/webhook-deliveries.ts'
@@ -65,7 +66,14 @@ everyDatabase('Webhook delivery queue', (server) => {
       response_excerpt: null,
       error: null,
     }))
-    const endpoint = { workspace_id: workspaceId, id: hook.id, succeeded: false, failures: 3, gone: false }
+    const endpoint = {
+      workspace_id: workspaceId,
+      id: hook.id,
+      succeeded: false,
+      failures: 3,
+      gone: false,
+      ours: null,
+    }
     for (let n = 0; n < 2; n++)
       await recordDeliveryResults(db, attempts, [endpoint], BREAKER_RULES, app.now())
     assert.equal((await loadEndpoint(hook)).consecutive_failures, 3)
@@ -302,17 +310,47 @@ everyDatabase('Webhook delivery queue', (server) => {
       insert into webhook_attempts (workspace_id, delivery_id, number, started_at, duration_ms, trigger)
       select workspace_id, id, 1, now() + interval '1 second', 5, 'scheduled' from webhook_deliveries
       where endpoint_id = ${hook.id} order by id desc limit 1`.execute(db)
-    await deleteOldDeliveries(app)
+    await app.jobs.job('webhook-delivery-retention').runOnce()
     assert.equal(await countBy('next_attempt_at <= now()'), 2499)
     await sql`
       update webhook_deliveries set next_attempt_at = now() + interval '1 hour'
       where endpoint_id = ${hook.id}`.execute(db)
-    await deleteOldDeliveries(app)
+    await app.jobs.job('webhook-delivery-retention').runOnce()
     assert.equal(await countBy('next_attempt_at <= now()'), 0, 'it is over')
     await run('webhooks_delete_endpoint', { endpoint_id: hook.id })
     assert.equal(await countBy(`status = 'skipped'`), 1000)
-    await deleteOldDeliveries(app)
+    await app.jobs.job('webhook-delivery-retention').runOnce()
     assert.equal(await countBy(`status = 'skipped'`), 2500)
+  })
+
+  test('a server with a wrong clock makes the rest of a backlog due, and deletes nothing', async ({
+    startReceiver,
+    createEndpoint,
+    run,
+    workspaceId,
+    server: { app, db },
+  }) => {
+    const hook = await createEndpoint((await startReceiver()).url)
+    await sql`
+      insert into webhook_deliveries (workspace_id, id, endpoint_id, event_id, event_type, status, attempts,
+        next_attempt_at, created_at)
+      select ${workspaceId}::bigint, 'dlv_01K0000000' || lpad(n::text, 16, '0'), ${hook.id},
+        'evt_01K0000000' || lpad(n::text, 16, '0'), 'group.created/1',
+        case when n = 0 then 'delivered' else 'failed' end, 1,
+        case when n > 0 then now() + interval '1 hour' end, ${app.now()}::timestamptz
+      from generate_series(0, 1500) as n`.execute(db)
+    await run('webhooks_disable_endpoint', { endpoint_id: hook.id })
+    await run('webhooks_enable_endpoint', { endpoint_id: hook.id })
+    mock.timers.enable({ apis: ['Date'], now: Date.now() + 500 * 86_400_000 })
+    try {
+      await app.jobs.job('webhook-delivery-retention').runOnce()
+    } finally {
+      mock.timers.reset()
+    }
+    const { rows } = await sql<{ due: number; all: number }>`
+      select count(*) filter (where next_attempt_at <= now())::int as due, count(*)::int as all
+      from webhook_deliveries where endpoint_id = ${hook.id}`.execute(db)
+    assert.deepEqual(rows, [{ due: 1500, all: 1501 }])
   })
 
   test('a delivery inserted while its endpoint was deleted is skipped', async ({

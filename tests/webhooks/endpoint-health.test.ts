@@ -1,7 +1,35 @@
 import assert from 'node:assert/strict'
 import { sql } from 'kysely'
+import type { App } from '../../server/core/app.ts'
+import { createSealer } from '../../server/sealer.ts'
+import { createSecretRing } from '../../server/secret.ts'
+import { deliverDue } from '../../server/webhooks/delivery-job.ts'
+import { createWebhookGuard } from '../../server/webhooks/guard.ts'
 import { everyDatabase } from '../doors.ts'
 import { createDeliveryTest } from './delivery-fixture.ts'
+
+/** The same server, started with another secret. */
+const withOtherSecret = (app: App): App => ({
+  ...app,
+  webhookSealer: createSealer(createSecretRing(['the secret of another installation']), 'webhooks'),
+})
+
+/** The same server, where names resolve to some addresses. Linux has no route to 224.0.0.0/4 for TCP. */
+const withAddresses = (app: App, ...addresses: string[]): App => ({
+  ...app,
+  webhookGuard: createWebhookGuard('224.0.0.0/4,127.0.0.0/8,::1/128', () => Promise.resolve(addresses)),
+})
+const NO_ROUTE = '224.0.0.1'
+
+/** The same server, where no name can be resolved. */
+const withoutNames = (app: App, isResolverDown: boolean): App => ({
+  ...app,
+  webhookGuard: createWebhookGuard('', () =>
+    Promise.reject(Object.assign(new Error('no answer'), { code: 'EAI_AGAIN', isResolverDown })),
+  ),
+})
+
+const OURS = 'The fault is on the side of this server, not of the receiver.'
 
 everyDatabase('Webhook deliveries to failing endpoints', (server) => {
   const test = createDeliveryTest(server)
@@ -143,6 +171,142 @@ everyDatabase('Webhook deliveries to failing endpoints', (server) => {
     // Without a stop: it was probed all the time.
     assertDays(await failAfterStop(0, 4.5), 4.5)
     await failAfterStop(0, 5.01)
+    assert.equal((await loadEndpoint(hook)).status, 'disabled')
+  })
+
+  test('faults of this server are told as such, retried, and count for nothing', async ({
+    createEndpoint,
+    createGroups,
+    listDeliveries,
+    loadEndpoint,
+    run,
+    startReceiver,
+    secondsUntilAttempts,
+    workspaceId,
+    server: { app, db },
+  }) => {
+    const { url } = await startReceiver()
+    const hook = await createEndpoint(url)
+    await sql`update webhook_endpoints set url = 'https://receiver.example/' where id = ${hook.id}`.execute(
+      db,
+    )
+    for (const [faulty, text] of [
+      [withOtherSecret(app), 'The signing secret or the headers were sealed with another WCRM_SECRET.'],
+      [withAddresses(app, NO_ROUTE), 'This server has no network route to the address.'],
+      [withAddresses(app, NO_ROUTE, '224.0.0.2'), 'This server has no network route to the address.'],
+      [withoutNames(app, true), 'No name server answers this server.'],
+    ] as const) {
+      await createGroups(11)
+      assert.equal(await deliverDue(faulty), 11, text)
+      const newest = (await listDeliveries(hook)).at(-1)!
+      const { attempt_history: made } = await run('webhooks_get_delivery', { delivery_id: newest.id })
+      assert.deepEqual([newest.status, made[0]!.error], ['failed', `${text} ${OURS}`])
+      const [next] = await secondsUntilAttempts(hook)
+      assert.ok(next! < 6, `retried in ${next} s`)
+      const { status, consecutive_failures: failures } = await loadEndpoint(hook)
+      assert.deepEqual([status, failures], ['active', 0], text)
+    }
+    await createGroups()
+    // As a restore of an older backup leaves them.
+    await sql`delete from events where workspace_id = ${workspaceId}`.execute(db)
+    await deliverDue(app)
+    const lost = (await listDeliveries(hook)).at(-1)!
+    const { attempt_history: made } = await run('webhooks_get_delivery', { delivery_id: lost.id })
+    assert.deepEqual([lost.status, made[0]!.error], ['dead', `The event is no longer kept. ${OURS}`])
+    assert.equal((await loadEndpoint(hook)).consecutive_failures, 0)
+  })
+
+  test('a fault that can be the receiver’s counts: its name servers, or one address of several', async ({
+    createEndpoint,
+    createGroups,
+    listDeliveries,
+    loadEndpoint,
+    run,
+    startReceiver,
+    server: { app, db },
+  }) => {
+    const { url, close } = await startReceiver()
+    await close()
+    const hook = await createEndpoint(url)
+    await sql`
+      update webhook_endpoints set url = ${`http://receiver.example:${new URL(url).port}/`}
+      where id = ${hook.id}`.execute(db)
+    for (const [place, faulty, text] of [
+      [1, withoutNames(app, false), 'The name could not be resolved.'],
+      [2, withAddresses(app, NO_ROUTE, '127.0.0.1'), 'The connection was refused.'],
+      [3, withAddresses(app, '127.0.0.1', NO_ROUTE), 'The connection was refused.'],
+    ] as const) {
+      await createGroups()
+      assert.equal(await deliverDue(faulty), 1)
+      const newest = (await listDeliveries(hook)).at(-1)!
+      const { attempt_history: made } = await run('webhooks_get_delivery', { delivery_id: newest.id })
+      assert.equal(made[0]!.error, text)
+      assert.equal((await loadEndpoint(hook)).consecutive_failures, place)
+    }
+  })
+
+  test('faults of this server neither prolong an outage nor end it', async ({
+    startReceiver,
+    createEndpoint,
+    createGroups,
+    deliver,
+    makeDue,
+    loadEndpoint,
+    run,
+    server: { app, db },
+  }) => {
+    const target = await startReceiver(() => ({ status: 500 }))
+    const hook = await createEndpoint(target.url)
+    const faulty = withOtherSecret(app)
+    /** Sets how long the endpoint has been failing, and for how long nothing was tried. */
+    const letPass = async (failingDays: number, untriedHours = 0): Promise<void> => {
+      await sql`
+        update webhook_endpoints set failing_since = now() - ${failingDays}::float8 * interval '1 day',
+          next_probe_at = case when status = 'paused' then now() - ${untriedHours}::float8 * interval '1 hour' end
+        where id = ${hook.id}`.execute(db)
+      await makeDue(hook)
+    }
+    const readOutageDays = async (): Promise<number> =>
+      (
+        await sql<{ days: number }>`
+          select (extract(epoch from now() - failing_since) / 86400)::float8 as days
+          from webhook_endpoints where id = ${hook.id}`.execute(db)
+      ).rows[0]!.days
+    const assertOutage = async (expected: number): Promise<void> => {
+      const days = await readOutageDays()
+      assert.ok(Math.abs(days - expected) < 0.005, `failing for ${days} days, not ${expected}`)
+    }
+    await createGroups(3)
+    await deliver()
+    await letPass(6)
+    assert.equal(await deliverDue(faulty), 3)
+    // An active endpoint is not tried at fixed times: how long it was not tried is not known.
+    await assertOutage(0)
+    await createGroups(7)
+    await deliver()
+    const paused = await loadEndpoint(hook)
+    assert.deepEqual([paused.status, paused.consecutive_failures], ['paused', 10])
+    // The time until the next probe is left out before it has passed: five minutes.
+    const untilProbe = 300 / 86_400
+    await letPass(4, 3)
+    assert.equal(await deliverDue(faulty), 1)
+    await assertOutage(4 - 3 / 24 - untilProbe)
+    // Nothing ran in those hours, which are left out once.
+    await letPass(4, 3)
+    await sql`
+      update webhook_deliveries set next_attempt_at = now() - interval '3 hours'
+      where endpoint_id = ${hook.id} and status in ('pending', 'failed')`.execute(db)
+    assert.equal(await deliverDue(faulty), 1)
+    await assertOutage(4 - 3 / 24 - untilProbe)
+    await letPass(7)
+    assert.equal(await deliverDue(faulty), 1)
+    await assertOutage(7 - untilProbe)
+    const still = await loadEndpoint(hook)
+    assert.deepEqual([still.status, still.consecutive_failures], ['paused', 10])
+    assert.equal(await deliver(), 0, 'it is probed as before')
+    assert.equal((await run('events_list', { types: ['webhook.endpoint_warning'] })).data.length, 0)
+    await letPass(5.01)
+    assert.equal(await deliver(), 1)
     assert.equal((await loadEndpoint(hook)).status, 'disabled')
   })
 

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
+import { createSocket } from 'node:dgram'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { type AddressInfo, isIP, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { readConfig } from '../../server/config.ts'
 import { Problem } from '../../server/core/problem.ts'
 import { checkWebhookUrl, createWebhookGuard, guardedFetch } from '../../server/webhooks/guard.ts'
+import { createResolveHost } from '../../server/webhooks/guard/resolve.ts'
 import { isPublicAddress } from '../../server/webhooks/guard/addresses.ts'
 import { callAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
@@ -30,6 +32,20 @@ const startListener = async (
       for (const socket of sockets) socket.destroy()
       await new Promise((closed) => server.close(closed))
     },
+  }
+}
+
+/** Starts a name server on this machine that answers everything with one code (RFC 1035, 4.1.1). */
+const startNameServer = async (code: number) => {
+  const socket = createSocket('udp4').on('message', (query, { port, address }) => {
+    query[2]! |= 0x80
+    query[3] = code
+    socket.send(query, port, address)
+  })
+  await new Promise<void>((bound) => socket.bind(0, '127.0.0.1', bound))
+  return {
+    address: `127.0.0.1:${socket.address().port}`,
+    close: () => new Promise<void>((closed) => socket.close(closed)),
   }
 }
 
@@ -207,6 +223,29 @@ describe('The address guard', () => {
     const problem = await expectProblem(checkWebhookUrl('https://public.example/', silent))
     assert.deepEqual([problem.status, problem.code], [503, 'upstream_unavailable'])
     assert.equal((await expectProblem(checkWebhookUrl('http://public.example/', silent))).status, 400)
+  })
+
+  it('a name that cannot be resolved: whether the name servers of this server answer at all', async () => {
+    const fails = (code: string) => () => Promise.reject(Object.assign(new Error(code), { code }))
+    const resolveBy = async (code: string, nameServer: string): Promise<unknown> =>
+      await createResolveHost(fails(code), [nameServer])('receiver.example').then(
+        () => assert.fail('resolved'),
+        ({ isResolverDown }: { isResolverDown?: boolean }) => isResolverDown,
+      )
+    const [SERVFAIL, NXDOMAIN, REFUSED] = [2, 3, 5]
+    for (const [answer, isDown] of [
+      [SERVFAIL, true],
+      [NXDOMAIN, false],
+      [REFUSED, false],
+    ] as const) {
+      const nameServer = await startNameServer(answer!)
+      assert.equal(await resolveBy('EAI_AGAIN', nameServer.address), isDown, `answer ${answer}`)
+      assert.equal(await resolveBy('ENOTFOUND', nameServer.address), undefined)
+      await nameServer.close()
+    }
+    const closed = await startNameServer(NXDOMAIN!)
+    await closed.close()
+    assert.equal(await resolveBy('EAI_AGAIN', closed.address), true)
   })
 
   it('reads at most 64 KiB of the response, and gives up after the timeout', async () => {

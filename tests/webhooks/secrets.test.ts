@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { it } from 'node:test'
 import { sql } from 'kysely'
-import { deleteOldDeliveries } from '../../server/webhooks/delivery-job.ts'
 import { MAX_SIGNING_SECRETS, unsealHeaders, unsealSecrets } from '../../server/webhooks/secrets.ts'
 import type { Db } from '../../storage/database.ts'
 import { findEndpoint } from '../../storage/webhooks.ts'
@@ -97,7 +96,7 @@ everyDoor('Webhook secret rotation', (test) => {
     assert.deepEqual(await stored(), secrets)
     await letHoursPass(server.db, endpoint.id, 25)
     assert.deepEqual(await stored(), [secrets[0]])
-    await deleteOldDeliveries(server.app)
+    await server.app.jobs.job('webhook-delivery-retention').runOnce()
     const { old_secrets: left } = await server.db
       .selectFrom('webhook_endpoints')
       .select('old_secrets')
