@@ -13,6 +13,7 @@ import { readProcessMetrics } from '../server/metrics.ts'
 import { mediaLocationsOf } from '../server/media/location.ts'
 import { openServerStore } from '../server/media/open-store.ts'
 import { chooseProvider, SANDBOX_PATH } from '../server/provider/settings.ts'
+import { compareClocks } from '../server/real-time.ts'
 import { createSecretRing, loadSecrets, requireKnownSecret } from '../server/secret.ts'
 import { findSiblings, type Siblings } from '../server/siblings.ts'
 import { openTelemetry } from '../server/telemetry/open.ts'
@@ -146,6 +147,8 @@ const serve = async (config: Config, { json, siblings }: ServeOptions, io: Io): 
       ...createDiscovery(app),
       '/mcp': createMcpEndpoint(app),
     })
+    // Before the first request: what has expired works for none.
+    await compareClocks(app)
     listener.serve(nodeHandler((request) => http.fetch(request), { publicUrl, log }))
     const demo = config.demo
       ? await createDemo(storage.db, app.now(), {

@@ -1,7 +1,9 @@
 import { Command } from 'commander'
 import { createApp } from '../server/create-app.ts'
 import { type Config, listIgnoredVariables, readConfig } from '../server/config.ts'
+import { serverClockJob } from '../server/jobs/clock-guard.ts'
 import { registerQueueGauges } from '../server/jobs/queue-metrics.ts'
+import { compareClocks } from '../server/real-time.ts'
 import { secretRotationJob } from '../server/jobs/reseal.ts'
 import { createSecretRing, loadSecrets, requireKnownSecret } from '../server/secret.ts'
 import { openTelemetry } from '../server/telemetry/open.ts'
@@ -64,8 +66,10 @@ const runWorker = async (config: Config, json: boolean, io: Io): Promise<number>
     app.jobs.add(webhookDeliveriesJob(app))
     app.jobs.add(webhookDeliveryRetentionJob(app))
     app.jobs.add(secretRotationJob(app))
+    app.jobs.add(serverClockJob(app))
     registerQueueGauges(app)
     const metricsPort = await serveMetricsPort(config, app)
+    await compareClocks(app)
     app.jobs.start()
     // Nothing listens, and the timers of jobs keep no process alive.
     const keepAlive = setInterval(() => {}, 60_000)

@@ -149,7 +149,7 @@ const ask = async (
         'are asked in a client. Make the call smaller, or let a person make it.',
       { confirm: op.confirm },
     )
-  const until = Date.now() + CONFIRMATION_TTL_MS
+  const until = Date.parse(app.now()) + CONFIRMATION_TTL_MS
   const state = JSON.stringify({
     until,
     key,
@@ -189,7 +189,7 @@ const openState = (app: App, context: ServerContext, binding: string): QuestionS
   const opened = typeof state === 'string' ? app.confirmSealer.open(state, binding) : undefined
   if (opened === undefined) return undefined
   const asked = JSON.parse(opened) as QuestionState
-  return asked.until > Date.now() ? asked : undefined
+  return asked.until > Date.parse(app.now()) ? asked : undefined
 }
 
 const createQuestion = (op: Operation, message: string, requestState: string): InputRequiredResult =>

@@ -4,7 +4,8 @@ import { dirname, join, normalize } from 'node:path'
 
 /**
  * What is checked before the tests: format, types, lint, unused exports, the import rules of
- * docs/design.md, SQL outside of storage/ and the width of lines. Exits with 1 when one of them fails.
+ * docs/design.md, SQL outside of storage/, reads of the process's clock and the width of lines. Exits with 1 when one
+ * of them fails.
  */
 
 /** Which folders a folder may import from; its own is always allowed. The first prefix that fits decides. */
@@ -55,6 +56,33 @@ const sqlErrors = (file: string, text: string): string[] =>
     ? [`${file} makes SQL: statements belong in storage/`]
     : []
 
+/** Who may read the clock of the process, and why. All others take `ctx.now`, `ctx.realNow` or `app.now()`. */
+const clockReaders: Readonly<Record<string, string>> = {
+  'server/real-time.ts': 'real time is made of it',
+  'server/secret.ts': 'a server tells the others what its clock shows',
+  'server/start.ts': 'partitions are made before there is an app',
+  'server/ids.ts': 'ids are in the order in which this process makes them',
+  'server/media/folder-store.ts': 'the age of a file by the clock of the machine that wrote it',
+  'server/oauth/sign-in.ts': 'the end of an interaction, which the library sets by the clock of the process',
+  'server/provider/adapter/problems.ts': 'how far away a date in an answer is',
+  'server/webhooks/schedule.ts': 'how far away a date in an answer is',
+  'server/webhooks/send.ts': 'the time of a signature',
+  'server/channels/send.ts': 'the time of a signature',
+  'server/telemetry/prometheus-producer.ts': 'how long a measurement takes',
+  'storage/migrate.ts': 'when a migration was applied',
+}
+
+const clockRead = /\bDate\.now\b|\bnew Date\b(?! ?\([^)])|\bTemporal\.Now\b/
+
+const clockErrors = (file: string, text: string): string[] => {
+  if (!/^(server|mcp|storage)\//.test(file) || file.startsWith('storage/migrations/')) return []
+  const reads = clockRead.test(text)
+  if (reads && !clockReaders[file])
+    return [`${file} reads the clock of the process: take ctx.now, or ctx.realNow or app.now() for real time`]
+  if (!reads && clockReaders[file]) return [`${file} no longer reads the clock: remove it from clockReaders`]
+  return []
+}
+
 /** Columns as an editor shows them: one for each grapheme. */
 const countColumns = (line: string): number =>
   line.length > MAX_COLUMNS ? [...new Intl.Segmenter().segment(line)].length : line.length
@@ -74,6 +102,7 @@ const sourceErrors = (): string[] =>
     return [
       ...importErrors(file, text),
       ...sqlErrors(file, text),
+      ...clockErrors(file, text),
       ...(GENERATED.test(file) ? [] : widthErrors(file, text)),
     ]
   })

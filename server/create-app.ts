@@ -20,6 +20,7 @@ import { unconfiguredProvider } from './provider/port.ts'
 import type { Provider } from './provider/port.ts'
 import { toTimeoutMs } from './provider/settings.ts'
 import { createSealer } from './sealer.ts'
+import { readRealTime } from './real-time.ts'
 import type { SecretRing } from './secret.ts'
 import type { Siblings } from './siblings.ts'
 import { createSignals } from './signals.ts'
@@ -65,6 +66,7 @@ export type AppOptions = {
     /** Seconds. */
     providerTimeout?: number | undefined
   }
+  /** In place of `readRealTime`. */
   now?: () => string
   /** Resolves the host names of webhook endpoints; the system resolver when absent. */
   resolve?: ResolveHost | undefined
@@ -169,7 +171,7 @@ export const createApp = ({
     }),
     media,
     clockOffsets: new Map(),
-    now: now ?? (() => new Date().toISOString()),
+    now: now ?? (() => readRealTime(state.databaseTime)),
   }
   return app
 }

@@ -266,7 +266,7 @@ const seedOwnChannel = async (
     .where('type', '=', 'web')
     .executeTakeFirstOrThrow()
   const key = { workspace_id: workspaceId, channel_id: id }
-  await upsertChannelSecrets(db, addSigningSecret(app, key, undefined, createSigningSecret(), '')!)
+  await upsertChannelSecrets(db, addSigningSecret(app, key, createSigningSecret())!)
   await addChannelToken(db, workspaceId, id, hashApiKey(createChannelToken()), 0)
   await sql`
     insert into channel_customers (workspace_id, channel_id, customer_id, contact_id, seen_at)

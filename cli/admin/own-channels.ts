@@ -70,7 +70,7 @@ export const ensureBridgeSecrets = async (
   if (await lockChannelSecrets(tx, workspaceId, channelId)) return undefined
   const [secret, token] = [createSigningSecret(), createChannelToken()]
   const key = { workspace_id: workspaceId, channel_id: channelId }
-  await upsertChannelSecrets(tx, addSigningSecret({ webhookSealer }, key, undefined, secret, '')!)
+  await upsertChannelSecrets(tx, addSigningSecret({ webhookSealer }, key, secret)!)
   await addChannelToken(tx, workspaceId, channelId, hashApiKey(token), 0)
   return {
     signing_secret: secret,
@@ -103,12 +103,13 @@ const rotateSecret = async (
   const workspaceId = (await session.workspace()).id
   const webhookSealer = await openSealer(session, 'webhooks')
   const secret = createSigningSecret()
-  const oldUntil = new Date(Date.now() + overlapMs).toISOString()
+  const now = new Date().toISOString()
+  const oldUntil = new Date(Date.parse(now) + overlapMs).toISOString()
   await db.transaction().execute(async (tx) => {
     await findChannel(tx, workspaceId, id)
     const row = await lockChannelSecrets(tx, workspaceId, id)
     if (!row) throw noBridgeError(id)
-    const rotated = addSigningSecret({ webhookSealer }, row, row, secret, oldUntil)
+    const rotated = addSigningSecret({ webhookSealer }, row, secret, { row, until: oldUntil, now })
     if (!rotated)
       throw usageError(
         `${MAX_SIGNING_SECRETS} secrets of channel ${id} are still valid, which is the most that may sign.`,
@@ -130,7 +131,8 @@ const rotateToken = async (
   const db = await session.db()
   const workspaceId = (await session.workspace()).id
   const token = createChannelToken()
-  const oldUntil = new Date(Date.now() + overlapMs).toISOString()
+  const now = new Date().toISOString()
+  const oldUntil = new Date(Date.parse(now) + overlapMs).toISOString()
   await db.transaction().execute(async (tx) => {
     await findChannel(tx, workspaceId, id)
     if (!(await lockChannelSecrets(tx, workspaceId, id))) throw noBridgeError(id)

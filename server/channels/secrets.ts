@@ -14,7 +14,8 @@ type ChannelKey = Pick<SealedChannel, 'workspace_id' | 'channel_id'>
 const toBinding = ({ workspace_id, channel_id }: ChannelKey): string =>
   `${workspace_id} channel ${channel_id}`
 
-const isValid = ({ until }: SigningSecret, now: number): boolean => until === null || Date.parse(until) > now
+const isValid = ({ until }: SigningSecret, now: string): boolean =>
+  until === null || Date.parse(until) > Date.parse(now)
 
 const sealSecrets = (
   { webhookSealer }: SealerOwner,
@@ -38,30 +39,30 @@ const requireOpened = (owner: SealerOwner, row: SealedChannel): SigningSecret[] 
   return secrets
 }
 
-/**
- * Returns the row with a new current secret. Those in `row` sign too, each until the time that it was promised,
- * the one that is replaced until `oldUntil` (ISO 8601 UTC). Undefined when too many would.
- */
+/** What a new secret replaces: secrets that sign too, each until it was promised, the last one until `until`. */
+type Replaced = { row: SealedChannel; until: string; now: string }
+
+/** Returns the row with a new current secret; undefined when too many would sign. Times are real, ISO 8601 UTC. */
 export const addSigningSecret = (
   owner: SealerOwner,
   channel: ChannelKey,
-  row: SealedChannel | undefined,
   secret: string,
-  oldUntil: string,
+  replaced?: Replaced,
 ): SealedChannel | undefined => {
-  const now = Date.now()
-  const old = (row ? requireOpened(owner, row) : [])
-    .map((one) => (one.until === null ? { ...one, until: oldUntil } : one))
-    .filter((one) => isValid(one, now))
+  const old = replaced
+    ? requireOpened(owner, replaced.row)
+        .map((one) => (one.until === null ? { ...one, until: replaced.until } : one))
+        .filter((one) => isValid(one, replaced.now))
+    : []
   return old.length >= MAX_SIGNING_SECRETS
     ? undefined
     : sealSecrets(owner, channel, [{ secret, until: null }, ...old])
 }
 
-/** The secrets that sign now, the current one first. Throws when another WCRM_SECRET sealed them. */
-export const unsealSigningSecrets = (owner: SealerOwner, row: SealedChannel): string[] =>
+/** The secrets that sign at `now`, the current one first. Throws when another WCRM_SECRET sealed them. */
+export const unsealSigningSecrets = (owner: SealerOwner, row: SealedChannel, now: string): string[] =>
   requireOpened(owner, row)
-    .filter((one) => isValid(one, Date.now()))
+    .filter((one) => isValid(one, now))
     .map(({ secret }) => secret)
 
 /** Returns the row sealed again by the current secret; undefined when none of ours opens it. */

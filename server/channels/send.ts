@@ -28,7 +28,7 @@ export const attemptChannelDelivery = async (
     return { outcome: 'failed', reason: explainExpiry(delivery) }
   try {
     const { workspace_id, channel_id, signing_secrets, body } = delivery
-    const secrets = unsealSigningSecrets(app, { workspace_id, channel_id, signing_secrets })
+    const secrets = unsealSigningSecrets(app, { workspace_id, channel_id, signing_secrets }, app.now())
     const response = await guardedFetch(
       delivery.url,
       {

@@ -1,6 +1,7 @@
 import type { AuditEntry } from '../../storage/audit.ts'
 import type { KeyRow } from '../../storage/keys.ts'
 import type { Label } from '../../storage/labels.ts'
+import type { DatabaseTime } from '../real-time.ts'
 import { createHeavyTurns, type HeavyTurns } from './heavy-turns.ts'
 
 /**
@@ -94,6 +95,7 @@ export type AppState = {
   isStopping: boolean
   readonly disk: DiskState
   readonly clockCheck: ClockCheck
+  readonly databaseTime: DatabaseTime
   readonly keyCache: KeyCache
   /** By the name of the network. */
   readonly failureBuckets: Map<string, FailureBucket>
@@ -122,6 +124,7 @@ export const createAppState = (): AppState => ({
   isStopping: false,
   disk: { seenAt: -Infinity, loggedAt: -Infinity },
   clockCheck: { loggedAt: -Infinity },
+  databaseTime: { last: undefined },
   keyCache: { keys: new Map(), known: new Set(), usedAt: new Map() },
   failureBuckets: new Map(),
   rateLimitBuckets: new Map(),

@@ -98,6 +98,6 @@ export type App = AppState & {
   readonly media: MediaStore | undefined
   /** How far each workspace's business time (`businessTime`) is ahead of real time. */
   readonly clockOffsets: ClockOffsets
-  /** Real time, ISO 8601 UTC: of what expires, is retained or is recorded of calls. */
+  /** Real time (server/real-time.ts), ISO 8601 UTC: of what expires, is retained or is recorded of calls. */
   readonly now: () => string
 }

@@ -90,6 +90,8 @@ export type Context<Emits extends EventTypeId = never> = {
   readonly actor: Actor
   /** Business time, ISO 8601 UTC. */
   readonly now: string
+  /** Real time, ISO 8601 UTC: of what expires or passes by itself, whatever the clock of the workspace. */
+  readonly realNow: string
   readonly dryRun: boolean
   /** The call was sent with the token of a plan, which holds so far. */
   readonly planned: boolean

@@ -5,7 +5,7 @@ import type { Db } from '../../storage/database.ts'
 import type { DeferredWrite } from '../../storage/deferred-write.ts'
 import type { EventRow } from '../../storage/events.ts'
 import type { RecordChange } from '../audit/entry.ts'
-import { businessTime } from '../clock.ts'
+import { toBusinessTime } from '../clock.ts'
 import { watchEvents } from '../events/watch.ts'
 import { createExportUrls } from '../exports/urls.ts'
 import { createMediaUrls } from '../media/urls.ts'
@@ -95,7 +95,8 @@ export const createContext = (
     trace,
   }: ContextOptions,
 ): Context<EventTypeId> => {
-  const now = businessTime(app, actor.workspace.id)
+  const realNow = app.now()
+  const now = toBusinessTime(app, actor.workspace.id, realNow)
   // A transaction of the embedded database holds the only session.
   const heavy = op.heavy && tx.isTransaction && !app.embedded ? openHeavyDb(app) : tx
   return {
@@ -105,6 +106,7 @@ export const createContext = (
     labelCache: app.labelCache,
     actor,
     now,
+    realNow,
     dryRun,
     planned: !dryRun && plan !== undefined,
     attempt,
@@ -118,7 +120,7 @@ export const createContext = (
       pending.failures = failures
     },
     trace,
-    cursors: createCursors(app.cursorSealer, actor, op.name, input, app.now()),
+    cursors: createCursors(app.cursorSealer, actor, op.name, input, realNow),
     summarizeCall: (called, given, output) => app.summarizeCall(actor, called, given, output),
     watchEvents: () => watchEvents(app, actor.workspace.id),
     requireProvider: () => requireProviderConfigured(app.provider),
@@ -131,8 +133,8 @@ export const createContext = (
       pending.afterDryRun = write
     },
     newContactId: () => takeContactId(app, tx, attempt),
-    mediaUrl: createMediaUrls(app.mediaSealer, app.config.publicUrl, actor.workspace.id),
-    exportUrl: createExportUrls(app.mediaSealer, app.config.publicUrl, actor),
+    mediaUrl: createMediaUrls(app.mediaSealer, app.config.publicUrl, actor.workspace.id, realNow),
+    exportUrl: createExportUrls(app.mediaSealer, app.config.publicUrl, actor, realNow),
     checkWebhookUrl: async (text) => (await checkWebhookUrl(text, app.webhookGuard)).url.href,
     webhookSealer: app.webhookSealer,
     auditChange: (before, after) => {

@@ -61,7 +61,7 @@ const readRange = ({ headers, isHead }: Download, size: number, etag: string | u
  */
 export const serveExport = async (app: App, token: string, request: Download): Promise<Response> => {
   const { address, headers, isHead, requestId } = request
-  const opened = openExportUrl(app.mediaSealer, token)
+  const opened = openExportUrl(app.mediaSealer, token, app.now())
   if (!opened) countFailure(app, address, 'media_url')
   if (!opened || opened.hasExpired)
     throw gone('This URL of an export has expired. Call crm_get_export for a new one.', 'export_url_expired')

@@ -6,6 +6,7 @@ import { channelDeliveriesJob } from '../channels/delivery-job.ts'
 import { refreshClocks } from '../clock.ts'
 import type { App } from '../core/app.ts'
 import { erasuresJob } from '../erasures/run.ts'
+import { serverClockJob } from './clock-guard.ts'
 import { contactExchangesJob } from '../inbox/exchanges-job.ts'
 import { exportsJob } from '../exports/run.ts'
 import { messageSearchJob } from '../inbox/search-index-job.ts'
@@ -78,6 +79,7 @@ export const declareBackgroundJobs = (app: App, sandboxControl: SandboxControl |
     providerHealthJob(app),
     staffReportsJob(app),
     secretRotationJob(app),
+    serverClockJob(app),
     contactReadsJob(app),
     messageSearchJob(app),
     contactExchangesJob(app),

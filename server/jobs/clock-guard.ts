@@ -1,5 +1,6 @@
-import { readDatabaseClock } from '../../storage/installation.ts'
 import type { App } from '../core/app.ts'
+import { compareClocks } from '../real-time.ts'
+import { getIdleMs, type JobDefinition } from './runner.ts'
 
 /** Clocks that are set by the network differ by much less. */
 const MAX_DIFFERENCE_MS = 60_000
@@ -11,16 +12,14 @@ const LOG_INTERVAL_MS = 60_000
  * share, since it would delete what the others keep. Logs a clock that is wrong either way. It looks at the
  * real clock of the process, not at `app.now()`, which the caller can set.
  */
-export const mayDeleteByClock = async ({ db, log, clockCheck }: App): Promise<boolean> => {
-  // Read before the query: the time that it takes makes the clock look slow, never fast.
-  const ours = new Date().toISOString()
-  const startedAt = performance.now()
-  const databaseAheadMs = await readDatabaseClock(db, ours)
-  const tookMs = performance.now() - startedAt
+export const mayDeleteByClock = async (app: App): Promise<boolean> => {
+  const { log, clockCheck } = app
+  const { ours, databaseAheadMs, tookMs } = await compareClocks(app)
   const isAhead = -databaseAheadMs > MAX_DIFFERENCE_MS
   const isBehind = databaseAheadMs - tookMs > MAX_DIFFERENCE_MS
-  if ((isAhead || isBehind) && startedAt - clockCheck.loggedAt >= LOG_INTERVAL_MS) {
-    clockCheck.loggedAt = startedAt
+  const now = performance.now()
+  if ((isAhead || isBehind) && now - clockCheck.loggedAt >= LOG_INTERVAL_MS) {
+    clockCheck.loggedAt = now
     const databaseTime = new Date(Date.parse(ours) + databaseAheadMs).toISOString()
     log.error({ server_time: ours, database_time: databaseTime }, isAhead ? AHEAD : BEHIND)
   }
@@ -31,5 +30,16 @@ const AHEAD =
   'The clock of this server is ahead of that of the database: it deletes nothing that is old until they agree. ' +
   'Run chrony or systemd-timesyncd on both machines'
 const BEHIND =
-  'The clock of this server is behind that of the database: keys and URLs that expired still work here. ' +
+  "The clock of this server is behind that of the database: it takes the database's time instead until they agree. " +
   'Run chrony or systemd-timesyncd on both machines'
+
+/** Compares the clocks in every process, whether or not it is the one that deletes. */
+export const serverClockJob = (app: App): JobDefinition => ({
+  name: 'server-clock',
+  intervalMs: getIdleMs(app),
+  everywhere: true,
+  run: async () => {
+    await compareClocks(app)
+    return {}
+  },
+})

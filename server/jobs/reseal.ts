@@ -62,7 +62,7 @@ const resealStored = async (app: App, signal: AbortSignal): Promise<Counts> => {
   const endpoints = await resealPages(
     (after: SealedEndpoint | undefined) => listStaleEndpoints(db, keyId, after, PAGE_SIZE),
     (row) => {
-      const resealed = resealEndpoint(app, row)
+      const resealed = resealEndpoint(app, row, app.now())
       return resealed && replaceSealedEndpoint(db, row, resealed)
     },
     signal,

@@ -23,6 +23,7 @@ export type JobName =
   | 'provider-health'
   | 'staff-reports'
   | 'secret-rotation'
+  | 'server-clock'
   | 'sandbox-clock'
   | 'sandbox-numbers'
   | 'sandbox-updates'

@@ -65,7 +65,7 @@ export const serveMedia = async (
   token: string,
   { address, range }: { address?: string | undefined; range: string | undefined },
 ): Promise<Response> => {
-  const opened = openMediaUrl(app.mediaSealer, token)
+  const opened = openMediaUrl(app.mediaSealer, token, app.now())
   if (!opened) countFailure(app, address, 'media_url')
   if (!opened || opened.hasExpired)
     throw new Problem(

@@ -34,12 +34,28 @@ export const resolveRange = (
   }
 }
 
-/** Returns as many days just before the range, in its time zone. */
+/** The calendar of reports begins here: PostgreSQL has no year 0. */
+const FIRST_DAY = Temporal.PlainDate.from('0001-01-01')
+
+/**
+ * Returns as many days just before the range, in its time zone. Throws 400 with a pointer to `from` when the calendar
+ * of reports has fewer.
+ */
 export const precedingRange = (
   ctx: Parameters<typeof resolveRange>[0],
   { from, days, timezone }: ReportRange,
 ): ReportRange => {
   const first = Temporal.PlainDate.from(from)
+  const earliest = FIRST_DAY.add({ days })
+  if (Temporal.PlainDate.compare(first, earliest) < 0)
+    throw invalidField(
+      'from',
+      'no_days_before',
+      `leaves fewer than ${days} day${days === 1 ? '' : 's'} before it to compare with`,
+      {
+        fix: `Send from ${earliest.toString()} or later, or leave out compare.`,
+      },
+    )
   return resolveRange(ctx, {
     from: first.subtract({ days }).toString(),
     to: first.subtract({ days: 1 }).toString(),
@@ -141,8 +157,8 @@ const futureDayProblem = (field: 'from' | 'to', today: Temporal.PlainDate, timez
 
 const parseDay = (field: 'from' | 'to', text: string): Temporal.PlainDate => {
   try {
-    // PostgreSQL has no year 0.
-    if (!text.startsWith('0000-')) return Temporal.PlainDate.from(text, { overflow: 'reject' })
+    const day = Temporal.PlainDate.from(text, { overflow: 'reject' })
+    if (Temporal.PlainDate.compare(day, FIRST_DAY) >= 0) return day
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
   }

@@ -51,6 +51,7 @@ export const summarizeWorkspace: Handler<'reports_workspace_summary'> = async (c
   } = ctx
   const visible = listVisibleChannels(ctx.actor)
   const between = { start: range.started_at, end: range.ended_at }
+  const before = input.compare ? precedingRange(ctx, range) : undefined
   const [messages, conversations, contacts, broadcasts, sla, total, agents, median, previous] =
     await Promise.all([
       summarizeMessages(tx, id, between, visible),
@@ -61,7 +62,7 @@ export const summarizeWorkspace: Handler<'reports_workspace_summary'> = async (c
       loadCounter(tx, id, 'contacts'),
       summarizeAgents(tx, id, between, visible),
       input.medians ? loadFirstResponseMedian(ctx, range) : undefined,
-      input.compare ? summarizePrevious(ctx, precedingRange(ctx, range), input.medians === true) : undefined,
+      before && summarizePrevious(ctx, before, input.medians === true),
     ])
   const summary = {
     range,

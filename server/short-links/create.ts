@@ -64,12 +64,11 @@ const prepare = async (
     )
   }
   const qrFormat = input.qr_format === 'NONE' ? null : input.qr_format
-  // Real time: business time, which can be advanced, says nothing about how long a call takes.
-  const calledAt = new Date().toISOString()
   const linkId = await insertPendingLink(
     tx,
     workspace.id,
-    { channel_id: number.id, message, qr_format: qrFormat, created_by: staff.id, called_at: calledAt },
+    // Real time: business time, which can be advanced, says nothing about how long a call takes.
+    { channel_id: number.id, message, qr_format: qrFormat, created_by: staff.id, called_at: ctx.realNow },
     ctx.now,
   )
   return {
@@ -163,13 +162,14 @@ const findEarlierLink = async (
 /** Throws 504 `timeout` while an earlier call may still be in flight; else records that a new one begins. */
 const requireNoCallInFlight = async (
   { workspaceId, linkId }: CreateLinkIntent,
-  { db }: CallOptions,
+  { db, realNow }: CallOptions,
 ): Promise<void> => {
   const row = await findPendingLink(db, workspaceId, linkId)
   if (!row) throw linkRemovedProblem()
-  const waitMs = row.called_at === null ? 0 : Date.parse(row.called_at) + CALL_IN_FLIGHT_MS - Date.now()
+  const waitMs =
+    row.called_at === null ? 0 : Date.parse(row.called_at) + CALL_IN_FLIGHT_MS - Date.parse(realNow)
   if (waitMs > 0) throw outcomePendingProblem(waitMs)
-  if (!(await updateLinkCalledAt(db, workspaceId, linkId, row.called_at, new Date().toISOString())))
+  if (!(await updateLinkCalledAt(db, workspaceId, linkId, row.called_at, realNow)))
     throw outcomePendingProblem(CALL_IN_FLIGHT_MS)
 }
 

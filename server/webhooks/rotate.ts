@@ -8,14 +8,14 @@ export const rotateSecret: Handler<'webhooks_rotate_secret'> = async (ctx, { end
   requireUnrestrictedAccess(ctx)
   const row = await lockEndpoint(ctx, id)
   // A secret that was promised for a day is not dropped before, so that there is no room for another.
-  const old = listValidSecrets(row.old_secrets)
+  const old = listValidSecrets(row.old_secrets, ctx.realNow)
   if (old.length >= MAX_SIGNING_SECRETS - 1)
     throw new Problem(
       'conflict',
       `${MAX_SIGNING_SECRETS} secrets of this endpoint are valid, and each was promised for 24 hours. ` +
         `Rotate again after ${old.at(-1)!.until}.`,
       { reason: 'too_many_secrets', retry_at: old.at(-1)!.until },
-      { 'Retry-After': String(Math.ceil((Date.parse(old.at(-1)!.until) - Date.now()) / 1000)) },
+      { 'Retry-After': String(Math.ceil((Date.parse(old.at(-1)!.until) - Date.parse(ctx.realNow)) / 1000)) },
     )
   const secret = createSigningSecret()
   const kept = await replaceSecret(ctx.tx, row.workspace_id, id, sealSecret(ctx, row, secret), ctx.now)

@@ -24,21 +24,20 @@ export const sealSecret = ({ webhookSealer }: SealerOwner, endpoint: EndpointId,
  */
 export const MAX_SIGNING_SECRETS = 5
 
-/** Whether a replaced secret still signs: its end is on the real clock. */
-const isValid = ({ until }: OldSecret): boolean => Date.parse(until) > Date.now()
-
-/** The replaced secrets that still sign, newest first. */
-export const listValidSecrets = (secrets: readonly OldSecret[]): OldSecret[] => secrets.filter(isValid)
+/** The replaced secrets that still sign, newest first. `now`: real time, ISO 8601 UTC. */
+export const listValidSecrets = (secrets: readonly OldSecret[], now: string): OldSecret[] =>
+  secrets.filter(({ until }) => Date.parse(until) > Date.parse(now))
 
 const isDefined = <T>(value: T | undefined): value is T => value !== undefined
 
 /**
  * Returns the row with its values sealed again by the current secret; undefined when none of our secrets
- * opens one of them.
+ * opens one of them. `now`: real time, ISO 8601 UTC.
  */
 export const resealEndpoint = (
   { webhookSealer }: SealerOwner,
   row: SealedEndpoint,
+  now: string,
 ): SealedEndpoint | undefined => {
   const reseal = (sealed: string, what: 'secret' | 'headers'): string | undefined => {
     const text = webhookSealer.open(sealed, toBinding(row, what))
@@ -46,7 +45,7 @@ export const resealEndpoint = (
   }
   const signing_secret = reseal(row.signing_secret, 'secret')
   // One that no longer signs is left out: nobody needs it, and nothing may open it any more.
-  const old_secrets = listValidSecrets(row.old_secrets).map(({ secret, until }) => {
+  const old_secrets = listValidSecrets(row.old_secrets, now).map(({ secret, until }) => {
     const resealed = reseal(secret, 'secret')
     return resealed === undefined ? undefined : { secret: resealed, until }
   })
@@ -74,12 +73,13 @@ const unseal = (
   return text
 }
 
-/** The secrets that sign now: the current one, then the replaced ones that are still valid, newest first. */
+/** The secrets that sign at `now`, real time: the current one, then the replaced ones that are valid, newest first. */
 export const unsealSecrets = (
   owner: SealerOwner,
   row: Pick<EndpointRow, 'workspace_id' | 'id' | 'signing_secret' | 'old_secrets'>,
+  now: string,
 ): string[] =>
-  [row.signing_secret, ...listValidSecrets(row.old_secrets).map(({ secret }) => secret)].map((sealed) =>
+  [row.signing_secret, ...listValidSecrets(row.old_secrets, now).map(({ secret }) => secret)].map((sealed) =>
     unseal(owner, row, 'secret', sealed),
   )
 

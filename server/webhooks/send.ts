@@ -87,7 +87,7 @@ const attempt = async (app: App, delivery: ClaimedDelivery): Promise<DeliveryAtt
   if (delivery.data === null) return markDead(finish(null, null, EVENT_DELETED))
   try {
     const endpoint = { ...delivery, id: delivery.endpoint_id }
-    const secrets = unsealSecrets(app, endpoint)
+    const secrets = unsealSecrets(app, endpoint, app.now())
     const custom = unsealHeaders(app, endpoint)
     const body = buildBody(delivery)
     const response = await guardedFetch(

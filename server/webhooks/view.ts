@@ -9,7 +9,7 @@ export const maskValue = (value: string): string => `****${value.length > 4 ? va
 
 /** An endpoint as clients see it: its secret was shown once, when it was created. */
 export const showEndpoint = (
-  owner: { readonly webhookSealer: Sealer },
+  owner: { readonly webhookSealer: Sealer; readonly realNow: string },
   row: EndpointRow,
 ): OutputOf<'webhooks_get_endpoint'> =>
   withVersion('endpoint', row.version, {
@@ -23,7 +23,7 @@ export const showEndpoint = (
     consecutive_failures: row.consecutive_failures,
     disabled_at: row.disabled_at,
     disabled_reason: row.disabled_reason,
-    signing_secret: `whsec_${maskValue(unsealSecrets(owner, row)[0]!)}`,
+    signing_secret: `whsec_${maskValue(unsealSecrets(owner, row, owner.realNow)[0]!)}`,
     payload_format: row.payload_format,
     created_at: row.created_at,
     updated_at: row.updated_at,

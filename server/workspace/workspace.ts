@@ -91,17 +91,21 @@ const withoutProblem = {
 type HealthRows = Awaited<ReturnType<typeof readChannelHealth>>
 
 /** The health of a channel with a number at the provider. What has passed by itself is no longer a problem. */
-const showChannelHealth = ({ id, provider_phone_number_id: number }: ChannelRow, rows: HealthRows) => {
+const showChannelHealth = (
+  { id, provider_phone_number_id: number }: ChannelRow,
+  rows: HealthRows,
+  realNow: string,
+) => {
   if (number === null) return null
   const row = rows.get(id)
-  const hasPassed = row?.until != null && Date.parse(row.until) <= Date.now()
+  const hasPassed = row?.until != null && Date.parse(row.until) <= Date.parse(realNow)
   return showHealth({
     ...withoutProblem,
     ...(hasPassed ? { since: row.until, messaging_limit: row.messaging_limit } : row),
   })
 }
 
-const showChannel = (row: ChannelRow, health: HealthRows) => ({
+const showChannel = (row: ChannelRow, health: HealthRows, realNow: string) => ({
   id: row.id,
   provider_channel_id: row.provider_channel_id,
   name: row.name,
@@ -113,7 +117,7 @@ const showChannel = (row: ChannelRow, health: HealthRows) => ({
   provider_phone_number_id: row.provider_phone_number_id,
   payment_configuration: row.payment_configuration,
   quality_rating: row.quality_rating,
-  health: showChannelHealth(row, health),
+  health: showChannelHealth(row, health, realNow),
 })
 
 const listWarnings = (rows: readonly ReturnType<typeof showChannel>[]): string[] =>
@@ -132,7 +136,7 @@ const listWarnings = (rows: readonly ReturnType<typeof showChannel>[]): string[]
       : []),
   ])
 
-export const listChannels: Handler<'workspace_channels'> = async ({ tx, actor, cursors }, input) => {
+export const listChannels: Handler<'workspace_channels'> = async ({ tx, actor, cursors, realNow }, input) => {
   const rows = (await readChannels(tx, actor.workspace.id)).filter(
     (row) => canSeeChannel(actor, row.id) && (input.type === undefined || row.type === input.type),
   )
@@ -143,7 +147,7 @@ export const listChannels: Handler<'workspace_channels'> = async ({ tx, actor, c
     cursors,
     input,
     filterByName(rows, input.search, (row) => [row.name, row.identifier]),
-    (row) => showChannel(row, health),
+    (row) => showChannel(row, health, realNow),
   )
   return { data, total, next_cursor, warnings: listWarnings(data) }
 }

@@ -23,7 +23,7 @@ export const createOwnChannel = async (
   const { id } = await createChannel(db, workspaceId, fields, app.now())
   const [secret, token] = [createSigningSecret(), createChannelToken()]
   const key = { workspace_id: workspaceId, channel_id: id }
-  await upsertChannelSecrets(db, addSigningSecret(app, key, undefined, secret, '')!)
+  await upsertChannelSecrets(db, addSigningSecret(app, key, secret)!)
   await addChannelToken(db, workspaceId, id, hashApiKey(token), 0)
   return { id, secret, token }
 }

@@ -5,7 +5,10 @@ import { updateStaff } from '../../storage/admin.ts'
 import { doorsOf, everyDatabase, everyDoor } from '../doors.ts'
 import { assertProblem } from '../problems.ts'
 import { makeWorkspace, startServer, startSharedServers, type TestServer } from '../servers.ts'
-import { databases } from '../databases.ts'
+import { createEmptyDatabase, databases, withStorage } from '../databases.ts'
+import { createOwnerKey } from '../http/owner-key.ts'
+import { startProcess } from '../process.ts'
+import { slowClockDown, slowClockVariables } from '../slow-clock.ts'
 
 const whoami = async (server: Pick<TestServer, 'url'>, key: string | undefined) =>
   await doorsOf(server.url, key)[0]!.call('workspace_whoami')
@@ -168,3 +171,47 @@ for (const database of databases) {
     })
   })
 }
+
+everyDatabase(
+  'API keys: a server whose clock is slow',
+  (server) => {
+    it('takes no key that expired by the clock of the database, from its cache neither', async (test) => {
+      const { owner, key: addKey } = await makeWorkspace(server())
+      const endingIn = async (ms: number) => {
+        const expires_at = new Date(Date.now() + ms).toISOString()
+        return (await addKey(owner.staffId, { expires_at })).key
+      }
+      const [ended, lasting] = [await endingIn(-1000), await endingIn(60_000)]
+      slowClockDown(test)
+      assert.equal((await whoami(server(), ended)).status, 200, 'the clock is slow')
+      await server().app.jobs.job('server-clock').runOnce()
+      assert.equal((await whoami(server(), ended)).status, 401)
+      assert.equal((await whoami(server(), lasting)).status, 200)
+      // The clock is set back once more: what was noticed holds.
+      test.mock.timers.setTime(Date.now() - 60 * 60_000)
+      assert.equal((await whoami(server(), ended)).status, 401)
+      assert.equal((await whoami(server(), lasting)).status, 200)
+    })
+  },
+  { dedicated: true },
+)
+
+describe('API keys: a server whose clock is slow from its start', { skip: databases.length === 1 }, () => {
+  it('takes no key that has expired', async () => {
+    const { location, flags, remove } = await createEmptyDatabase('postgresql')
+    const ended = await createOwnerKey(location)
+    await withStorage(location, async ({ db }) => {
+      const expires_at = new Date(Date.now() - 1000).toISOString()
+      await db.updateTable('api_keys').set({ expires_at }).execute()
+    })
+    const lasting = await createOwnerKey(location)
+    const server = await startProcess(flags, slowClockVariables)
+    try {
+      assert.equal((await whoami(server, ended)).status, 401)
+      assert.equal((await whoami(server, lasting)).status, 200)
+    } finally {
+      await server.stop()
+      await remove()
+    }
+  })
+})

@@ -10,6 +10,7 @@ import { doAs } from '../calls.ts'
 import { createToolRequest } from '../mcp-request.ts'
 import { makeWorkspace, startServer, type TestServer } from '../servers.ts'
 import { databases } from '../databases.ts'
+import { slowClockDown } from '../slow-clock.ts'
 
 describe(`MCP endpoint (${databases[0]})`, () => {
   let server: TestServer
@@ -221,6 +222,27 @@ describe(`MCP endpoint (${databases[0]})`, () => {
       { id: one, deleted: true },
       'a repeated answer is the same call',
     )
+  })
+
+  it('elicitation: an answer after the time for it is asked again', async (test) => {
+    const { owner } = await makeWorkspace(server)
+    const { group } = await doAs(server, owner.key)('crm_create_group', { name: 'Late' })
+    const call = async (params: Record<string, unknown> = {}): Promise<any> => {
+      const options = { key: owner.key, capabilities: { elicitation: {} }, params }
+      const response = await fetch(
+        `${server.url}/mcp`,
+        createToolRequest('crm_delete_group', { group_id: group.id }, options),
+      )
+      return ((await response.json()) as { result: unknown }).result
+    }
+    const yes = { inputResponses: { confirm: { action: 'accept', content: { confirm: 'delete' } } } }
+    slowClockDown(test)
+    const { requestState: early } = await call()
+    // By the clock of the database, two hours have passed.
+    await server.app.jobs.job('server-clock').runOnce()
+    const { resultType, requestState } = await call({ ...yes, requestState: early })
+    assert.equal(resultType, 'input_required')
+    assert.equal((await call({ ...yes, requestState })).structuredContent.deleted, true)
   })
 
   it('calls with the same idempotency_key run once', async () => {

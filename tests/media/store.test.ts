@@ -143,18 +143,12 @@ it('media store in a folder: only its owner may read it', async () => {
 
 it('media URL: expires, and opens only with the secret it was sealed with', () => {
   const seal = createSealer(createSecretRing(['a secret of at least sixteen']), 'media')
-  assert.deepEqual(openMediaUrl(seal, seal.seal(`1 2 ${Date.now() + 1000}`, 'media')), {
-    workspaceId: '1',
-    messageId: '2',
-    hasExpired: false,
-  })
-  assert.equal(openMediaUrl(seal, seal.seal(`1 2 ${Date.now() - 1}`, 'media'))?.hasExpired, true)
-  assert.equal(openMediaUrl(seal, seal.seal(`1 2 ${Date.now() + 1000}`, 'cursor')), undefined)
-  assert.equal(
-    openMediaUrl(
-      createSealer(createSecretRing(['another secret of sixteen']), 'media'),
-      seal.seal(`1 2 ${Date.now() + 1000}`, 'media'),
-    ),
-    undefined,
-  )
+  const now = '2026-10-01T12:00:00.000Z'
+  const open = (expires: number, sealer = seal, purpose = 'media') =>
+    openMediaUrl(seal, sealer.seal(`1 2 ${expires}`, purpose), now)
+  assert.deepEqual(open(Date.parse(now)), { workspaceId: '1', messageId: '2', hasExpired: false })
+  assert.equal(open(Date.parse(now) - 1)?.hasExpired, true)
+  assert.equal(open(Date.parse(now) + 1000, seal, 'cursor'), undefined)
+  const other = createSealer(createSecretRing(['another secret of sixteen']), 'media')
+  assert.equal(open(Date.parse(now) + 1000, other), undefined)
 })

@@ -3,6 +3,7 @@ import { it } from 'node:test'
 import { sql } from 'kysely'
 import { reconcileProviderCalls } from '../../server/jobs/reconcile.ts'
 import { everyDatabase, type Reply } from '../doors.ts'
+import { noticeSlowClock } from '../slow-clock.ts'
 import { createSandboxDriver, summarizeReply } from './fixtures.ts'
 import { createIdempotencyKey, createLinkScene } from './short-links.ts'
 
@@ -46,6 +47,15 @@ everyDatabase('Short links at the provider', (server) => {
       [[link.code], ['short_link.created/1']],
     )
     assert.equal((await createLink()).headers['idempotent-replayed'], 'true')
+  })
+
+  it('create: a slow clock of the server makes the 15 minutes no longer', async (test) => {
+    const { createLink, fault, backdateCall } = await createScene()
+    await fault({ code: 2 })
+    assert.equal((await createLink()).status, 503)
+    await backdateCall(901)
+    await noticeSlowClock(test, server())
+    assert.equal((await createLink()).status, 201)
   })
 
   it('create: a repeat alone makes the call again, 15 minutes after the last one', async () => {

@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { databases } from '../databases.ts'
 import { runCli } from '../doors.ts'
 import { makeWorkspace, startWithOptions, type TestServer, type TestWorkspace } from '../servers.ts'
+import { noticeSlowClock } from '../slow-clock.ts'
 import {
   allow,
   authorizeUrl,
@@ -52,6 +53,18 @@ for (const database of databases)
       assert.match(consent.text, /Owner.*Shop &lt;b&gt;&amp;/s)
       assert.match(consent.text, /AI agent/)
       assert.deepEqual(offeredScopes(consent).includes('approvals:write'), false)
+    })
+
+    it('takes no login code that has expired, where the clock of the server is slow', async (test) => {
+      const code = await codeFor()
+      await server.db
+        .updateTable('login_codes')
+        .set({ expires_at: new Date(Date.now() - 1000).toISOString() })
+        .where('workspace_id', '=', workspace.id)
+        .execute()
+      await noticeSlowClock(test, server)
+      const { browser, page } = await open()
+      assert.equal((await browser.submit(page, { step: 'login', code })).status, 400)
     })
 
     it('takes a login code once, and not for long', async () => {

@@ -5,6 +5,7 @@ import { callAs, doAs } from '../calls.ts'
 import { databases } from '../databases.ts'
 import { plantConversation } from '../inbox/conversations.ts'
 import { makeWorkspace, startServer, type TestServer } from '../servers.ts'
+import { noticeSlowClock } from '../slow-clock.ts'
 import { type Graph, startGraph } from './graph.ts'
 import { letChecksBeDue, listChannelEvents } from './health-fixture.ts'
 
@@ -134,6 +135,21 @@ for (const database of databases)
       await check()
       assert.deepEqual(await state(), ['connected', 'ok', null])
       assert.deepEqual((await events()).at(-1), ['connected', 'ok', null])
+    })
+
+    it('a problem passes by the clock of the database, where that of the server is slow', async (test) => {
+      const { workspace, reply, state } = await setUp()
+      await refuse(130429, 429, async () => {
+        for (let n = 0; n < 3; n++) assert.equal((await reply()).status, 503)
+      })
+      const until = new Date(Date.now() - 1000).toISOString()
+      await server.db
+        .updateTable('channel_health')
+        .set({ until })
+        .where('workspace_id', '=', workspace.id)
+        .execute()
+      await noticeSlowClock(test, server)
+      assert.deepEqual(await state(), ['connected', 'ok', null])
     })
 
     it('a restricted account is shown, and a message that is accepted ends it', async () => {

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import fc from 'fast-check'
 import { sql } from 'kysely'
-import { doAs } from '../calls.ts'
+import { catalog } from '../../catalog/index.ts'
+import { callAs, doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { runs } from '../level.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
@@ -104,6 +105,37 @@ everyDatabase(
         { numRuns: runs(12, 60) },
       )
       assert.ok(counted > 20, `the generated histories had ${counted} closes and first responses`)
+    })
+
+    it('a range with too few days before it is refused by every report that compares', async () => {
+      clock = '2026-10-07T12:00:00.000Z'
+      const { owner } = await makeWorkspace(server(), { timezone: 'America/New_York' })
+      const call = callAs(server(), owner.key)
+      const comparing = catalog.filter(({ input }) => 'compare' in input.shape)
+      assert.ok(comparing.length >= 2, `${comparing.length} reports`)
+      for (const { name } of comparing)
+        for (const timezone of ['America/New_York', 'Asia/Kolkata', 'UTC']) {
+          const compare = (from: string, to: string) => call(name, { from, to, timezone, compare: true })
+          for (const [from, to, fix] of [
+            ['0001-01-01', '0001-01-01', /0001-01-02/],
+            ['0001-01-01', '0001-01-02', /0001-01-03/],
+            ['0001-02-01', '0001-03-04', /0001-02-02/],
+          ] as const) {
+            const { status, body } = await compare(from, to)
+            assert.deepEqual(
+              [status, body.code, body.errors?.[0]?.pointer, body.errors?.[0]?.code],
+              [400, 'invalid_input', '#/from', 'no_days_before'],
+              JSON.stringify([name, timezone, body]),
+            )
+            assert.match(body.errors[0].fix, fix)
+          }
+          const first = await compare('0001-01-03', '0001-01-04')
+          assert.deepEqual(
+            [first.status, first.body.previous?.range.from, first.body.previous?.range.to],
+            [200, '0001-01-01', '0001-01-02'],
+            JSON.stringify([name, timezone, first.body]),
+          )
+        }
     })
   },
   options,

@@ -21,7 +21,7 @@ export const createEndpoint = async (
 /** Returns the row of an endpoint with its secrets and headers unsealed. */
 export const loadStored = async ({ db, app }: TestServer, workspaceId: string, id: string) => {
   const row = (await findEndpoint(db, workspaceId, id))!
-  return { ...row, secrets: unsealSecrets(app, row), headers: unsealHeaders(app, row) }
+  return { ...row, secrets: unsealSecrets(app, row, app.now()), headers: unsealHeaders(app, row) }
 }
 
 /** Returns a call that can confirm: the transport's own, or REST where the transport cannot (MCP). */

@@ -8,6 +8,7 @@ import { findEndpoint } from '../../storage/webhooks.ts'
 import { callAs } from '../calls.ts'
 import { doorsOf, everyDatabase, everyDoor, runCli } from '../doors.ts'
 import { makeWorkspace } from '../servers.ts'
+import { noticeSlowClock } from '../slow-clock.ts'
 import { url, SECRET, createEndpoint, loadStored, confirmingCall } from './endpoint-fixture.ts'
 
 /** Moves the ends of the replaced secrets of an endpoint, as if so much real time had passed. */
@@ -107,6 +108,20 @@ everyDoor('Webhook secret rotation', (test) => {
 })
 
 everyDatabase('Webhook secrets', (server) => {
+  it('end when they were promised to, also where the clock of the server is slow', async (test) => {
+    const workspace = await makeWorkspace(server())
+    const call = callAs(server(), workspace.owner.key)
+    const { id } = (await createEndpoint(call)).body.endpoint
+    const rotate = () =>
+      call('webhooks_rotate_secret', { endpoint_id: id }, { confirm: 'rotate', idempotencyKey: randomUUID() })
+    for (let n = 1; n < MAX_SIGNING_SECRETS; n++) assert.equal((await rotate()).status, 200)
+    assert.equal((await rotate()).body.reason, 'too_many_secrets')
+    await letHoursPass(server().db, id, 25)
+    await noticeSlowClock(test, server())
+    assert.equal((await loadStored(server(), workspace.id, id)).secrets.length, 1)
+    assert.equal((await rotate()).status, 200)
+  })
+
   it('idempotent answers are stored sealed and repeated with the secret', async () => {
     const workspace = await makeWorkspace(server())
     const [rest, ops] = doorsOf(server().url, workspace.owner.key)
@@ -185,7 +200,8 @@ everyDatabase('Webhook secrets', (server) => {
       (await findEndpoint(server().db, workspace.id, other))!,
     ]
     assert.throws(
-      () => unsealSecrets(server().app, { ...mine, signing_secret: theirs.signing_secret }),
+      () =>
+        unsealSecrets(server().app, { ...mine, signing_secret: theirs.signing_secret }, server().app.now()),
       /sealed with another/,
     )
     assert.throws(

@@ -1,0 +1,42 @@
+import { readDatabaseClock } from '../storage/installation.ts'
+import type { Db } from '../storage/database.ts'
+
+/**
+ * The time of the database when it was last read, and `performance.now()` at that moment; both in milliseconds.
+ * Undefined until it was read.
+ */
+export type DatabaseTime = { last: { ms: number; readAt: number } | undefined }
+
+/** How the clock of this process compares to the database's. */
+export type ClockComparison = {
+  /** The time of this process, ISO 8601 UTC. */
+  ours: string
+  databaseAheadMs: number
+  /** How long the query took: the database may be ahead by so much less. */
+  tookMs: number
+}
+
+/** Compares the clocks, and keeps the database's time for `readRealTime`. It looks at the real clock of the process. */
+export const compareClocks = async ({
+  db,
+  databaseTime,
+}: {
+  readonly db: Db
+  readonly databaseTime: DatabaseTime
+}): Promise<ClockComparison> => {
+  // Read before the query: the time that it takes makes the clock look slow, never fast.
+  const ours = new Date().toISOString()
+  const startedAt = performance.now()
+  const databaseAheadMs = await readDatabaseClock(db, ours)
+  const readAt = performance.now()
+  databaseTime.last = { ms: Date.parse(ours) + databaseAheadMs, readAt }
+  return { ours, databaseAheadMs, tookMs: readAt - startedAt }
+}
+
+/**
+ * Real time, ISO 8601 UTC: that of this process, or the database's where that is later. What expires works no longer
+ * on a server whose clock is slow than on the others. A clock that is set back meanwhile changes nothing, since
+ * `performance.now()` is not set.
+ */
+export const readRealTime = ({ last }: DatabaseTime): string =>
+  new Date(Math.max(Date.now(), last ? last.ms + (performance.now() - last.readAt) : -Infinity)).toISOString()

@@ -1,0 +1,28 @@
+import type { TestContext } from 'node:test'
+import type { TestServer } from './servers.ts'
+
+const SLOW_MS = 2 * 60 * 60_000
+
+/** Sets the clock of this process back for the rest of the test; that of the database goes on. */
+export const slowClockDown = (test: TestContext): void =>
+  test.mock.timers.enable({ apis: ['Date'], now: Date.now() - SLOW_MS })
+
+/** The same, and the server has noticed it. */
+export const noticeSlowClock = async (test: TestContext, { app }: TestServer): Promise<void> => {
+  slowClockDown(test)
+  await app.jobs.job('server-clock').runOnce()
+}
+
+/** Variables of a process whose clock is slow from its start. */
+export const slowClockVariables = {
+  NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(`
+    const RealDate = Date
+    globalThis.Date = class extends RealDate {
+      constructor(...args) {
+        super(...(args.length > 0 ? args : [RealDate.now() - ${SLOW_MS}]))
+      }
+      static now() {
+        return RealDate.now() - ${SLOW_MS}
+      }
+    }`)}`,
+}
