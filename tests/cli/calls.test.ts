@@ -254,6 +254,19 @@ describe('CLI: credentials', () => {
     )
   })
 
+  it('the address of an interface is taken for that of its server', async () => {
+    for (const path of ['/v1', '/v1/', '//v1', '/v1/ops', '/mcp']) {
+      const { exit } = await fake.wcrm(['whoami', '--url', `${fake.url}${path}`])
+      assert.deepEqual([exit, fake.requests.at(-1)!.path], [0, '/v1/ops/workspace_whoami'], path)
+    }
+    for (const path of ['/wcrm', '/wcrm/v1', '/wcrm/mcp/']) {
+      await fake.wcrm(['whoami'], { env: { WCRM_URL: `${fake.url}${path}` } })
+      assert.equal(fake.requests.at(-1)!.path, '/wcrm/v1/ops/workspace_whoami', path)
+    }
+    await fake.wcrm(['whoami', '--url', `${fake.url}/env1`])
+    assert.equal(fake.requests.at(-1)!.path, '/env1/v1/ops/workspace_whoami')
+  })
+
   it('login: a refused key is not stored', async () => {
     fake.responses = [{ status: 401, body: problemBody('unauthenticated') }]
     const { exit } = await fake.wcrm(['login', '--url', fake.url], {
