@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -227,6 +227,24 @@ describe('CLI: output', () => {
       ),
     ])
       assert.ok(!drawn.includes('\u001b') && !drawn.includes('\u0007'))
+  })
+
+  it('a terminal that prints lines and nothing else gets them', async () => {
+    const terminal = { columns: 80, rows: 24 }
+    fake.responses = [{ status: 404, body: problemBody('not_found') }]
+    for (const [TERM, isBoxed] of [
+      ['dumb', false],
+      ['xterm', true],
+    ] as const) {
+      const { stderr } = await fake.wcrm(['contacts', 'get', '1'], { terminal, env: { TERM } })
+      assert.match(stderr, /What happened\./)
+      assert.equal(stderr.includes('│'), isBoxed)
+    }
+    const file = join(fake.home, 'rows.csv')
+    writeFileSync(file, 'phone\n+15550100042\n')
+    fake.responses = [{ body: { results: [], requested: 1, created: 1, failed: 0 } }]
+    const { stderr } = await fake.wcrm(['contacts', 'import', file], { terminal, env: { TERM: 'dumb' } })
+    assert.ok(!stderr.includes('\u001b'), JSON.stringify(stderr))
   })
 
   it('tables stay within the terminal width', () => {
