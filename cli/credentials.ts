@@ -29,8 +29,8 @@ const DEFAULT_URL = 'http://127.0.0.1:8787'
 const INTERFACE_PATH = /\/(?:v1(?:\/ops)?|mcp)$/
 
 /**
- * Parses a base URL; drops trailing slashes and the path of an interface. Throws a usage error when it is not http(s), or holds a user, a
- * password or a query, which it does not quote: they may be secret.
+ * Parses a base URL; drops trailing slashes and the path of an interface. Throws a usage error when it is not
+ * http(s), or holds a user, a password or a query, which it does not quote: they may be secret.
  */
 const parseBaseUrl = (text: string): string => {
   const url = URL.parse(text)

@@ -105,7 +105,9 @@ export const reportError = async (
     io.stderr.write(`${(reported.body ?? JSON.stringify(reported.problem)).trimEnd()}\n`)
     return reported.exitCode
   }
-  const text = toProblemText(reported.problem, spec, findFix(reported, spec, words, io.profile))
+  // What fails here has nothing to do with the problem of the server that has the same code.
+  const fix = findFix(reported, isCliError(error) ? spec : undefined, words, io.profile)
+  const text = toProblemText(reported.problem, spec, fix)
   if (io.stderr.isTTY && io.stdin.isTTY && !isDumb(io)) {
     const { drawProblem } = await import('./views.ts')
     io.stderr.write(drawProblem(text, { width: io.stderr.columns || 80, color: hasColor(io) }))

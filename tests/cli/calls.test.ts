@@ -168,6 +168,13 @@ describe('CLI: calls', () => {
     assert.match(stderr, /502/)
   })
 
+  it('an unexpected error of the command line has no advice about the server', async () => {
+    fake.responses = [{ body: { data: null } }]
+    const { exit, stderr } = await fake.wcrm(['groups', 'list', '--all'])
+    assert.equal(exit, 1)
+    assert.match(stderr, /^Error: Unexpected error\n[^\n]+\n$/)
+  })
+
   it('an error names the flag of its pointer, and the fix', async () => {
     fake.responses = [
       {

@@ -242,8 +242,15 @@ describe('CLI: output', () => {
     }
     const file = join(fake.home, 'rows.csv')
     writeFileSync(file, 'phone\n+15550100042\n')
-    fake.responses = [{ body: { results: [], requested: 1, created: 1, failed: 0 } }]
-    const { stderr } = await fake.wcrm(['contacts', 'import', file], { terminal, env: { TERM: 'dumb' } })
+    const done = { requested: 1, created: 1, updated: 0, unchanged: 0, failed: 0, failures: [] }
+    fake.responses = [
+      { body: { data: [], next_cursor: null, workspace: { id: '1' }, key: { id: '2' }, ...done } },
+    ]
+    const { exit, stderr } = await fake.wcrm(['contacts', 'import', file], {
+      terminal,
+      env: { TERM: 'dumb', XDG_STATE_HOME: fake.home },
+    })
+    assert.equal(exit, 0, stderr)
     assert.ok(!stderr.includes('\u001b'), JSON.stringify(stderr))
   })
 
