@@ -70,6 +70,31 @@ export const parseCommandLine = (argv: readonly string[], commands: readonly Com
   return { words, json, group, spec: command?.read() }
 }
 
-/** Returns the words for commander. Throws a usage error for a boolean flag with another value. */
+/**
+ * Makes arguments of the flags that the fields in the path would have: who knows an operation by its fields cannot
+ * tell which of them are in the path. All of them or none: an argument is known by its place.
+ */
+const rewritePathFlags = (words: readonly string[], spec: CommandSpec): string[] => {
+  const flags = spec.args.map((name) => spec.fields.find((field) => field.name === name)!.flag)
+  const values = new Map<string, string>()
+  const others: string[] = []
+  const end = words.indexOf('--') === -1 ? words.length : words.indexOf('--')
+  for (let at = 0; at < end; at++) {
+    const [flag = '', inline] = words[at]!.split(/=(.*)/s)
+    if (!flags.includes(flag)) {
+      others.push(words[at]!)
+      continue
+    }
+    const value = inline ?? words[++at]
+    if (value === undefined || at >= end || (inline === undefined && value.startsWith('--')))
+      throw usageError(`${flag} has no value.`, flag)
+    if (values.has(flag)) throw usageError(`${flag} is given twice.`, flag, 'Give it once.')
+    values.set(flag, value)
+  }
+  if (flags.length === 0 || values.size < flags.length) return [...words]
+  return [...others, '--', ...flags.map((flag) => values.get(flag)!), ...words.slice(end + 1)]
+}
+
+/** Returns the words for commander. Throws a usage error for a flag whose value cannot be. */
 export const commanderWords = (line: CommandLine): string[] =>
-  line.spec ? rewriteBooleanFlags(line.words, line.spec) : line.words
+  line.spec ? rewritePathFlags(rewriteBooleanFlags(line.words, line.spec), line.spec) : line.words

@@ -25,9 +25,12 @@ export type StoreResult = {
 /** The default address of servers. */
 const DEFAULT_URL = 'http://127.0.0.1:8787'
 
+/** Where the interfaces are below the base URL: their addresses are at hand, and are pasted for it. */
+const INTERFACE_PATH = /\/(?:v1(?:\/ops)?|mcp)$/
+
 /**
- * Parses a base URL; drops trailing slashes. Throws a usage error when it is not http(s), or holds a user, a
- * password or a query, which it does not quote: they may be secret.
+ * Parses a base URL; drops trailing slashes and the path of an interface. Throws a usage error when it is not
+ * http(s), or holds a user, a password or a query, which it does not quote: they may be secret.
  */
 const parseBaseUrl = (text: string): string => {
   const url = URL.parse(text)
@@ -43,7 +46,7 @@ const parseBaseUrl = (text: string): string => {
       '--url',
       `For example ${DEFAULT_URL}.`,
     )
-  return url.href.replace(/\/+$/, '')
+  return url.href.replace(/\/+$/, '').replace(INTERFACE_PATH, '').replace(/\/+$/, '')
 }
 
 const PROFILE_NAME = /^[A-Za-z0-9][\w.:-]{0,63}$/

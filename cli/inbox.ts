@@ -2,12 +2,17 @@ import { Command } from 'commander'
 import { runOneCommand } from './command-tree.ts'
 import { loadCredentials } from './credentials.ts'
 import { usageError } from './error.ts'
-import { type Io, isInteractive } from './io.ts'
+import { type Io, isDumb, isInteractive } from './io.ts'
 import { readManifest } from './manifest.ts'
 
 const showInbox = async (io: Io, url: string | undefined): Promise<number> => {
   if (!isInteractive(io))
     throw usageError('The inbox needs a terminal. For scripts: wcrm conversations --help')
+  if (isDumb(io))
+    throw usageError(
+      'The inbox needs a terminal that can move its cursor, and TERM=dumb says that this one cannot. Line by line: ' +
+        'wcrm conversations --help',
+    )
   const credentials = await loadCredentials(io.env, url, (message) => io.stderr.write(message))
   const inbox = await import('./inbox/run.ts')
   return await inbox.showInbox(io, { ...credentials, version: readManifest().version })

@@ -27,8 +27,11 @@ export const isInteractive = (io: Io): boolean => io.stdout.isTTY === true && io
 /** True when a person reads the output. */
 export const isDrawn = (io: Io): boolean => io.isPane === true || isInteractive(io)
 
+/** True for a terminal that prints lines and nothing else, as in an editor or for a screen reader. */
+export const isDumb = (io: Io): boolean => io.env['TERM'] === 'dumb'
+
 /** False when NO_COLOR is set to anything but the empty string (https://no-color.org). */
-export const hasColor = (io: Io): boolean => !io.env['NO_COLOR'] && io.env['TERM'] !== 'dumb'
+export const hasColor = (io: Io): boolean => !io.env['NO_COLOR'] && !isDumb(io)
 
 /** Writes to stdout, and waits until its reader takes more. Throws the error of a pipe that its reader closed. */
 export const writeOut = async (io: Io, text: string): Promise<void> => {

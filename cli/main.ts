@@ -29,6 +29,9 @@ const runLocalCommand = async (name: string, argv: string[], io: Io): Promise<nu
   return run(argv, io)
 }
 
+/** What Node reads in place of bytes that are not UTF-8. */
+const REPLACEMENT = '\ufffd'
+
 const API_KEY = /wc_(?:live|test)_[0-9A-Za-z]{40}/
 
 /** Throws a usage error: whatever the word was meant to be, nothing is done with it. */
@@ -105,6 +108,22 @@ export const runCommandLine = async (argv: readonly string[], given: Io): Promis
   }
 }
 
+/**
+ * Reports words of bytes that are not UTF-8. Node has replaced them by a character that nobody types, which would be
+ * searched for or saved in their place.
+ */
+const reportBrokenText = async (argv: readonly string[]): Promise<number> => {
+  const [{ usageError }, { reportError }] = await Promise.all([
+    import('./error.ts'),
+    import('./report-error.ts'),
+  ])
+  const word = argv.find((each) => each.includes(REPLACEMENT))!
+  const error = usageError(
+    `An argument is not UTF-8 text: ${JSON.stringify(word)}. Set the terminal to UTF-8, or give the value in a file.`,
+  )
+  return await reportError(process, error, undefined, argv.includes('--json'))
+}
+
 /** Runs the command line of this process. A reader that closes the pipe early (`| head`) is not an error. */
 export const main = async (): Promise<void> => {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -114,7 +133,8 @@ export const main = async (): Promise<void> => {
     process.exit(1)
   })
   const argv = process.argv.slice(2)
-  process.exitCode = await runCommandLine(argv, process)
+  const isBroken = argv[0] !== '__complete' && argv.some((word) => word.includes(REPLACEMENT))
+  process.exitCode = await (isBroken ? reportBrokenText(argv) : runCommandLine(argv, process))
   // A look-up of an address that takes long cannot be cancelled, and the shell waits for the end.
   if (argv[0] === '__complete') process.exit()
 }

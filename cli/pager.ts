@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { Writable } from 'node:stream'
-import { type Io, isInteractive } from './io.ts'
+import { type Io, isDumb, isInteractive } from './io.ts'
 
 /** Returns the command that shows long output; undefined where none is set, or nobody reads at a terminal. */
 const choosePager = (io: Io): string | undefined => {
-  if (!isInteractive(io) || io.isPane || io.env['CI'] || io.env['TERM'] === 'dumb') return undefined
+  if (!isInteractive(io) || io.isPane || io.env['CI'] || isDumb(io)) return undefined
   const command = (io.env['WCRM_PAGER'] ?? io.env['PAGER'] ?? '').trim()
   return command === '' || command === 'cat' ? undefined : command
 }

@@ -4,13 +4,26 @@ import type { CommandSpec, Field } from './manifest.ts'
 import { callOperation, type ServerClock, type ServerConnection } from './remote.ts'
 import { formatWallTime, parseTimePhrase } from './time-phrase.ts'
 
-const EXAMPLES = 'now, +1d, -90m, "tomorrow 9:00", "monday 14:30" or "2026-11-30 9:00"'
+const EXAMPLES = {
+  time:
+    'now, +1d, -90m, "tomorrow 9:00", "monday 14:30" or "2026-11-30 9:00", or a time with its zone: ' +
+    '2026-11-30T09:00:00+01:00.',
+  day: 'today, yesterday, -7d, "last monday" or 2026-11-30.',
+}
 
 /** True for text that is no phrase: a time with its zone, or a day where a day is asked for. */
 const isAbsolute = (text: string, kind: 'time' | 'day'): boolean =>
   kind === 'time'
     ? /^\d{4}-\d{2}-\d{2}t\d{2}:\d{2}\S*(?:z|[+-]\d{2}:?\d{2})$/i.test(text)
     : /^\d{4}-\d{2}-\d{2}$/.test(text)
+
+/** The server takes the years 1 to 9999, which ISO 8601 writes without a sign. */
+const formatTime = (instant: number | undefined): string | undefined => {
+  const date = new Date(instant ?? Number.NaN)
+  if (!Number.isFinite(date.getTime())) return undefined
+  const text = date.toISOString()
+  return /^(?!0000)\d{4}-/.test(text) ? text : undefined
+}
 
 /** Asks the server for its time and the workspace's zone: those of this machine may differ. */
 export const readServerClock = async (io: Io, to: ServerConnection): Promise<ServerClock> => {
@@ -20,14 +33,14 @@ export const readServerClock = async (io: Io, to: ServerConnection): Promise<Ser
 
 const resolvePhrase = (io: Io, field: Field, text: string, clock: ServerClock): string => {
   const instant = parseTimePhrase(text, clock)
-  if (instant === undefined || !Number.isFinite(new Date(instant).getTime()))
-    throw usageError(
-      `${field.flag} is not a time: "${text}".`,
-      field.flag,
-      `For example ${EXAMPLES}, or a time with its zone: 2026-11-30T09:00:00+01:00.`,
-    )
+  const time = formatTime(instant)
+  if (instant === undefined || time === undefined) {
+    const kind = field.time!
+    const wrong =
+      instant !== undefined ? 'is too far away' : kind === 'day' ? 'is not a day' : 'is not a time'
+    throw usageError(`${field.flag} ${wrong}: "${text}".`, field.flag, `For example ${EXAMPLES[kind]}`)
+  }
   const local = formatWallTime(instant, clock.zone)
-  const time = new Date(instant).toISOString()
   if (io.stderr.isTTY) io.stderr.write(`${field.flag}: ${local} ${clock.zone} (${time})\n`)
   return field.time === 'day' ? local.slice(0, 10) : time
 }

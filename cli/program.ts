@@ -338,8 +338,17 @@ const toUsageError = (context: ProgramContext, error: CommanderError): CliError 
       ? group
       : ''
   return Object.assign(usageError(text || error.message), {
-    hint: `See: wcrm ${known ? `${known} ` : ''}--help`,
+    hint: findHabitHint(context, error) ?? `See: wcrm ${known ? `${known} ` : ''}--help`,
   })
+}
+
+/** Returns what stands here for an option that other programs have; undefined where nothing does. */
+const findHabitHint = ({ line: { spec } }: ProgramContext, { code, message }: CommanderError) => {
+  if (code !== 'commander.unknownOption') return undefined
+  const flag = /'(-[^']+)'/.exec(message)?.[1] ?? ''
+  if (/^-[vV]$/.test(flag)) return 'The version of this program: wcrm --version'
+  if (!/^(?:-[yf]|--yes|--force)$/.test(flag)) return undefined
+  return spec?.confirm ? `To confirm, add: --confirm ${spec.confirm}` : 'Leave it out: it asks nothing.'
 }
 
 /** Runs a command of the manifest, or a local one. Returns the exit code and never throws. */

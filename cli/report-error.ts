@@ -2,7 +2,7 @@ import { errors } from '../catalog/errors.ts'
 import { quoteWord } from './argv.ts'
 import { redactApiKeys } from '../catalog/redact.ts'
 import { type CliError, cliError, type CommandMeaning, isCliError } from './error.ts'
-import { hasColor, type Io } from './io.ts'
+import { hasColor, type Io, isDumb } from './io.ts'
 import type { CommandSpec } from './manifest.ts'
 import { formatProblem, toProblemText } from './text.ts'
 
@@ -105,8 +105,10 @@ export const reportError = async (
     io.stderr.write(`${(reported.body ?? JSON.stringify(reported.problem)).trimEnd()}\n`)
     return reported.exitCode
   }
-  const text = toProblemText(reported.problem, spec, findFix(reported, spec, words, io.profile))
-  if (io.stderr.isTTY && io.stdin.isTTY) {
+  // What fails here has nothing to do with the problem of the server that has the same code.
+  const fix = findFix(reported, isCliError(error) ? spec : undefined, words, io.profile)
+  const text = toProblemText(reported.problem, spec, fix)
+  if (io.stderr.isTTY && io.stdin.isTTY && !isDumb(io)) {
     const { drawProblem } = await import('./views.ts')
     io.stderr.write(drawProblem(text, { width: io.stderr.columns || 80, color: hasColor(io) }))
   } else {

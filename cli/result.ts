@@ -1,4 +1,4 @@
-import { hasColor, type Io, isDrawn } from './io.ts'
+import { hasColor, type Io, isDrawn, isDumb } from './io.ts'
 import { formatRecord, formatTsv } from './text.ts'
 
 /** A record, or `{data: […]}` for a list. */
@@ -38,7 +38,7 @@ export const createProgressLine = (
   io: Io,
   unit: string,
 ): { update: (done: number) => void; end: () => void } => {
-  if (!io.stderr.isTTY) return { update: () => {}, end: () => {} }
+  if (!io.stderr.isTTY || isDumb(io)) return { update: () => {}, end: () => {} }
   let drawnAt = 0
   return {
     update: (done) => {

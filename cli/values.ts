@@ -1,4 +1,5 @@
 import { parseUniqueJson } from '../catalog/duplicate-names.ts'
+import { isUtf8 } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import { usageError } from './error.ts'
 import { type Io, readStream } from './io.ts'
@@ -9,6 +10,13 @@ import type { Field } from './manifest.ts'
  * text is returned unchanged.
  */
 export type ReadArgument = (text: string, flag: string, as?: 'utf8' | 'base64') => Promise<string>
+
+/** Returns bytes as text. Throws a usage error for text that is not UTF-8: other bytes would be replaced, and saved. */
+const decode = (bytes: Buffer, name: string, flag: string, as: 'utf8' | 'base64'): string => {
+  if (as === 'utf8' && !isUtf8(bytes))
+    throw usageError(`${name} is not UTF-8 text.`, flag, 'Convert it: iconv -f WINDOWS-1252 -t UTF-8.')
+  return bytes.toString(as)
+}
 
 /** Creates a reader of `@file` and `-`. Only one flag may read standard input: it can be read only once. */
 export const createArgumentReader = (io: Io): ReadArgument => {
@@ -28,11 +36,12 @@ export const createArgumentReader = (io: Io): ReadArgument => {
           'Pipe the value in, or give it as @file.',
         )
       stdinReader = flag
-      return (await readStream(io.stdin)).toString(as)
+      return decode(await readStream(io.stdin), 'standard input', flag, as)
     }
     if (!text.startsWith('@')) return text
+    let bytes: Buffer
     try {
-      return readFileSync(text.slice(1)).toString(as)
+      bytes = readFileSync(text.slice(1))
     } catch (error) {
       throw usageError(
         `Cannot read ${text.slice(1)}: ${(error as NodeJS.ErrnoException).code ?? 'unreadable'}.`,
@@ -40,6 +49,7 @@ export const createArgumentReader = (io: Io): ReadArgument => {
         'Check the path after @. A text that begins with @ begins with @@.',
       )
     }
+    return decode(bytes, text.slice(1), flag, as)
   }
 }
 

@@ -4,6 +4,7 @@ import { getInputSchema, type Operation } from '../catalog/operation.ts'
 /** A schema without unions: an object, an array with `items`, or a value of one type. */
 export type ToolSchema = {
   type: string
+  nullable?: true
   description?: string
   enum?: string[]
   format?: string
@@ -22,9 +23,9 @@ export type ToolInputSchema = ToolSchema & { type: 'object'; properties: Record<
 
 /**
  * Returns the schema of an operation's input in the part of JSON Schema that every known client takes: some
- * refuse a whole list of tools for one union, reference, list of types or array without `items`. It accepts
- * less than the server does (ids as numbers, null where nothing says so); descriptions say what else is taken,
- * and the server checks the exact schema.
+ * refuse a whole list of tools for one union, reference, list of types or array without `items`. Null is therefore
+ * the `nullable` of OpenAPI 3.0, which Gemini and many validators know and the others skip. It accepts less than
+ * the server does (ids as numbers); descriptions say what else is taken, and the server checks the exact schema.
  */
 export const toToolInput = (op: Operation): ToolInputSchema => {
   const schema = deduplicate(narrow(toInlinedJsonSchema(getInputSchema(op)))) as ToolSchema
@@ -44,6 +45,7 @@ const narrow = (schema: JsonSchema, depth = 0): JsonSchema => {
   return {
     ...Object.fromEntries(Object.entries(merged).filter(([keyword]) => kept.includes(keyword))),
     ...(type === undefined ? {} : { type }),
+    ...(acceptsNull(merged.type) ? { nullable: true } : {}),
     ...(merged.format === 'date-time' && depth < 2 ? { format: 'date-time' } : {}),
     ...(Array.isArray(merged.enum)
       ? { enum: merged.enum.filter((value) => value !== null && value !== '') }
@@ -56,6 +58,8 @@ const typesByPreference = ['string', 'array', 'object', 'number', 'integer', 'bo
 
 const chooseType = (type: unknown): unknown =>
   Array.isArray(type) ? typesByPreference.find((each) => type.includes(each)) : type
+
+const acceptsNull = (type: unknown): boolean => Array.isArray(type) && type.includes('null')
 
 /**
  * Merges the branches of a union into one schema: all properties of its objects, required where each of them
@@ -93,6 +97,7 @@ const deduplicate = (schema: JsonSchema): JsonSchema => {
     if (first !== undefined)
       return {
         type: node.type,
+        ...(node.nullable ? { nullable: true } : {}),
         description: [description, `See \`${first}\`.`].filter(Boolean).join(' '),
         // An array without `items` is refused.
         ...(node.type === 'array' ? { items: { type: (node.items as JsonSchema).type } } : {}),

@@ -1,4 +1,4 @@
-import { hasColor, type Io } from '../io.ts'
+import { hasColor, type Io, isDumb } from '../io.ts'
 import type { ImportTotals } from './state.ts'
 
 export type ImportProgress = {
@@ -29,7 +29,7 @@ export const createImportProgress = async (io: Io): Promise<ImportProgress> => {
   const printLine = (text: string) => {
     io.stderr.write(`${text}\n`)
   }
-  if (!io.stderr.isTTY)
+  if (!io.stderr.isTTY || isDumb(io))
     return {
       showBytesRead: () => {},
       showTotals: () => {},

@@ -168,6 +168,13 @@ describe('CLI: calls', () => {
     assert.match(stderr, /502/)
   })
 
+  it('an unexpected error of the command line has no advice about the server', async () => {
+    fake.responses = [{ body: { data: null } }]
+    const { exit, stderr } = await fake.wcrm(['groups', 'list', '--all'])
+    assert.equal(exit, 1)
+    assert.match(stderr, /^Error: Unexpected error\n[^\n]+\n$/)
+  })
+
   it('an error names the flag of its pointer, and the fix', async () => {
     fake.responses = [
       {
@@ -252,6 +259,19 @@ describe('CLI: credentials', () => {
       (await loadCredentials({ XDG_CONFIG_HOME: fake.home, WCRM_KEYCHAIN: 'off' }, fake.url)).key,
       undefined,
     )
+  })
+
+  it('the address of an interface is taken for that of its server', async () => {
+    for (const path of ['/v1', '/v1/', '//v1', '/v1/ops', '/mcp']) {
+      const { exit } = await fake.wcrm(['whoami', '--url', `${fake.url}${path}`])
+      assert.deepEqual([exit, fake.requests.at(-1)!.path], [0, '/v1/ops/workspace_whoami'], path)
+    }
+    for (const path of ['/wcrm', '/wcrm/v1', '/wcrm/mcp/']) {
+      await fake.wcrm(['whoami'], { env: { WCRM_URL: `${fake.url}${path}` } })
+      assert.equal(fake.requests.at(-1)!.path, '/wcrm/v1/ops/workspace_whoami', path)
+    }
+    await fake.wcrm(['whoami', '--url', `${fake.url}/env1`])
+    assert.equal(fake.requests.at(-1)!.path, '/env1/v1/ops/workspace_whoami')
   })
 
   it('login: a refused key is not stored', async () => {

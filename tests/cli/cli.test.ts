@@ -182,6 +182,23 @@ describe('CLI: arguments and input', () => {
   }
 })
 
+describe('CLI: options of other programs', () => {
+  for (const [words, hint] of [
+    [['-V'], 'wcrm --version'],
+    [['contacts', 'search', '-v'], 'wcrm --version'],
+    [['contacts', 'delete', '1', '--yes'], '--confirm delete'],
+    [['contacts', 'delete', '1', '-f'], '--confirm delete'],
+    [['groups', 'create', '--name', 'A', '-y'], 'Leave it out'],
+    [['contacts', 'get', '1', '--nope'], 'wcrm contacts get --help'],
+  ] as [string[], string][]) {
+    it(`${words.join(' ')} is refused, and told: ${hint}`, async () => {
+      const { exit, stderr } = await fake.wcrm(words)
+      assert.deepEqual([exit, fake.requests.length], [2, 0])
+      assert.ok(stderr.includes('unknown option') && stderr.includes(hint), stderr)
+    })
+  }
+})
+
 describe('CLI: help', () => {
   it('help lists the groups; wcrm without arguments prints help', async () => {
     const [bare, help, version] = [

@@ -29,6 +29,31 @@ describe('CLI: long texts', () => {
     assert.match(stderr, /begins with @@/)
   })
 
+  it('bytes that are not UTF-8 are refused, wherever they come from', async () => {
+    const file = join(fake.home, 'latin.txt')
+    const json = join(fake.home, 'latin.json')
+    writeFileSync(file, Buffer.from('Jos\xe9', 'latin1'))
+    writeFileSync(json, Buffer.from('{"text":"Jos\xe9"}', 'latin1'))
+    for (const words of [
+      [...note, `@${file}`],
+      ['conversations', 'note', '77', '--input', `@${json}`],
+    ]) {
+      const { exit, stderr } = await fake.wcrm(words)
+      assert.deepEqual([exit, fake.requests.length], [2, 0])
+      assert.match(stderr, /latin\.\w+ is not UTF-8 text[^]*iconv/)
+    }
+    // Only a shell can pass such bytes to a process.
+    const script = 'exec "$0" bin/wcrm.js conversations note 77 --text "$(printf "Jos\\351")"'
+    const child = spawn('sh', ['-c', script, process.execPath], {
+      env: { PATH: process.env.PATH, HOME: fake.home, WCRM_URL: fake.url, WCRM_API_KEY: 'wc_test_key' },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    const stderr = (await child.stderr.setEncoding('utf8').toArray()).join('')
+    if (child.exitCode === null) await once(child, 'exit')
+    assert.deepEqual([child.exitCode, fake.requests.length], [2, 0])
+    assert.match(stderr, /An argument is not UTF-8 text: "Jos/)
+  })
+
   it('names stay as they are typed', async () => {
     await fake.wcrm(['contacts', 'upsert', '--phone', '+15550100042', '--name', '@ada'])
     assert.equal(fake.requests[0]!.input['name'], '@ada')

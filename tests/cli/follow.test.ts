@@ -95,6 +95,10 @@ describe('events list --follow: event stream', { concurrency: true }, () => {
     const { exit, stderr } = await call('an hour')
     assert.equal(exit, 2)
     assert.match(stderr, /--since must be now, the id of an event or a duration/)
+    const long = await call('999999d')
+    assert.equal(long.exit, 2)
+    assert.match(long.stderr, /--since is at most 36500 days, not "999999d"/)
+    assert.equal(bodies.length, 1)
   })
 
   it('--jq is applied to each event', async () => {

@@ -23,6 +23,14 @@ it('wcrm inbox: without a terminal exits with 2', async () => {
   assert.match((await stderr.end().toArray()).join(''), /needs a terminal/)
 })
 
+it('wcrm inbox: a terminal that cannot move its cursor exits with 2', async () => {
+  const stream = () => Object.assign(new PassThrough(), { isTTY: true })
+  const stderr = stream()
+  const io = { stdin: stream(), stdout: stream(), stderr, env: { TERM: 'dumb' } }
+  assert.equal(await runCommandLine(['inbox'], io), 2)
+  assert.match((await stderr.end().toArray()).join(''), /^Error: [^]*TERM=dumb/)
+})
+
 it('wcrm inbox: drafts are kept for their owner alone, whatever the file holds', () => {
   const home = mkdtempSync(join(tmpdir(), 'wcrm-inbox-'))
   try {

@@ -92,4 +92,28 @@ describe('CLI: fields that flags name', () => {
     for (const text of ['5.0', ' 5', '1e2'])
       assert.equal((await fake.wcrm(['groups', 'list', '--limit', text])).exit, 2, text)
   })
+
+  it('fields in the path may be flags too', async () => {
+    for (const words of [
+      ['ops', 'crm_get_contact', '--contact-id', '42'],
+      ['contacts', 'get', '--contact-id=42', '--json'],
+      ['--json', 'contacts', 'get', '--detail', 'ids', '--contact-id', '42'],
+    ]) {
+      fake.requests.length = 0
+      assert.equal((await fake.wcrm(words)).exit, 0, words.join(' '))
+      assert.equal(fake.requests[0]!.input['contact_id'], '42')
+    }
+    fake.requests.length = 0
+    for (const [words, message] of [
+      [['contacts', 'get', '42', '--contact-id', '43'], /too many arguments/],
+      [['contacts', 'get', '--contact-id'], /--contact-id has no value/],
+      [['contacts', 'get', '--contact-id', '--json'], /--contact-id has no value/],
+      [['contacts', 'get', '--contact-id', '--utc'], /--contact-id has no value/],
+      [['contacts', 'get', '--contact-id', '1', '--contact-id', '2'], /--contact-id is given twice/],
+    ] as [string[], RegExp][]) {
+      const { exit, stderr } = await fake.wcrm(words)
+      assert.deepEqual([exit, fake.requests.length], [2, 0], words.join(' '))
+      assert.match(stderr, message)
+    }
+  })
 })

@@ -149,4 +149,21 @@ describe('CLI: phrases for times', () => {
     assert.deepEqual([exit, fake.requests.length], [2, 3])
     assert.match(stderr, /--at is not a time: "soon"/)
   })
+
+  for (const [words, message] of [
+    [
+      ['reports', 'summary', '--from', '2026-10-01T09:30:00Z'],
+      /--from is not a day: "2026[^]*Fix: For example today, [^\n]*2026-11-30\.$/m,
+    ],
+    [['reports', 'summary', '--from', '-400000w'], /--from is too far away/],
+    [['audit', 'list', '--from', '-999999d'], /--from is too far away/],
+    [['conversations', 'remind', '77', '--at', '+999999w'], /--at is too far away/],
+  ] as [string[], RegExp][]) {
+    it(`${words.join(' ')} exits 2 with what to write instead`, async () => {
+      fake.responses = [{ body: {}, headers: clock }]
+      const { exit, stderr } = await fake.wcrm(words)
+      assert.deepEqual([exit, fake.requests.length], [2, 1])
+      assert.match(stderr, message)
+    })
+  }
 })

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
@@ -227,6 +227,31 @@ describe('CLI: output', () => {
       ),
     ])
       assert.ok(!drawn.includes('\u001b') && !drawn.includes('\u0007'))
+  })
+
+  it('a terminal that prints lines and nothing else gets them', async () => {
+    const terminal = { columns: 80, rows: 24 }
+    fake.responses = [{ status: 404, body: problemBody('not_found') }]
+    for (const [TERM, isBoxed] of [
+      ['dumb', false],
+      ['xterm', true],
+    ] as const) {
+      const { stderr } = await fake.wcrm(['contacts', 'get', '1'], { terminal, env: { TERM } })
+      assert.match(stderr, /What happened\./)
+      assert.equal(stderr.includes('│'), isBoxed)
+    }
+    const file = join(fake.home, 'rows.csv')
+    writeFileSync(file, 'phone\n+15550100042\n')
+    const done = { requested: 1, created: 1, updated: 0, unchanged: 0, failed: 0, failures: [] }
+    fake.responses = [
+      { body: { data: [], next_cursor: null, workspace: { id: '1' }, key: { id: '2' }, ...done } },
+    ]
+    const { exit, stderr } = await fake.wcrm(['contacts', 'import', file], {
+      terminal,
+      env: { TERM: 'dumb', XDG_STATE_HOME: fake.home },
+    })
+    assert.equal(exit, 0, stderr)
+    assert.ok(!stderr.includes('\u001b'), JSON.stringify(stderr))
   })
 
   it('tables stay within the terminal width', () => {
