@@ -4,6 +4,7 @@ import { printResult } from './result.ts'
 import type { Io } from './io.ts'
 import { runCommandTree } from './command-tree.ts'
 import { cliError, isSchemaError, SCHEMA_EXIT_CODE } from './error.ts'
+import { describeDatabaseError, toSentence } from './start-errors.ts'
 
 /**
  * `wcrm admin`: administration on the server's own machine, without an API key. Returns the exit code: 0
@@ -25,16 +26,13 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
     }),
     argv,
     io,
-    describeDatabaseError,
+    convertError,
   )
   return failure === 0 ? exitCode : failure
 }
 
 /** Explains a failed connection to the database, and a schema of another version. */
-const describeDatabaseError = (error: unknown): unknown => {
-  const { code } = error as { code?: string }
-  if (code === 'ECONNREFUSED' || code === 'ENOTFOUND' || code === 'CONNECT_TIMEOUT')
-    return new Error(`Cannot connect to the database (${code}); check --database-url.`)
+const convertError = (error: unknown): unknown => {
   if (isSchemaError(error))
     return cliError(SCHEMA_EXIT_CODE, {
       type: 'about:blank',
@@ -43,5 +41,6 @@ const describeDatabaseError = (error: unknown): unknown => {
       detail: error.message,
       code: 'conflict',
     })
-  return error
+  const text = describeDatabaseError(error)
+  return text === undefined ? error : new Error(toSentence(text))
 }

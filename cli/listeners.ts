@@ -7,15 +7,40 @@ import type { App } from '../server/core/app.ts'
 import { createListener, type Listener } from '../server/http/listener.ts'
 import { createMetricsApp } from '../server/http/metrics.ts'
 import { nodeHandler } from '../server/http/node.ts'
+import { findFreePort } from '../server/http/free-port.ts'
 import type { Siblings } from '../server/siblings.ts'
+import { listenError, type PortSettings } from './start-errors.ts'
+
+export const SERVER_PORT: PortSettings = {
+  host: '--host (WCRM_HOST)',
+  port: '--port (WCRM_PORT)',
+  whenTaken: 'stop the other server or use another --port (WCRM_PORT)',
+}
+export const METRICS_PORT: PortSettings = {
+  host: 'WCRM_METRICS_LISTEN',
+  port: 'WCRM_METRICS_LISTEN',
+  whenTaken: 'each server and worker of a machine needs one of its own (WCRM_METRICS_LISTEN)',
+}
+
+type Place = { host: string; port: number }
 
 /**
- * Starts listening. Returns the server and the URL at which this machine reaches it. listhen adds listeners of
- * http-shutdown, which throw for a connection that ended early: they are taken off, and `createListener`
- * stops the server instead.
+ * Starts listening. Returns the server and the URL at which this machine reaches it; throws an error that names the
+ * setting to change.
  */
-export const listenOn = async ({ host, port }: Pick<Config, 'host' | 'port'>, siblings?: Siblings) => {
-  if (siblings) return await listenTogether(host, port)
+export const listenOn = async (place: Place, settings: PortSettings, siblings?: Siblings) => {
+  try {
+    return siblings ? await listenTogether(place) : await listenAlone(place)
+  } catch (error) {
+    throw listenError(error, place, settings)
+  }
+}
+
+/**
+ * listhen adds listeners of http-shutdown, which throw for a connection that ended early: they are taken off, and
+ * `createListener` stops the server instead.
+ */
+const listenAlone = async ({ host, port }: Place): Promise<{ server: Server; url: string }> => {
   const { server, address } = await listen(() => {}, {
     hostname: host,
     port: { port, alternativePortRange: [] as never, random: port === 0, host },
@@ -26,6 +51,10 @@ export const listenOn = async ({ host, port }: Pick<Config, 'host' | 'port'>, si
     ws: false,
     clipboard: false,
     open: false,
+  }).catch(async (error: unknown) => {
+    // listhen takes every failure for a port that is in use.
+    await findFreePort(host, port)
+    throw error
   })
   const [nodesOwn] = server.listeners('connection')
   server.removeAllListeners('request').removeAllListeners('connection')
@@ -37,7 +66,7 @@ export const listenOn = async ({ host, port }: Pick<Config, 'host' | 'port'>, si
  * The same on a port that other processes share: on Linux the kernel divides the connections among them,
  * elsewhere the process that supervises them (docs/decisions/0029-processes.md).
  */
-const listenTogether = async (host: string, port: number): Promise<{ server: Server; url: string }> => {
+const listenTogether = async ({ host, port }: Place): Promise<{ server: Server; url: string }> => {
   const byKernel = process.platform === 'linux'
   const server = createServer().listen({ host, port, exclusive: byKernel, reusePort: byKernel })
   await once(server, 'listening')
@@ -48,17 +77,14 @@ const listenTogether = async (host: string, port: number): Promise<{ server: Ser
 const formatHost = (host: string): string =>
   host.includes(':') ? `[${host}]` : host === '0.0.0.0' ? '127.0.0.1' : host
 
-/** Serves the metrics and the probes on a port of their own, where one is configured; throws when it is in use. */
+/** Serves the metrics and the probes on a port of their own, where one is configured. */
 export const serveMetricsPort = async (
   config: Config,
   app: App,
 ): Promise<{ listener: Listener; url: string } | undefined> => {
   if (config.metricsListen === undefined) return undefined
   const { host = config.host, port } = config.metricsListen
-  const { server, url } = await listenOn({ host, port }, app.siblings).catch((cause: unknown) => {
-    const reason = `cannot listen on port ${port} (WCRM_METRICS_LISTEN)`
-    throw new Error(`${reason}: each server and worker of a machine needs one of its own`, { cause })
-  })
+  const { server, url } = await listenOn({ host, port }, METRICS_PORT, app.siblings)
   const { publicUrl } = app.config
   const listener = createListener(server, { publicUrl, log: app.log })
   const http = createMetricsApp(app)

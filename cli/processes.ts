@@ -5,7 +5,9 @@ import type { Config } from '../server/config.ts'
 import { findFreePort } from '../server/http/free-port.ts'
 import { COUNT_VARIABLE, type FromWorker, GROUP_VARIABLE, type ToWorker } from '../server/siblings.ts'
 import { createMetricsCollector } from './process-metrics.ts'
+import { METRICS_PORT, SERVER_PORT } from './listeners.ts'
 import { nextStopSignal, type StopSignal, waitForStopSignal } from './service.ts'
+import { listenError } from './start-errors.ts'
 
 /** A process that ended is started again after this, doubled while it goes on to end, up to the second. */
 const RESTART_MS = { first: 100, last: 10_000 }
@@ -126,12 +128,17 @@ export const superviseProcesses = async (
   log: Logger,
 ): Promise<number> => {
   // With port 0 each process would get another one; a port that is shared would not be refused when it is taken.
-  const shared = await findFreePort(host, port)
+  const shared = await findFreePort(host, port).catch((error: unknown) => {
+    throw listenError(error, { host, port }, SERVER_PORT)
+  })
   cluster.setupPrimary({ args: [...process.argv.slice(2), '--port', String(shared)] })
   const variables = { [GROUP_VARIABLE]: crypto.randomUUID(), [COUNT_VARIABLE]: String(count) }
   // One for all of them, as that of the server.
   if (metricsListen?.port === 0) {
-    const free = await findFreePort(metricsListen.host ?? host, 0)
+    const place = { host: metricsListen.host ?? host, port: 0 }
+    const free = await findFreePort(place.host, 0).catch((error: unknown) => {
+      throw listenError(error, place, METRICS_PORT)
+    })
     const given = process.env['WCRM_METRICS_LISTEN']!
     Object.assign(variables, { WCRM_METRICS_LISTEN: given.replace(/0+$/, String(free)) })
   }

@@ -22,7 +22,7 @@ import { createDemo } from '../server/demo/demo.ts'
 import { storeCredentials, type StoreResult } from './credentials.ts'
 import { helpItem } from './help-layout.ts'
 import type { Io } from './io.ts'
-import { listenOn, serveMetricsPort } from './listeners.ts'
+import { listenOn, SERVER_PORT, serveMetricsPort } from './listeners.ts'
 import { countProcesses, superviseProcesses } from './processes.ts'
 import { parseFlags, runService, waitForGrace, waitForStopSignal } from './service.ts'
 
@@ -117,7 +117,7 @@ const serve = async (config: Config, { json, siblings }: ServeOptions, io: Io): 
     await requireKnownSecret(storage, secrets)
     const media = await openServerStore(mediaLocationsOf(config), { log, metrics })
     // The port is known only after listening, and all URLs contain it: so the routes are created afterwards.
-    const { server, url } = await listenOn(config, siblings)
+    const { server, url } = await listenOn(config, SERVER_PORT, siblings)
     const publicUrl = (config.publicUrl ?? url).replace(/\/+$/, '')
     const listener = createListener(server, {
       publicUrl,

@@ -4,6 +4,7 @@ import { redactApiKeys } from '../catalog/redact.ts'
 import { isSchemaError, SCHEMA_EXIT_CODE } from './error.ts'
 import { collectHelp, writeHelp } from './help-layout.ts'
 import type { Io } from './io.ts'
+import { describeDatabaseError } from './start-errors.ts'
 
 /** Options of a command that runs until it receives a signal. */
 export type CommandOptions<C> = { config: C; json: boolean }
@@ -28,7 +29,7 @@ export const parseFlags = async <Flags extends object>(
  * Runs such a command and returns its exit code: 2 when the options are invalid, 5 when the schema of the
  * database does not fit, 1 with a reason when it cannot start otherwise, else the result of `serve`.
  */
-export const runService = async <C extends { port: number }>(
+export const runService = async <C>(
   name: string,
   io: Io,
   read: () => Promise<CommandOptions<C>>,
@@ -46,7 +47,7 @@ export const runService = async <C extends { port: number }>(
   try {
     return await serve(options.config, options.json)
   } catch (error) {
-    io.stderr.write(redactApiKeys(`${name}: ${describeStartError(error, options.config.port)}\n`))
+    io.stderr.write(redactApiKeys(`${name}: ${describeDatabaseError(error) ?? (error as Error).message}\n`))
     // What was opened before it failed, such as another port, must not keep the process.
     const code = isSchemaError(error) ? SCHEMA_EXIT_CODE : 1
     setTimeout(() => process.exit(code), EXIT_AFTER_FAILED_START_MS).unref()
@@ -68,22 +69,6 @@ const surviveRejections = (io: Io): void => {
     const line = { level: 50, time: Date.now(), cause, msg: 'A promise was rejected without a handler' }
     io.stderr.write(redactApiKeys(`${JSON.stringify(line)}\n`))
   })
-}
-
-/** PostgreSQL's code. */
-const DISK_FULL = '53100'
-
-const describeStartError = (error: unknown, port: number): string => {
-  const { code, message } = error as NodeJS.ErrnoException
-  if (code === DISK_FULL || code === 'ENOSPC')
-    return 'the disk of the database is full; free some space on it, then start again'
-  // listhen reports a port that is taken by its message alone.
-  if (code === 'EADDRINUSE' || /available port/.test(message))
-    return `port ${port} is in use; stop the other server or use another --port`
-  if (code === 'EACCES') return `this user may not listen on port ${port}; use another --port`
-  if (code === 'ECONNREFUSED' || code === 'ENOTFOUND' || code === 'CONNECT_TIMEOUT')
-    return `cannot connect to the database (${code}); check --database-url`
-  return message
 }
 
 /** Everything that is stopped ends sooner by itself; supervisors commonly kill after 30 seconds. */

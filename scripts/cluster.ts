@@ -9,6 +9,9 @@ export type Cluster = {
   url: string
   /** Makes a standby take changes. */
   promote: () => void
+  /** Ends its processes at once, as a crash does; `start` has them go on with the same data. */
+  crash: () => void
+  start: () => void
   stop: () => void
 }
 
@@ -65,13 +68,18 @@ export const startCluster = async (
   })
     .map(([k, v]) => `-c ${k}=${v}`)
     .join(' ')
-  run('pg_ctl', '-D', data, '-l', join(folder, 'log'), '-o', `-p ${port} ${options}`, '-w', 'start')
+  const start = () =>
+    run('pg_ctl', '-D', data, '-l', join(folder, 'log'), '-o', `-p ${port} ${options}`, '-w', 'start')
+  const crash = () => run('pg_ctl', '-D', data, '-m', 'immediate', 'stop')
+  start()
   return {
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,
     promote: () => run('pg_ctl', '-D', data, '-w', 'promote'),
+    crash,
+    start,
     stop: () => {
       try {
-        run('pg_ctl', '-D', data, '-m', 'immediate', 'stop')
+        crash()
       } finally {
         rmSync(folder, { recursive: true, force: true })
       }

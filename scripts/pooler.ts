@@ -24,7 +24,7 @@ const canConnect = async (port: number): Promise<boolean> => {
  * Starts a PgBouncer in transaction mode before this PostgreSQL, with its defaults: no startup parameter is
  * ignored. It refuses to run as root, so root becomes `postgres`.
  */
-export const startPooler = async (target: string): Promise<Omit<Cluster, 'promote'>> => {
+export const startPooler = async (target: string): Promise<Pick<Cluster, 'url' | 'stop'>> => {
   const { hostname, port: targetPort, username } = new URL(target)
   const folder = mkdtempSync(join(tmpdir(), 'wcrm-pooler-'))
   const port = await freePort()

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isDatabaseUrl } from '../storage/addresses.ts'
 import { ListenAddress } from './listen-address.ts'
 import { parseProxyList } from './http/address.ts'
 import { parseMediaLocation } from './media/location.ts'
@@ -30,6 +31,17 @@ const EventDays = daysBetween(14, 3650, ', or none: no limit')
 
 const PROCESSES = 'must be a number from 1 to 64, or auto'
 
+/** The message never shows the value: it has a password. */
+const DatabaseUrl = z
+  .string()
+  .regex(/^postgres(ql)?:\/\//, { error: 'must begin with postgres://', abort: true })
+  .refine(isDatabaseUrl, {
+    error:
+      'must look like postgres://USER:PASSWORD@HOST:5432/DATABASE; characters such as / # ? % in the user and ' +
+      'the password are percent-encoded, as %2F for /',
+    abort: true,
+  })
+
 const AllowList = parsedBy(parseAllowList)
 const ProxyList = parsedBy(parseProxyList)
 const MediaPlace = parsedBy(parseMediaLocation)
@@ -51,16 +63,10 @@ export const Config = z.object({
     .default('.wcrm')
     .describe('Folder of the embedded database and the secret.')
     .meta({ env: 'WCRM_DATA', flag: 'data' }),
-  databaseUrl: z
-    .string()
-    .regex(/^postgres(ql)?:\/\//, 'must begin with postgres://')
-    .optional()
+  databaseUrl: DatabaseUrl.optional()
     .describe('URL of PostgreSQL 15 or newer; the embedded database when absent.')
     .meta({ env: 'WCRM_DATABASE_URL', flag: 'database-url' }),
-  databaseReadUrl: z
-    .string()
-    .regex(/^postgres(ql)?:\/\//, 'must begin with postgres://')
-    .regex(/^[^,?]*(\?|$)/, 'must name one server')
+  databaseReadUrl: DatabaseUrl.regex(/^[^,?]*(\?|$)/, 'must name one server')
     .optional()
     .describe('URL of one standby for lists, searches and reports, used when it shows what was acknowledged.')
     .meta({ env: 'WCRM_DATABASE_READ_URL' }),

@@ -4,7 +4,7 @@ import { catalog, type Operation } from '../catalog/index.ts'
 import type { Storage } from '../storage/open.ts'
 import type { App } from './core/app.ts'
 import { createAppState } from './core/app-state.ts'
-import { noteDiskFull } from './core/disk-full.ts'
+import { noteSharedFailure } from './core/outage.ts'
 import type { AnyHandler } from './core/handler.ts'
 import { summarizeCall } from './approvals/call-summary.ts'
 import { handlers, settlers } from './handlers.ts'
@@ -166,7 +166,7 @@ export const createApp = ({
     signals,
     jobs: createJobRunner(log, {
       signals,
-      isLogged: (error) => noteDiskFull({ disk: state.disk, log }, error),
+      isLogged: (error) => noteSharedFailure({ ...state, db: storage.db, log }, error),
       onRun: (job, outcome, seconds) => metrics.jobRuns.observe({ job, outcome }, seconds),
     }),
     media,

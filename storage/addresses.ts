@@ -40,6 +40,16 @@ export const parseServers = (url: string): Servers => {
   }
 }
 
+/** Whether `parseServers` understands a URL, and each port in it is one. */
+export const isDatabaseUrl = (url: string): boolean => {
+  try {
+    const { addresses } = parseServers(url)
+    return addresses.every((at) => 'path' in at || (at.port > 0 && at.port <= 65_535))
+  } catch {
+    return false
+  }
+}
+
 /** Returns the URL without `target_session_attrs`: postgres.js takes a standby for `read-write`. */
 export const withoutRole = (url: string): string =>
   url.replace(/([?&])target_session_attrs=[^&]*(&|$)/, (_, before: string, after: string) =>

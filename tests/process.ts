@@ -6,6 +6,8 @@ import { createInterface } from 'node:readline'
 export type ServerProcess = {
   url: string
   pid: number
+  /** What it has written to stderr so far: its log. */
+  log: () => string
   kill: (signal: NodeJS.Signals) => Promise<void>
   /** Sends SIGTERM. Returns the exit code; null when the signal ended the process. */
   stop: () => Promise<number | null>
@@ -59,6 +61,7 @@ export const startCommand = async <T>(
   return {
     url: said.url,
     pid: child.pid!,
+    log: () => errors,
     said,
     kill: async (signal) => {
       child.kill(signal)

@@ -14,6 +14,7 @@ import type { Storage } from '../../storage/open.ts'
 import { usageError } from '../error.ts'
 import type { Io } from '../io.ts'
 import { waitForStopSignal } from '../service.ts'
+import { listenError, type PortSettings, toSentence } from '../start-errors.ts'
 import type { SandboxFlags } from './verbs.ts'
 
 type SandboxSecrets = { token: string; appSecret: string; verifyToken: string }
@@ -62,14 +63,12 @@ const resolveSecrets = (flags: SandboxFlags, io: Io, config: Config): SandboxSec
   }
 }
 
+const PORT: PortSettings = { host: '--host', port: '--port', whenTaken: 'use another --port' }
+
 const listen = async (server: Server, { host, port }: Config): Promise<string> => {
   await new Promise<void>((ready, failed) => {
-    server.once('error', (error: NodeJS.ErrnoException) =>
-      failed(
-        error.code === 'EADDRINUSE'
-          ? usageError(`Port ${port} is in use; use another --port.`, '--port')
-          : error,
-      ),
+    server.once('error', (error) =>
+      failed(usageError(toSentence(listenError(error, { host, port }, PORT).message))),
     )
     server.listen(port, host, ready)
   })

@@ -67,6 +67,9 @@ type HeavyReadQueue = {
 /** When the database last failed for a full disk, and when that was last logged: `performance.now()`. */
 export type DiskState = { seenAt: number; loggedAt: number }
 
+/** `since`: when the outage of the database began, `performance.now()`. `checking`: whether there is one. */
+export type OutageState = { since: number | undefined; checking: Promise<boolean | undefined> | undefined }
+
 /** When a wrong clock was last logged: `performance.now()`. */
 type ClockCheck = { loggedAt: number }
 
@@ -94,6 +97,7 @@ export type AppState = {
   /** True from the signal to stop: a load balancer is told to send nothing more. */
   isStopping: boolean
   readonly disk: DiskState
+  readonly outage: OutageState
   readonly clockCheck: ClockCheck
   readonly databaseTime: DatabaseTime
   readonly keyCache: KeyCache
@@ -123,6 +127,7 @@ export type AppState = {
 export const createAppState = (): AppState => ({
   isStopping: false,
   disk: { seenAt: -Infinity, loggedAt: -Infinity },
+  outage: { since: undefined, checking: undefined },
   clockCheck: { loggedAt: -Infinity },
   databaseTime: { last: undefined },
   keyCache: { keys: new Map(), known: new Set(), usedAt: new Map() },

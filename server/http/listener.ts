@@ -5,11 +5,11 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { logRefusal } from '../core/log-call.ts'
 import { Problem } from '../core/problem.ts'
-import { toProblemResult } from '../core/respond.ts'
+import { toProblemResponse, toProblemResult } from '../core/respond.ts'
 import { createRequestId } from '../ids.ts'
 import { containsAddress } from '../webhooks/guard/addresses.ts'
 import { parseAddress } from './address.ts'
-import type { NodeHandler } from './node.ts'
+import { nodeHandler, type NodeHandler } from './node.ts'
 
 type ListenerOptions = {
   /** Base of the URLs in problems. */
@@ -63,6 +63,7 @@ export const createListener = (
     publicUrl,
     log,
     handle: undefined,
+    refuse: nodeHandler(() => refuseForNow(publicUrl, log), { publicUrl, log }),
     isStillServed: () => true,
     inFlight: 0,
     responses: new WeakMap(),
@@ -98,6 +99,8 @@ type ListenerState = {
   readonly publicUrl: string
   readonly log: ListenerOptions['log']
   handle: NodeHandler | undefined
+  /** Answers what `handle` does not get. */
+  readonly refuse: NodeHandler
   isStillServed: (path: string) => boolean
   /** Number of handlers at work, also for clients that have gone. */
   inFlight: number
@@ -119,11 +122,9 @@ const setTimeouts = (server: Server): void => {
 
 const serveRequest = (state: ListenerState, req: IncomingMessage, res: ServerResponse): void => {
   if (state.refused.has(req.socket)) return
-  if (!state.handle || !state.isStillServed(req.url ?? '')) {
-    const requestId = createRequestId()
-    logRefusal(state.log, requestId, { status: 503 })
-    return void res.writeHead(503, { 'Retry-After': '1', 'Request-Id': requestId, Connection: 'close' }).end()
-  }
+  const handle = state.isStillServed(req.url ?? '') ? state.handle : undefined
+  // A client that connects again may reach a server that is ready.
+  if (!handle) res.shouldKeepAlive = false
   const responses = state.responses.get(req.socket) ?? new Set()
   if (responses.size >= MAX_PIPELINED) {
     refuseBrokenRequest(state, req.socket, state.publicUrl, tooManyPipelined)
@@ -132,9 +133,22 @@ const serveRequest = (state: ListenerState, req: IncomingMessage, res: ServerRes
   state.responses.set(req.socket, responses.add(res))
   res.once('close', () => responses.delete(res))
   state.inFlight++
-  void state.handle(req, res).finally(() => {
+  void (handle ?? state.refuse)(req, res).finally(() => {
     state.inFlight--
   })
+}
+
+const notServing = new Problem(
+  'upstream_unavailable',
+  'The server is starting or stopping. Nothing was done: send the request again in a moment.',
+  {},
+  { 'Retry-After': '1' },
+)
+
+const refuseForNow = (publicUrl: string, log: ListenerOptions['log']): Response => {
+  const requestId = createRequestId()
+  logRefusal(log, requestId, notServing)
+  return toProblemResponse(notServing, { publicUrl, requestId })
 }
 
 /** Requests of one connection that may be answered at a time; browsers and proxies send one after the other. */

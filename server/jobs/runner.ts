@@ -103,8 +103,8 @@ const getRetryDelay = (intervalMs: number, failures: number): number =>
     longest: Math.max(intervalMs, BACKOFF_MS),
   })
 
-/** Logs an error that all jobs share, and returns true; false for any other. */
-type IsLogged = (error: unknown) => boolean
+/** Logs an error that all jobs share, and resolves with true; false for any other. */
+type IsLogged = (error: unknown) => Promise<boolean>
 
 const logFailure = (
   log: Pick<Logger, 'warn'>,
@@ -143,7 +143,7 @@ export const createJob = (definition: JobDefinition, log: Pick<Logger, 'warn'>, 
       failures++
       result = { nextInMs: getRetryDelay(intervalMs, failures) }
       last = { error }
-      if (!isLogged?.(error)) logFailure(log, { job: name, failures }, error)
+      if (!(await isLogged?.(error))) logFailure(log, { job: name, failures }, error)
     }
     running = undefined
     if (stopping) return

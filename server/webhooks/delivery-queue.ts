@@ -8,6 +8,7 @@ import {
 import type { ChangedEndpoint } from '../../storage/webhook-results.ts'
 import type { App } from '../core/app.ts'
 import { errorLogDetails } from '../core/log-details.ts'
+import { noteSharedFailure } from '../core/outage.ts'
 import { type FinishedAttempt, recordResults } from './record-results.ts'
 import { attemptDelivery } from './send.ts'
 
@@ -185,10 +186,11 @@ const recordWithRetry = async (
     try {
       return await recordResults(app, batch)
     } catch (error) {
-      app.log.error(
-        { deliveries: batch.length, attempt, ...errorLogDetails(error) },
-        'Cannot record the results of webhook deliveries; retrying',
-      )
+      if (!(await noteSharedFailure(app, error)))
+        app.log.error(
+          { deliveries: batch.length, attempt, ...errorLogDetails(error) },
+          'Cannot record the results of webhook deliveries; retrying',
+        )
       if (attempt === MAX_RECORD_ATTEMPTS) return []
       await delay(RECORD_RETRY_MS)
     }

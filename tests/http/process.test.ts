@@ -147,7 +147,7 @@ describe('HTTP: a server process', () => {
     try {
       await assert.rejects(
         startProcess(other.flags, { WCRM_METRICS_LISTEN: port }),
-        new RegExp(`exited with 1: .*cannot listen on port ${port} \\(WCRM_METRICS_LISTEN\\)`),
+        new RegExp(`exited with 1: .*port ${port} is in use; each server .*\\(WCRM_METRICS_LISTEN\\)`),
       )
     } finally {
       await other.remove()

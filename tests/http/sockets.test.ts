@@ -13,6 +13,9 @@ import { exchange, parseResponses, type RawResponse } from './raw-socket.ts'
 const MIB = 1024 * 1024
 const HEAD_END = /\r\n\r\n/
 
+const head = (line: string, ...headers: string[]): string =>
+  [line, 'Host: localhost', ...headers, '', ''].join('\r\n')
+
 everyDatabase('HTTP: sockets', (server) => {
   let key: string
   before(async () => {
@@ -21,9 +24,6 @@ everyDatabase('HTTP: sockets', (server) => {
 
   const send = async (bytes: string, options = {}): Promise<RawResponse[]> =>
     parseResponses((await exchange(server().url, bytes, options)).text)
-
-  const head = (line: string, ...headers: string[]): string =>
-    [line, 'Host: localhost', ...headers, '', ''].join('\r\n')
 
   it('what is no request is answered by a problem', async () => {
     const cases: [status: number, bytes: string][] = [
@@ -187,6 +187,43 @@ describe('HTTP: the listener', () => {
     const listener = createListener(server, { publicUrl: url, log: pino({ level: 'silent' }), ...options })
     return { server, listener, url }
   }
+
+  it('a server that starts or stops answers by a problem, and closes', async () => {
+    const { server, listener, url } = await listen()
+    const post = head('POST /v1/groups HTTP/1.1', `Content-Length: ${MIB}`) + ' '.repeat(MIB)
+    const check = async (bytes: string): Promise<void> => {
+      const { text, end } = await exchange(url, bytes)
+      const [response, ...more] = parseResponses(text)
+      assert.equal(more.length, 0)
+      assert.deepEqual([response?.status, end], [503, 'server'], text)
+      for (const [name, value] of [
+        ['content-type', 'application/problem+json'],
+        ['retry-after', '1'],
+        ['connection', 'close'],
+        ['cache-control', 'no-store'],
+      ] as const)
+        assert.equal(response!.headers.get(name), value, text)
+      const problem = JSON.parse(response!.body)
+      assert.deepEqual([problem.code, problem.status], ['upstream_unavailable', 503])
+      assert.match(problem.detail, /starting or stopping/)
+      assert.equal(problem.request_id, response!.headers.get('request-id'))
+    }
+    for (const bytes of [head('GET /v1/me HTTP/1.1'), post]) await check(bytes)
+    const [release, working] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    listener.serve(async (_req, res) => {
+      working.resolve()
+      await release.promise
+      res.end()
+    })
+    const first = exchange(url, head('GET /first HTTP/1.1', 'Connection: close'))
+    await working.promise
+    const drained = listener.drain((path) => path === '/first')
+    for (const bytes of [head('GET /v1/me HTTP/1.1'), post]) await check(bytes)
+    release.resolve()
+    assert.match((await first).text, /^HTTP\/1\.1 200 /)
+    await drained
+    assert.equal(server.listening, false)
+  })
 
   it('a request that never ends is answered by 408', async () => {
     const { server, url } = await listen()

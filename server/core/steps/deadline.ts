@@ -83,6 +83,15 @@ const UNREACHABLE_CLASSES = /^(?:08|53|58)...$/
 
 const isUnreachable = (code: string): boolean => UNREACHABLE.has(code) || UNREACHABLE_CLASSES.test(code)
 
+/**
+ * True for an error that an outage of the database causes. Its connections can also be busy, and the storage closed
+ * by this side.
+ */
+export const isDatabaseUnreachable = (error: unknown): boolean => {
+  const { code } = error as DatabaseError
+  return code !== undefined && isUnreachable(code) && code !== 'CONNECTION_ENDED'
+}
+
 /** Errors of locks, after waiting or as the victim of a deadlock. */
 const LOCK_ERRORS = new Set<string | undefined>([
   errorCode.lockNotAvailable,
