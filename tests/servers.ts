@@ -163,10 +163,13 @@ export const serveStorage = async (
     sync: async (workspaceId) => await driver?.sync(workspaceId),
     sandbox,
     settle: async () => {
+      let applied: number
       do {
         await sandbox.drain()
+        applied = await app.jobs.job('provider-updates').runOnce()
+        // Also what a run applied that was in progress, of which this one does not tell.
         if (app.media) await downloadDueMedia(app, app.media)
-      } while ((await app.jobs.job('provider-updates').runOnce()) > 0 || (await sandbox.pump()) > 0)
+      } while (applied > 0 || (await sandbox.pump()) > 0)
     },
     close: async () => {
       await stopStreams(app)
