@@ -10,7 +10,7 @@ type SocketOptions = {
   halfClose?: boolean | undefined
   /** Leaves when it has arrived. */
   enough?: RegExp | undefined
-  /** How long to wait for more after the last byte that arrived. */
+  /** How long to wait for more after the last byte that arrived: long, where an end is known, for a busy machine. */
   quietMs?: number
 }
 
@@ -18,7 +18,7 @@ type SocketOptions = {
 export const exchange = (
   url: string,
   bytes: string | Buffer,
-  { abortAfter, halfClose = false, enough, quietMs = 3000 }: SocketOptions = {},
+  { abortAfter, halfClose = false, enough, quietMs = enough ? 20_000 : 3000 }: SocketOptions = {},
 ): Promise<Exchange> =>
   new Promise((resolve) => {
     const { hostname, port } = new URL(url)
