@@ -12,7 +12,6 @@ type BatchResponse = {
   created: number
   updated: number
   unchanged: number
-  dry_run?: true
   failures: readonly { row: number; code: string; message: string; errors: readonly { pointer: string }[] }[]
 }
 
@@ -31,14 +30,10 @@ export type UploadOptions = {
   readonly saveState: (state: ImportState) => void
 }
 
-/**
- * Sends the rows in batches, each under an idempotency key of its own, and records the progress in `state`.
- * Returns true when the server treated the calls as dry runs, as it does for test keys.
- */
-export const uploadRows = async (options: UploadOptions): Promise<boolean> => {
+/** Sends the rows in batches, each under an idempotency key of its own, and records the progress in `state`. */
+export const uploadRows = async (options: UploadOptions): Promise<void> => {
   const { io, to, operation, dryRun, progress, state } = options
   let stopped = false
-  let wasDryRun = false
 
   const send = async (batch: ImportBatch): Promise<BatchResponse> => {
     const rows = sendableRows(batch).map((row) => toRequestRow(row, options.groupIds))
@@ -62,7 +57,6 @@ export const uploadRows = async (options: UploadOptions): Promise<boolean> => {
   const complete = (batch: ImportBatch, response: BatchResponse): void => {
     if (batch.index < state.batches) return
     const failures = collectFailures(batch, response, options.groupIds)
-    wasDryRun ||= response.dry_run === true
     const { totals } = state
     state.failuresBytes = options.failures.write(failures)
     state.batches = batch.index + 1
@@ -79,7 +73,6 @@ export const uploadRows = async (options: UploadOptions): Promise<boolean> => {
 
   options.saveState(state)
   await sendInOrder(createBatches(options.rows), send, complete)
-  return wasDryRun
 }
 
 const sendableRows = (batch: ImportBatch): ParsedRow[] => batch.rows.filter((row) => !row.rejection)

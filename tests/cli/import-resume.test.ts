@@ -124,6 +124,41 @@ everyDatabase('import: resume', (server, database) => {
     assert.deepEqual([again.exit, again.summary.created], [0, 1])
     assert.equal((await run([file, '--resume'])).summary.unchanged, 1)
   })
+
+  it('what a test key did is no progress of the import', async () => {
+    const { workspace, run } = await files.createScene(server())
+    const test = await workspace.key(workspace.owner.staffId, { test: true })
+    const rehearse = files.runImportAs(server(), test.key)
+    const csvRows = Array.from({ length: 600 }, (_, n) => `+1555${1_000_000 + n}\n`)
+    const file = files.writeRows(`phone\n${csvRows.join('')}`)
+    /** Imports with a key that is refused from the second batch on. */
+    const importFirstBatch = async (key: string): Promise<number> => {
+      let batches = 0
+      const [stdin, stdout, stderr] = [new PassThrough(), collectOutput(), collectOutput()]
+      stdin.end()
+      return await runCommandLine(['contacts', 'import', file], {
+        stdin,
+        stdout: stdout.stream,
+        stderr: stderr.stream,
+        env: files.envFor(server(), key),
+        fetch: async (url, init) => {
+          if (!String(url).endsWith('/crm_import_contacts') || batches++ === 0) return await fetch(url, init)
+          const headers = new Headers(init?.headers)
+          headers.set('Authorization', 'Bearer wc_live_nobody')
+          return await fetch(url, { ...init, headers })
+        },
+      })
+    }
+    assert.equal(await importFirstBatch(test.key), 4)
+    assert.equal((await run([file, '--resume'])).exit, 0)
+    assert.equal(await countRows(server(), 'contacts', workspace), 600)
+    // Nor does a rehearsal end an import that was interrupted.
+    assert.equal(await importFirstBatch(workspace.owner.key), 4)
+    const { exit, summary } = await rehearse([file])
+    assert.deepEqual([exit, summary.unchanged, summary.dry_run], [0, 600, true])
+    assert.equal((await rehearse([file, '--resume'])).exit, 2)
+    assert.match((await run([file])).stderr, /interrupted after 500 rows/)
+  })
 })
 
 everyDatabase(
