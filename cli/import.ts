@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { usageError } from './error.ts'
+import type { Answer } from './answer.ts'
+import { isAskedError } from './import/asked.ts'
 import type { ImportField } from './import/columns.ts'
 import { createFileSink, createPrintingSink, MAX_PRINTED_FAILURES } from './import/failures.ts'
 import { resolveImportGroups } from './import/groups.ts'
@@ -40,26 +42,33 @@ const ROW_FLAGS = ['format', 'map', 'ignore', 'clear-empty', 'failures']
 
 /**
  * Imports a file: reads it once to check it, then sends it in batches and records the progress on disk.
- * Returns the summary. Throws when a call fails for good, such as a refused key or an unavailable server; the
- * import can then be continued with `--resume`.
+ * Returns the summary, or the request for the approval of a person where the next rows need one. Throws when a call
+ * fails for good, such as a refused key or an unavailable server. In both cases `--resume` continues the import.
  */
 export const importFile = async (
   io: Io,
   to: ServerConnection,
   spec: CommandSpec,
   parsed: ParsedCommand,
-): Promise<Record<string, unknown>> => {
+): Promise<Answer> => {
   const startedAt = performance.now()
   if (parsed.dryRun === true && parsed.cliFlags.has('resume'))
     throw usageError('A dry run cannot be resumed.', '--resume', 'Leave --resume or --dry-run out.')
   const source = await openSource(io, parsed.args[0]!)
   try {
     const summary = await importSource(io, to, spec, parsed, source)
-    return {
+    const value = {
       ...summary.totals,
       seconds: Math.round((performance.now() - startedAt) / 100) / 10,
       ...(summary.dryRun ? { dry_run: true } : {}),
     }
+    return { value }
+  } catch (error) {
+    if (!isAskedError(error)) throw error
+    io.stderr.write(
+      'Once the person has decided, run the same command with --resume: it continues the import.\n',
+    )
+    return error.asked
   } finally {
     await source.file.close()
   }

@@ -1,5 +1,6 @@
 import type { Io } from '../io.ts'
-import { BATCH_FAILURES, callOperation, createPatientPolicy, type ServerConnection } from '../remote.ts'
+import { BATCH_FAILURES, createPatientPolicy, type ServerConnection } from '../remote.ts'
+import { callUnlessAsked } from './asked.ts'
 import type { FailureSink, RowFailure } from './failures.ts'
 import type { GroupIds } from './groups.ts'
 import type { ImportProgress } from './progress.ts'
@@ -46,7 +47,7 @@ export const uploadRows = async (options: UploadOptions): Promise<void> => {
     try {
       const isStopped = (): boolean => stopped
       const policy = createPatientPolicy(to, progress.showWait, { failures: BATCH_FAILURES, isStopped })
-      const { value } = await callOperation(io, to, operation, input, { idempotencyKey, policy })
+      const value = await callUnlessAsked(io, to, operation, input, { idempotencyKey, policy })
       return value as unknown as BatchResponse
     } catch (error) {
       stopped = true

@@ -6,6 +6,7 @@ import { watch } from 'node:fs/promises'
 import { join } from 'node:path'
 import { it } from 'node:test'
 import { PassThrough } from 'node:stream'
+import { defaultPolicy } from '../../catalog/policy.ts'
 import type { ImportState } from '../../cli/import/state.ts'
 import { runCommandLine } from '../../cli/main.ts'
 import { callAs } from '../calls.ts'
@@ -158,6 +159,27 @@ everyDatabase('import: resume', (server, database) => {
     assert.deepEqual([exit, summary.unchanged, summary.dry_run], [0, 600, true])
     assert.equal((await rehearse([file, '--resume'])).exit, 2)
     assert.match((await run([file])).stderr, /interrupted after 500 rows/)
+  })
+
+  it('rows on which a person decides are imported once they did', async () => {
+    const { workspace, call } = await files.createScene(server())
+    const policy = { ...defaultPolicy, operations: { crm_import_contacts: 'ask' as const } }
+    const agent = await workspace.key(workspace.owner.staffId, { agent: true, phones: true, policy })
+    const file = files.writeRows('phone\n+15550100042\n+15550100043\n')
+    const importAs = (...flags: string[]) =>
+      runCli(['contacts', 'import', file, '--json', ...flags], files.envFor(server(), agent.key))
+    const asked = await importAs()
+    const { id } = (JSON.parse(asked.stdout) as { approval: { id: string } }).approval
+    assert.equal(asked.exit, 10)
+    assert.match(asked.stderr, /--resume/)
+    const again = await importAs('--resume')
+    assert.deepEqual([again.exit, JSON.parse(again.stdout).approval.id], [10, id])
+    assert.equal(await countRows(server(), 'contacts', workspace), 0)
+    await call('approvals_approve', { approval_id: id })
+    await server().app.jobs.job('approvals').runOnce()
+    const done = await importAs('--resume')
+    assert.deepEqual([done.exit, JSON.parse(done.stdout).created], [0, 2], done.stderr)
+    assert.equal(await countRows(server(), 'contacts', workspace), 2)
   })
 })
 
