@@ -107,8 +107,9 @@ const importSource = async (
     failuresPath === undefined
       ? createPrintingSink(progress.printLine)
       : createFileSink(failuresPath, source, state.failuresBytes)
+  let repeated: number
   try {
-    await uploadRows({
+    repeated = await uploadRows({
       io,
       to,
       operation: spec.operation,
@@ -129,6 +130,11 @@ const importSource = async (
   }
   if (!dryRun) removeState(path)
   printFailureNote(io, state.totals.failed, failuresPath)
+  if (repeated > 0)
+    io.stderr.write(
+      `Rows with a phone or external id of earlier rows: ${repeated}. A dry run keeps nothing of the earlier ones, ` +
+        'so that these may be counted otherwise, or fail, in the import.\n',
+    )
   return { totals: state.totals, dryRun }
 }
 

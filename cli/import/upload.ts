@@ -4,6 +4,7 @@ import { callUnlessAsked } from './asked.ts'
 import type { FailureSink, RowFailure } from './failures.ts'
 import type { GroupIds } from './groups.ts'
 import type { ImportProgress } from './progress.ts'
+import { createRepeatCounter } from './repeats.ts'
 import type { ParsedRow } from './rows.ts'
 import { createBatches, type ImportBatch, sendInOrder } from './send.ts'
 import { createSha256 } from './source.ts'
@@ -31,10 +32,15 @@ export type UploadOptions = {
   readonly saveState: (state: ImportState) => void
 }
 
-/** Sends the rows in batches, each under an idempotency key of its own, and records the progress in `state`. */
-export const uploadRows = async (options: UploadOptions): Promise<void> => {
+/**
+ * Sends the rows in batches, each under an idempotency key of its own, and records the progress in `state`. Returns how
+ * many rows of a dry run may end otherwise in the import, because they name contacts of earlier batches.
+ */
+export const uploadRows = async (options: UploadOptions): Promise<number> => {
   const { io, to, operation, dryRun, progress, state } = options
+  const countRepeats = createRepeatCounter()
   let stopped = false
+  let repeated = 0
 
   const send = async (batch: ImportBatch): Promise<BatchResponse> => {
     const rows = sendableRows(batch).map((row) => toRequestRow(row, options.groupIds))
@@ -58,6 +64,7 @@ export const uploadRows = async (options: UploadOptions): Promise<void> => {
   const complete = (batch: ImportBatch, response: BatchResponse): void => {
     if (batch.index < state.batches) return
     const failures = collectFailures(batch, response, options.groupIds)
+    if (dryRun) repeated += countRepeats(batch)
     const { totals } = state
     state.failuresBytes = options.failures.write(failures)
     state.batches = batch.index + 1
@@ -74,6 +81,7 @@ export const uploadRows = async (options: UploadOptions): Promise<void> => {
 
   options.saveState(state)
   await sendInOrder(createBatches(options.rows), send, complete)
+  return repeated
 }
 
 const sendableRows = (batch: ImportBatch): ParsedRow[] => batch.rows.filter((row) => !row.rejection)
