@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { usageError } from './error.ts'
+import type { Answer } from './answer.ts'
+import { isAskedError } from './import/asked.ts'
 import type { ImportField } from './import/columns.ts'
 import { createFileSink, createPrintingSink, MAX_PRINTED_FAILURES } from './import/failures.ts'
 import { resolveImportGroups } from './import/groups.ts'
@@ -40,27 +42,33 @@ const ROW_FLAGS = ['format', 'map', 'ignore', 'clear-empty', 'failures']
 
 /**
  * Imports a file: reads it once to check it, then sends it in batches and records the progress on disk.
- * Returns the summary. Throws when a call fails for good, such as a refused key or an unavailable server; the
- * import can then be continued with `--resume`.
+ * Returns the summary, or the request for the approval of a person where the next rows need one. Throws when a call
+ * fails for good, such as a refused key or an unavailable server. In both cases `--resume` continues the import.
  */
 export const importFile = async (
   io: Io,
   to: ServerConnection,
   spec: CommandSpec,
   parsed: ParsedCommand,
-): Promise<Record<string, unknown>> => {
+): Promise<Answer> => {
   const startedAt = performance.now()
-  const dryRun = parsed.dryRun === true
-  if (dryRun && parsed.cliFlags.has('resume'))
+  if (parsed.dryRun === true && parsed.cliFlags.has('resume'))
     throw usageError('A dry run cannot be resumed.', '--resume', 'Leave --resume or --dry-run out.')
   const source = await openSource(io, parsed.args[0]!)
   try {
     const summary = await importSource(io, to, spec, parsed, source)
-    return {
+    const value = {
       ...summary.totals,
       seconds: Math.round((performance.now() - startedAt) / 100) / 10,
       ...(summary.dryRun ? { dry_run: true } : {}),
     }
+    return { value }
+  } catch (error) {
+    if (!isAskedError(error)) throw error
+    io.stderr.write(
+      'Once the person has decided, run the same command with --resume: it continues the import.\n',
+    )
+    return error.asked
   } finally {
     await source.file.close()
   }
@@ -74,7 +82,11 @@ const importSource = async (
   source: ImportSource,
 ): Promise<{ totals: ImportState['totals']; dryRun: boolean }> => {
   const { cliFlags } = parsed
-  const dryRun = parsed.dryRun === true
+  const caller = await readCaller(io, to)
+  // What a test key does is no progress of the import, which a live key could then take for done.
+  const dryRun = parsed.dryRun === true || caller.isTest
+  if (dryRun && cliFlags.has('resume'))
+    throw usageError('With a test key every import is a dry run, which cannot be resumed.', '--resume')
   const format = detectFormat(source, await readHead(source), cliFlags.get('format')?.at(-1))
   const { value: fields } = await fetchAllPages(io, to, 'crm_list_custom_fields', { limit: 100 })
   const reader = await createReader(source, format, fields['data'] as ImportField[], cliFlags)
@@ -88,16 +100,16 @@ const importSource = async (
     create: cliFlags.has('create-groups'),
     dryRun,
   })
-  const path = await findStatePath(io, to, parsed, source)
+  const path = statePath(io.env, to.url, caller.workspaceId, parsed.args[0] === '-' ? '-' : source.path)
   const state = loadState(io, path, parsed, scan)
   const failuresPath = cliFlags.get('failures')?.at(-1)
   const failures =
     failuresPath === undefined
       ? createPrintingSink(progress.printLine)
       : createFileSink(failuresPath, source, state.failuresBytes)
-  let wasDryRun: boolean
+  let repeated: number
   try {
-    wasDryRun = await uploadRows({
+    repeated = await uploadRows({
       io,
       to,
       operation: spec.operation,
@@ -118,18 +130,21 @@ const importSource = async (
   }
   if (!dryRun) removeState(path)
   printFailureNote(io, state.totals.failed, failuresPath)
-  return { totals: state.totals, dryRun: dryRun || wasDryRun }
+  if (repeated > 0)
+    io.stderr.write(
+      `Rows with a phone or external id of earlier rows: ${repeated}. A dry run keeps nothing of the earlier ones, ` +
+        'so that these may be counted otherwise, or fail, in the import.\n',
+    )
+  return { totals: state.totals, dryRun }
 }
 
-const findStatePath = async (
+const readCaller = async (
   io: Io,
   to: ServerConnection,
-  parsed: ParsedCommand,
-  source: ImportSource,
-): Promise<string> => {
+): Promise<{ workspaceId: string; isTest: boolean }> => {
   const { value } = await callOperation(io, to, 'workspace_whoami', {})
-  const { id } = value['workspace'] as { id: string }
-  return statePath(io.env, to.url, id, parsed.args[0] === '-' ? '-' : source.path)
+  const { workspace, key } = value as { workspace: { id: string }; key: { test: boolean } }
+  return { workspaceId: workspace.id, isTest: key.test }
 }
 
 /**

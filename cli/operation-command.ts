@@ -266,8 +266,7 @@ const fetchAnswer = async (
   json: JsonFlag,
   input: Record<string, unknown>,
 ): Promise<Answer> => {
-  if (isFromFile(spec, parsed))
-    return { value: await (await import('./import.ts')).importFile(io, to, spec, parsed) }
+  if (isFromFile(spec, parsed)) return await (await import('./import.ts')).importFile(io, to, spec, parsed)
   const hasFile = spec.operation === 'messaging_get_media' || spec.operation === 'crm_get_export'
   const output = hasFile ? parsed.cliFlags.get('output')?.at(-1) : undefined
   return output === undefined

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { usageError } from '../error.ts'
 import type { Io } from '../io.ts'
 import { fetchAllPages } from '../pages.ts'
-import { BATCH_FAILURES, callOperation, createPatientPolicy, type ServerConnection } from '../remote.ts'
+import { BATCH_FAILURES, createPatientPolicy, type ServerConnection } from '../remote.ts'
+import { callUnlessAsked } from './asked.ts'
 import { findNearestColumnName } from './columns.ts'
 
 /** The ids of groups by the name, or the id, that rows give; null for a group that a dry run would create. */
@@ -66,6 +67,6 @@ const createGroup = async (
   const input = { name, ...(dryRun ? { dry_run: true } : {}) }
   const idempotencyKey = randomUUID()
   const policy = createPatientPolicy(to, () => {}, { failures: BATCH_FAILURES })
-  const { value } = await callOperation(io, to, 'crm_create_group', input, { idempotencyKey, policy })
+  const value = await callUnlessAsked(io, to, 'crm_create_group', input, { idempotencyKey, policy })
   return (value['group'] as { id: string | null }).id
 }

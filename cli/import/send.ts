@@ -70,7 +70,10 @@ export const sendInOrder = async <T>(
         pending.some((other) => mayOverlap(other.phoneSuffixes, phoneSuffixes))
       )
         await completeFirst()
-      pending.push({ batch, phoneSuffixes, response: send(batch) })
+      const response = send(batch)
+      // It may fail while an earlier one is awaited: unhandled, that would end the process without a word on resuming.
+      response.catch(() => {})
+      pending.push({ batch, phoneSuffixes, response })
     }
     while (pending.length > 0) await completeFirst()
   } finally {

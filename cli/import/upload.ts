@@ -1,8 +1,10 @@
 import type { Io } from '../io.ts'
-import { BATCH_FAILURES, callOperation, createPatientPolicy, type ServerConnection } from '../remote.ts'
+import { BATCH_FAILURES, createPatientPolicy, type ServerConnection } from '../remote.ts'
+import { callUnlessAsked } from './asked.ts'
 import type { FailureSink, RowFailure } from './failures.ts'
 import type { GroupIds } from './groups.ts'
 import type { ImportProgress } from './progress.ts'
+import { createRepeatCounter } from './repeats.ts'
 import type { ParsedRow } from './rows.ts'
 import { createBatches, type ImportBatch, sendInOrder } from './send.ts'
 import { createSha256 } from './source.ts'
@@ -12,7 +14,6 @@ type BatchResponse = {
   created: number
   updated: number
   unchanged: number
-  dry_run?: true
   failures: readonly { row: number; code: string; message: string; errors: readonly { pointer: string }[] }[]
 }
 
@@ -32,13 +33,14 @@ export type UploadOptions = {
 }
 
 /**
- * Sends the rows in batches, each under an idempotency key of its own, and records the progress in `state`.
- * Returns true when the server treated the calls as dry runs, as it does for test keys.
+ * Sends the rows in batches, each under an idempotency key of its own, and records the progress in `state`. Returns how
+ * many rows of a dry run may end otherwise in the import, because they name contacts of earlier batches.
  */
-export const uploadRows = async (options: UploadOptions): Promise<boolean> => {
+export const uploadRows = async (options: UploadOptions): Promise<number> => {
   const { io, to, operation, dryRun, progress, state } = options
+  const countRepeats = createRepeatCounter()
   let stopped = false
-  let wasDryRun = false
+  let repeated = 0
 
   const send = async (batch: ImportBatch): Promise<BatchResponse> => {
     const rows = sendableRows(batch).map((row) => toRequestRow(row, options.groupIds))
@@ -51,7 +53,7 @@ export const uploadRows = async (options: UploadOptions): Promise<boolean> => {
     try {
       const isStopped = (): boolean => stopped
       const policy = createPatientPolicy(to, progress.showWait, { failures: BATCH_FAILURES, isStopped })
-      const { value } = await callOperation(io, to, operation, input, { idempotencyKey, policy })
+      const value = await callUnlessAsked(io, to, operation, input, { idempotencyKey, policy })
       return value as unknown as BatchResponse
     } catch (error) {
       stopped = true
@@ -62,7 +64,7 @@ export const uploadRows = async (options: UploadOptions): Promise<boolean> => {
   const complete = (batch: ImportBatch, response: BatchResponse): void => {
     if (batch.index < state.batches) return
     const failures = collectFailures(batch, response, options.groupIds)
-    wasDryRun ||= response.dry_run === true
+    if (dryRun) repeated += countRepeats(batch)
     const { totals } = state
     state.failuresBytes = options.failures.write(failures)
     state.batches = batch.index + 1
@@ -79,7 +81,7 @@ export const uploadRows = async (options: UploadOptions): Promise<boolean> => {
 
   options.saveState(state)
   await sendInOrder(createBatches(options.rows), send, complete)
-  return wasDryRun
+  return repeated
 }
 
 const sendableRows = (batch: ImportBatch): ParsedRow[] => batch.rows.filter((row) => !row.rejection)

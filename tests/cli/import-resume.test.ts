@@ -6,6 +6,7 @@ import { watch } from 'node:fs/promises'
 import { join } from 'node:path'
 import { it } from 'node:test'
 import { PassThrough } from 'node:stream'
+import { defaultPolicy } from '../../catalog/policy.ts'
 import type { ImportState } from '../../cli/import/state.ts'
 import { runCommandLine } from '../../cli/main.ts'
 import { callAs } from '../calls.ts'
@@ -123,6 +124,62 @@ everyDatabase('import: resume', (server, database) => {
     assert.match(again.stderr, /interrupted after 0 rows/)
     assert.deepEqual([again.exit, again.summary.created], [0, 1])
     assert.equal((await run([file, '--resume'])).summary.unchanged, 1)
+  })
+
+  it('what a test key did is no progress of the import', async () => {
+    const { workspace, run } = await files.createScene(server())
+    const test = await workspace.key(workspace.owner.staffId, { test: true })
+    const rehearse = files.runImportAs(server(), test.key)
+    const csvRows = Array.from({ length: 600 }, (_, n) => `+1555${1_000_000 + n}\n`)
+    const file = files.writeRows(`phone\n${csvRows.join('')}`)
+    /** Imports with a key that is refused from the second batch on. */
+    const importFirstBatch = async (key: string): Promise<number> => {
+      let batches = 0
+      const [stdin, stdout, stderr] = [new PassThrough(), collectOutput(), collectOutput()]
+      stdin.end()
+      return await runCommandLine(['contacts', 'import', file], {
+        stdin,
+        stdout: stdout.stream,
+        stderr: stderr.stream,
+        env: files.envFor(server(), key),
+        fetch: async (url, init) => {
+          if (!String(url).endsWith('/crm_import_contacts') || batches++ === 0) return await fetch(url, init)
+          const headers = new Headers(init?.headers)
+          headers.set('Authorization', 'Bearer wc_live_nobody')
+          return await fetch(url, { ...init, headers })
+        },
+      })
+    }
+    assert.equal(await importFirstBatch(test.key), 4)
+    assert.equal((await run([file, '--resume'])).exit, 0)
+    assert.equal(await countRows(server(), 'contacts', workspace), 600)
+    // Nor does a rehearsal end an import that was interrupted.
+    assert.equal(await importFirstBatch(workspace.owner.key), 4)
+    const { exit, summary } = await rehearse([file])
+    assert.deepEqual([exit, summary.unchanged, summary.dry_run], [0, 600, true])
+    assert.equal((await rehearse([file, '--resume'])).exit, 2)
+    assert.match((await run([file])).stderr, /interrupted after 500 rows/)
+  })
+
+  it('rows on which a person decides are imported once they did', async () => {
+    const { workspace, call } = await files.createScene(server())
+    const policy = { ...defaultPolicy, operations: { crm_import_contacts: 'ask' as const } }
+    const agent = await workspace.key(workspace.owner.staffId, { agent: true, phones: true, policy })
+    const file = files.writeRows('phone\n+15550100042\n+15550100043\n')
+    const importAs = (...flags: string[]) =>
+      runCli(['contacts', 'import', file, '--json', ...flags], files.envFor(server(), agent.key))
+    const asked = await importAs()
+    const { id } = (JSON.parse(asked.stdout) as { approval: { id: string } }).approval
+    assert.equal(asked.exit, 10)
+    assert.match(asked.stderr, /--resume/)
+    const again = await importAs('--resume')
+    assert.deepEqual([again.exit, JSON.parse(again.stdout).approval.id], [10, id])
+    assert.equal(await countRows(server(), 'contacts', workspace), 0)
+    await call('approvals_approve', { approval_id: id })
+    await server().app.jobs.job('approvals').runOnce()
+    const done = await importAs('--resume')
+    assert.deepEqual([done.exit, JSON.parse(done.stdout).created], [0, 2], done.stderr)
+    assert.equal(await countRows(server(), 'contacts', workspace), 2)
   })
 })
 

@@ -157,4 +157,17 @@ everyDatabase('import: files', (server) => {
       where workspace_id = ${workspace.id} and phone = '15550100042'`.execute(server().db)
     assert.equal(rows[0]!.name, 'Name 1207')
   })
+
+  it('a dry run says which rows it cannot foresee: those of contacts of earlier batches', async () => {
+    const { run } = await files.createScene(server())
+    const lines = Array.from({ length: 500 }, (_, n) => `+1556${1_000_000 + n},e${n}`)
+    const file = files.writeRows(
+      `phone,external_id\n${[...lines, '+1 (556) 100-0001,', '+15550100099,e2', '+15550100098,e500'].join('\n')}\n`,
+    )
+    const rehearsed = await run([file, '--dry-run'])
+    assert.match(rehearsed.stderr, /^Rows with a phone or external id of earlier rows: 2\. /)
+    const done = await run([file])
+    assert.deepEqual([done.exit, done.summary.created, done.summary.failed], [9, 501, 1])
+    assert.ok(!done.stderr.includes('earlier rows'), done.stderr)
+  })
 })
