@@ -47,7 +47,7 @@ const inChannels = (channelIds: readonly string[]) =>
 
 const contains = (search: string) => {
   const pattern = containsPattern(fold(search))
-  return sql`and (l.search like ${pattern} or lower(l.code) like ${pattern})`
+  return sql`and (l.search like ${pattern} or lower(l.code collate "C") like ${pattern})`
 }
 
 const matches = (workspaceId: string, { channelIds, search }: ShortLinkFilter) => sql`

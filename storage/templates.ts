@@ -146,7 +146,7 @@ export type TemplateFilter = {
 
 const matches = (workspaceId: string, { status, category, language, ids }: TemplateFilter) => {
   const is = (column: string, value: string | undefined) =>
-    value === undefined ? sql`` : sql`and lower(${sql.ref(column)}) = ${value.toLowerCase()}`
+    value === undefined ? sql`` : sql`and lower(${sql.ref(column)} collate "C") = ${value.toLowerCase()}`
   return sql<boolean>`
     workspace_id = ${workspaceId} ${is('status', status)} ${is('category', category)}
     ${is('language', language)} ${ids === undefined ? sql`` : sql`and id = any(${ids}::bigint[])`}`

@@ -71,7 +71,7 @@ export const listEndpointPage = async (
   let query = selectEndpoints(db, workspaceId)
   if (status !== undefined) query = query.where('e.status', '=', status)
   if (urlContains !== undefined)
-    query = query.where(sql<boolean>`lower(e.url) like ${containsPattern(fold(urlContains))}`)
+    query = query.where(sql<boolean>`lower(e.url collate "C") like ${containsPattern(fold(urlContains))}`)
   if (after !== null)
     query = query.where(
       sql<boolean>`(e.created_at, e.id) < (${after.createdAt}::timestamptz, ${after.id} collate "C")`,

@@ -232,8 +232,8 @@ const columnTest = (field: Exclude<TextField, 'email'>, test: TextTest): Sql => 
     ])
   }
   const column = idColumns[field]
-  // Ids are ASCII, which every locale lowers in the same way; external ids are compared as a whole.
-  return isFoldedTest(test) ? foldedTest(sql`lower(${column})`, test) : exactTest(column, test)
+  // Ids are ASCII, but the lower case of I is another letter in Turkish; external ids are compared as a whole.
+  return isFoldedTest(test) ? foldedTest(sql`lower(${column} collate "C")`, test) : exactTest(column, test)
 }
 
 const emailTest = (scope: PredicateScope, test: TextTest): Sql => {
