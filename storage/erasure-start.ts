@@ -159,26 +159,42 @@ export type OpenApproval = {
   expires_at: string
 }
 
-/** Cancels calls of agents about the person that wait for somebody, or for their turn. Returns them. */
-export const cancelApprovalsOf = async (
+/** What a call does, as it is kept. */
+export type WaitingApproval = { id: string; contact_id: string | null } & Record<
+  'input' | 'preview' | 'edited',
+  unknown
+>
+
+/**
+ * Returns the calls of agents that wait for somebody, or for their turn, and may be about the person, locked. Without
+ * an erasure that was approved: it may be this one.
+ */
+export const lockWaitingApprovals = async (
   tx: Db,
   workspaceId: string,
-  {
-    contactIds,
-    patterns,
-  }: {
-    contactIds: readonly string[]
-    patterns: Pick<SubjectPatterns, 'texts' | 'phones'>
-  },
+  patterns: SubjectPatterns,
+): Promise<WaitingApproval[]> =>
+  (
+    await sql<WaitingApproval>`
+    select id, contact_id, input, preview, edited from approvals
+    where workspace_id = ${workspaceId} and status in ('pending', 'approved')
+      and not (operation = 'crm_erase_contact' and status = 'approved')
+      and (contact_id = any(${patterns.contactIds}::bigint[])
+        or ${matchesSubject(sql`concat(input, preview, edited)`, patterns)})
+    order by id for update`.execute(tx)
+  ).rows
+
+/** Cancels calls of agents. Returns them. */
+export const cancelApprovalRows = async (
+  tx: Db,
+  workspaceId: string,
+  ids: readonly string[],
   now: string,
 ): Promise<OpenApproval[]> =>
   (
     await sql<OpenApproval>`
     update approvals set status = 'cancelled', decided_at = coalesce(decided_at, ${now}::timestamptz),
       ended_at = ${now}::timestamptz, secrets = null, lease_until = null
-    where workspace_id = ${workspaceId} and status in ('pending', 'approved')
-      and (contact_id = any(${contactIds}::bigint[]) or ${matchesSubject(sql`input`, patterns)})
-      -- The erasure itself may be what was approved.
-      and not (operation = 'crm_erase_contact' and status = 'approved')
+    where workspace_id = ${workspaceId} and id = any(${ids}::bigint[])
     returning id, operation, staff_id, key_id, channel_ids, expires_at`.execute(tx)
   ).rows

@@ -101,14 +101,15 @@ export const findRunningExport = async (
 export const insertExport = async (
   tx: Db,
   given: Pick<Stored, 'workspace_id' | 'kind' | 'contact_id' | 'staff_id' | 'created_at'> & {
+    key_id: string
     subject: ErasureSubject
   },
 ): Promise<string> =>
   (
     await sql<{ id: string }>`
-    insert into exports (workspace_id, kind, contact_id, staff_id, created_at, subject)
-    values (${given.workspace_id}, ${given.kind}, ${given.contact_id}, ${given.staff_id}, ${given.created_at},
-      ${JSON.stringify(given.subject)}::text::jsonb)
+    insert into exports (workspace_id, kind, contact_id, staff_id, key_id, created_at, subject)
+    values (${given.workspace_id}, ${given.kind}, ${given.contact_id}, ${given.staff_id}, ${given.key_id},
+      ${given.created_at}, ${JSON.stringify(given.subject)}::text::jsonb)
     returning id`.execute(tx)
   ).rows[0]!.id
 

@@ -1,11 +1,11 @@
 import { deleteContactRows, lockContact, readContact } from '../../storage/contacts.ts'
 import {
-  cancelApprovalsOf,
+  cancelApprovalRows,
   countContactRows,
   countConversationRows,
   eraseContactLinks,
+  lockWaitingApprovals,
 } from '../../storage/erasure-start.ts'
-import type { SubjectPatterns } from '../../storage/erasure-scans.ts'
 import {
   type ErasureCounts,
   type ErasureRow,
@@ -15,13 +15,14 @@ import {
   listErasurePage,
 } from '../../storage/erasures.ts'
 import type { ErasureSubject } from '../../storage/tables/erasures.ts'
-import { containsPattern } from '../../storage/text.ts'
 import { toEventApproval } from '../approvals/view.ts'
 import type { Actor, Context } from '../core/context.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
 import { showContactName } from '../visibility/phones.ts'
 import { hasHiddenPhones, isManager, listVisibleChannels } from '../visibility/policy.ts'
+import { isCallAbout, toPatterns } from './scans.ts'
+import { createScrubber } from './scrub.ts'
 import { addCounts } from './steps.ts'
 import { findSubject } from './subject.ts'
 
@@ -54,31 +55,16 @@ const showTables = (actor: Actor, counts: ErasureCounts): OutputOf<'crm_get_eras
     }))
     .toSorted((a, b) => (a.table < b.table ? -1 : 1))
 
-/** What an input names the person by, as JSON of the database has it. */
-const toInputPatterns = ({
-  contactIds,
-  conversationIds,
-  phones,
-}: ErasureSubject): Pick<SubjectPatterns, 'texts' | 'phones'> => ({
-  texts: [
-    ...contactIds.map((id) => containsPattern(`"contact_id": "${id}"`)),
-    ...contactIds.map((id) => containsPattern(`"other_contact_id": "${id}"`)),
-    ...conversationIds.map((id) => containsPattern(`"conversation_id": "${id}"`)),
-  ],
-  phones: phones.map(containsPattern),
-})
-
 /** Ends calls of agents about the person that wait. */
 const cancelApprovals = async (
   ctx: Context<'approval.decided/1'>,
   subject: ErasureSubject,
 ): Promise<void> => {
-  const cancelled = await cancelApprovalsOf(
-    ctx.tx,
-    ctx.actor.workspace.id,
-    { contactIds: subject.contactIds, patterns: toInputPatterns(subject) },
-    ctx.now,
-  )
+  const workspaceId = ctx.actor.workspace.id
+  const scrubber = createScrubber(subject)
+  const waiting = await lockWaitingApprovals(ctx.tx, workspaceId, toPatterns(subject))
+  const ids = waiting.filter((row) => isCallAbout(row, scrubber, subject)).map(({ id }) => id)
+  const cancelled = ids.length > 0 ? await cancelApprovalRows(ctx.tx, workspaceId, ids, ctx.now) : []
   for (const row of cancelled)
     ctx.emit('approval.decided/1', {
       approval: toEventApproval(row, 'cancelled'),

@@ -87,19 +87,27 @@ const treatAudit: Treat = (row, { concerns, scrub, isNamed, isListed }, subject)
   }
 }
 
-/** One that waits was asked for after the erasure, which cancelled the others. */
-const treatApproval: Treat = (row, { concerns, isNamed, isListed }, { contactIds }) => {
-  const waits = row['status'] === 'pending' || row['status'] === 'approved'
-  if (waits && row['operation'] !== 'crm_erase_contact') return undefined
-  const isAbout = contactIds.includes(String(row['contact_id']))
-  const values = [row['input'], row['preview'], row['edited'], row['outcome']]
-  if (!isAbout && !concerns(values) && !isListed({ input: row['input'], edited: row['edited'] })) {
-    const named = ['reason', 'note'].filter((name) => isNamed(String(row[name] ?? ''), name))
+/** Whether a call of an agent is about the person, or about several of whom the person is one. */
+export const isCallAbout = (
+  row: Readonly<Record<string, unknown>>,
+  { concerns, isListed }: Scrubber,
+  { contactIds }: ErasureSubject,
+): boolean =>
+  contactIds.includes(String(row['contact_id'])) ||
+  concerns([row['input'], row['preview'], row['edited'], row['outcome']]) ||
+  isListed({ input: row['input'], edited: row['edited'] })
+
+/** One about the person that waits was asked for after the erasure, which cancelled the others. */
+const treatApproval: Treat = (row, scrubber, subject) => {
+  if (!isCallAbout(row, scrubber, subject)) {
+    const named = ['reason', 'note'].filter((name) => scrubber.isNamed(String(row[name] ?? ''), name))
     if (named.length === 0) return undefined
     return {
       columns: Object.fromEntries(named.map((name) => [name, cleared()])),
     }
   }
+  const waits = row['status'] === 'pending' || row['status'] === 'approved'
+  if (waits && row['operation'] !== 'crm_erase_contact') return undefined
   return {
     columns: {
       input: toJson('jsonb', wipe(row['input'])),

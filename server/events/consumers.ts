@@ -11,9 +11,11 @@ import {
 } from '../../storage/event-consumers.ts'
 import type { Db } from '../../storage/database.ts'
 import { type EventPosition, findEventPosition, isListed } from '../../storage/events.ts'
+import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { createPage } from '../core/paging.ts'
 import { notFound, Problem } from '../core/problem.ts'
+import { asksForConsumer } from '../core/steps/policy.ts'
 
 const MAX_CONSUMERS = 100
 
@@ -46,6 +48,21 @@ export const findConsumerStart = async (
   return await findEventPosition(db, workspaceId, row.event_id)
 }
 
+/**
+ * Throws 409 where an agent would be asked for a consumer: somebody made it after its policy was applied. The same call
+ * is asked for then.
+ */
+const refuseOthersConsumer = ({ actor, dryRun }: Context, row: EventConsumerRow): void => {
+  if (dryRun || !actor.key.agent || actor.approvedBy || !asksForConsumer(actor, row)) return
+  throw new Problem(
+    'conflict',
+    `Somebody made the consumer ${row.name} meanwhile. Retry: a person is asked.`,
+    {
+      reason: 'still_running',
+    },
+  )
+}
+
 export const acknowledgeEvents: Handler<'events_ack'> = async (
   ctx,
   { consumer: name, event_id: id, rewind },
@@ -66,6 +83,7 @@ export const acknowledgeEvents: Handler<'events_ack'> = async (
     await lockEventConsumers(tx, workspaceId)
     before = await lockEventConsumer(tx, workspaceId, name)
   }
+  if (before) refuseOthersConsumer(ctx, before)
   if (!before && (await countEventConsumers(tx, workspaceId)) >= MAX_CONSUMERS)
     throw new Problem(
       'conflict',

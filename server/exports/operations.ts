@@ -40,6 +40,7 @@ const begin = async (ctx: Context, contactId: string): Promise<string> => {
     kind: 'person',
     contact_id: contactId,
     staff_id: staff.id,
+    key_id: ctx.actor.key.id,
     created_at: ctx.now,
     subject: await findSubject(ctx.tx, workspace.id, contactId),
   })

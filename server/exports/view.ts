@@ -37,9 +37,13 @@ export const canSeeWholePersons = (actor: Actor): boolean =>
 export const canSeeExport = (actor: Actor, { kind, key_id: keyId }: ExportRow): boolean =>
   canSeeWholePersons(actor) || (kind === 'contacts' && keyId === actor.key.id)
 
-/** Whether a caller may have the file of an export that they know of. */
-export const mayDownload = (actor: Actor, { contacts }: ExportRow): boolean =>
-  canSeeWholePersons(actor) || contacts?.view === describeView(actor)
+/**
+ * Whether a caller may have the file of an export that they know of. To what the key of an AI agent asked for, a
+ * person has agreed: to no other file.
+ */
+export const mayDownload = (actor: Actor, { contacts, key_id: keyId }: ExportRow): boolean =>
+  (!actor.key.agent || keyId === actor.key.id) &&
+  (canSeeWholePersons(actor) || contacts?.view === describeView(actor))
 
 /** Returns counts as rows of tables; other counts are left out. */
 export const showTables = (counts: Readonly<Record<string, number>>): Shown['tables'] =>

@@ -88,6 +88,10 @@ everyDatabase("Bounds of agents' keys", (server) => {
     await scene.person('approvals_approve', { approval_id: waiting.approval.id })
     await scene.work()
     assert.equal((await scene.sandbox.sent(scene.phone)).length, 2)
+    // What was approved counts, also where it was one too many.
+    await bounds(2)
+    const { status, body } = await scene.ask(...scene.reply('More.'))
+    assert.deepEqual([status, body.approval?.asked_for], [202, ['sends_per_hour']])
   })
 
   it('tell nothing of conversations on channels that the staff may not see', async () => {

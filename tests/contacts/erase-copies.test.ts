@@ -5,10 +5,11 @@ import { eventTypes, type EventTypeId } from '../../catalog/events.ts'
 import { createEventId } from '../../server/ids.ts'
 import { readContactIdentity } from '../../storage/erasure-start.ts'
 import { eraseSandboxPerson } from '../../storage/erasure-steps.ts'
+import { createAgentScene } from '../approvals/scene.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { createSandboxDriver, generatePhone } from '../messaging/fixtures.ts'
-import { finishErasures } from '../person.ts'
+import { findColumnsWith, finishErasures } from '../person.ts'
 import { makeWorkspace } from '../servers.ts'
 
 everyDatabase(
@@ -220,6 +221,43 @@ everyDatabase(
         select changes from audit_log where workspace_id = ${workspace.id}`.execute(db)
       assert.doesNotMatch(JSON.stringify(audit.rows), /Hidden|Vexler/)
       assert.equal((await run('approvals_get', { approval_id: approvalId })).note, null)
+    })
+
+    it('cancels and forgets calls of agents for several, of a merged contact, and by a filter', async () => {
+      const scene = await createAgentScene(server())
+      const make = async (name: string): Promise<string> =>
+        (await scene.person('crm_upsert_contact', { phone: generatePhone(), name })).body.id
+      const [person, twin, other] = [
+        await make('Severina Quoll'),
+        await make('Severina Quollings'),
+        await make('Ann'),
+      ]
+      const merge = { contact_id: person, other_contact_id: twin }
+      assert.equal((await scene.person('crm_merge_contacts', merge, { confirm: 'delete' })).status, 200)
+      const ask = async (op: string, input: Record<string, unknown>): Promise<string> => {
+        const { body, text } = await scene.ask(op, input)
+        return body.approval?.id ?? assert.fail(text)
+      }
+      const both = { contact_ids: [person, other] }
+      const ids = [
+        await ask('crm_delete_contacts', both),
+        await ask('crm_update_contacts', { ...both, dnd: false }),
+        await ask('crm_export_contacts', both),
+        await ask('crm_delete_contacts', { filter: { name: { contains: 'quol' } } }),
+        await ask('crm_undo_contact_merge', { merged_contact_id: twin }),
+      ]
+      const { phone } = (await scene.person('crm_get_contact', { contact_id: person })).body
+      const reason = `The sister of +${phone}`
+      const left = await ask('crm_delete_contact', { contact_id: other, reason })
+      const read = async (id: string) => (await scene.person('approvals_get', { approval_id: id })).body
+      assert.equal((await read(left)).reason, reason)
+      const erased = await scene.person('crm_erase_contact', { contact_id: person }, { confirm: 'erase' })
+      assert.equal(erased.status, 202, erased.text)
+      for (const id of ids) assert.equal((await read(id)).status, 'cancelled')
+      await finishErasures(server(), scene.workspace.id)
+      const { status, reason: kept } = await read(left)
+      assert.deepEqual([status, kept], ['pending', null])
+      assert.deepEqual(await findColumnsWith(server().db, ['quoll', phone]), [])
     })
   },
   { dedicated: true },

@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { createClient } from '../../client/index.ts'
 import { deleteOldEvents } from '../../server/events/retention.ts'
+import { lockEventConsumers } from '../../storage/event-consumers.ts'
 import { insertEvents } from '../../storage/events.ts'
 import { callAs, doAs } from '../calls.ts'
 import { databases } from '../databases.ts'
@@ -15,13 +16,12 @@ const namesOf = ({ data }: { data: ShownEvent[] }): unknown[] =>
   data.map((event) => event.data['group']!['name'])
 
 /** Resolves when a statement on consumers waits for a lock. */
-const untilOneWaits = async ({ db }: TestServer): Promise<void> => {
+const untilOneWaits = async ({ db }: TestServer, statement = 'event_consumers'): Promise<void> => {
   for (let isWaiting = false; !isWaiting;) {
     const { rows } = await sql`
       select from pg_stat_activity
-      where datname = current_database() and wait_event_type = 'Lock' and query like '%event_consumers%'`.execute(
-      db,
-    )
+      where datname = current_database() and wait_event_type = 'Lock'
+        and query like ${`%${statement}%`}`.execute(db)
     isWaiting = rows.length > 0
   }
 }
@@ -185,6 +185,35 @@ everyDatabase('Consumers of the event log', (server) => {
       })
     assert.equal((await waiting!).changed, false)
     assert.equal((await run('events_list_consumers')).data[0].event_id, later.id)
+  })
+
+  it('of others that are made while an agent acknowledges are moved only if a person agrees', async (t) => {
+    if (server().database !== 'postgresql') return t.skip('one connection: nothing waits')
+    const scene = await createAgentScene(server())
+    const { data } = (await scene.person('events_list', {})).body
+    const [first, last] = [data[0].id, data.at(-1).id] as [string, string]
+    const input = { consumer: 'meanwhile', event_id: last }
+    const options = { idempotencyKey: 'ack-meanwhile-1' }
+    let waiting: ReturnType<typeof scene.ask> | undefined
+    await server()
+      .db.transaction()
+      .execute(async (tx) => {
+        await lockEventConsumers(tx, scene.workspace.id)
+        waiting = scene.ask('events_ack', input, options)
+        await untilOneWaits(server(), 'pg_advisory_xact_lock(hashtextextended')
+        const row = { consumer: 'meanwhile', event_id: first, now: server().app.now() }
+        await sql`
+          insert into event_consumers (workspace_id, name, event_id, acknowledged_at, created_at)
+          values (${scene.workspace.id}, ${row.consumer}, ${row.event_id}, ${row.now}, ${row.now})`.execute(
+          tx,
+        )
+      })
+    const refused = await waiting!
+    assert.deepEqual([refused.status, refused.body.reason], [409, 'still_running'], refused.text)
+    const asked = await scene.ask('events_ack', input, options)
+    assert.deepEqual([asked.status, asked.body.approval?.asked_for], [202, ['operation']], asked.text)
+    const [consumer] = (await scene.person('events_list_consumers', {})).body.data
+    assert.equal(consumer.event_id, first)
   })
 
   it('are a hundred at most', async () => {

@@ -318,6 +318,22 @@ everyDatabase("An export of contacts by an agent's key", (server) => {
     assert.ok((await ask('crm_get_export', { export_id: made.id })).body.url)
   })
 
+  it('is the only one whose file it gets', async () => {
+    const { ask, as, person, work, manager, workspace } = await createAgentScene(server())
+    const own = (await ask('crm_export_contacts', EVERYBODY)).body.approval
+    await person('approvals_approve', { approval_id: own.id })
+    await work()
+    await finishExports(server())
+    const [mine] = (await person('crm_list_exports', {})).body.data
+    const { shown } = await exportFile(server(), workspace.owner.key, EVERYBODY)
+    const other = await workspace.key(manager.staffId, { agent: true })
+    const colleague = await workspace.key(manager.staffId)
+    const urlOf = async (call: typeof ask, id: string): Promise<string | null> =>
+      (await call('crm_get_export', { export_id: id })).body.url
+    assert.ok((await urlOf(ask, mine.id)) && (await urlOf(as(colleague.key), shown.id)))
+    assert.deepEqual([await urlOf(ask, shown.id), await urlOf(as(other.key), mine.id)], [null, null])
+  })
+
   it('has the contacts that the person was shown, and no others', async () => {
     const { ask, person, work, workspace } = await createAgentScene(server())
     const add = async (name: string): Promise<string> =>

@@ -385,5 +385,7 @@ everyDatabase("An export by an agent's key", (server) => {
     const [made] = (await person('crm_list_exports', {})).body.data
     assert.deepEqual([made.contact_id, made.state], [id, 'done'])
     assert.ok((await ask('crm_get_export', { export_id: made.id })).body.url)
+    const other = await scene.workspace.key(scene.manager.staffId, { agent: true })
+    assert.equal((await scene.as(other.key)('crm_get_export', { export_id: made.id })).body.url, null)
   })
 })

@@ -1,7 +1,7 @@
 import type { AskReason } from '../../../catalog/approvals.ts'
 import type { Operation } from '../../../catalog/index.ts'
 import { type Decision, defaultPolicy, type KeyPolicy, weekdays } from '../../../catalog/policy.ts'
-import { findEventConsumer } from '../../../storage/event-consumers.ts'
+import { type EventConsumerRow, findEventConsumer } from '../../../storage/event-consumers.ts'
 import { type BoundFacts, findBoundFacts, takeSend } from '../../../storage/agent-policy.ts'
 import { businessTime, toMinuteOfDay } from '../../clock.ts'
 import { takesReplies, toWindow } from '../../inbox/window.ts'
@@ -164,11 +164,15 @@ const isTemplateOutside = (input: Input, templates: readonly string[]): boolean 
   return template?.name !== undefined && !templates.includes(template.name)
 }
 
-/** Whether the consumer exists, and no agent of the same staff member made it. */
-const asksForConsumer = async (app: App, actor: Actor, input: Input): Promise<boolean> => {
-  if (Object.hasOwn(getPolicy(actor).operations, MOVES_CONSUMERS)) return false
+/** Whether a person is asked before this agent moves a consumer: no agent of the same staff member made it. */
+export const asksForConsumer = (
+  actor: Actor,
+  { agent_staff_id: madeFor }: Pick<EventConsumerRow, 'agent_staff_id'>,
+): boolean => !Object.hasOwn(getPolicy(actor).operations, MOVES_CONSUMERS) && madeFor !== actor.staff.id
+
+const asksForNamedConsumer = async (app: App, actor: Actor, input: Input): Promise<boolean> => {
   const row = await findEventConsumer(app.db, actor.workspace.id, toText(input['consumer']) ?? '')
-  return row !== undefined && row.agent_staff_id !== actor.staff.id
+  return row !== undefined && asksForConsumer(actor, row)
 }
 
 /**
@@ -189,7 +193,7 @@ const listUnmetBounds = async (app: App, actor: Actor, op: Operation, input: Inp
   if (isSend && bounds.window_open && !(facts && isWindowOpen(facts, now))) unmet.push('window_open')
   if (needsAssigned && facts?.assigned_staff_id !== actor.staff.id) unmet.push('assigned')
   if (isSend && bounds.templates && isTemplateOutside(input, bounds.templates)) unmet.push('templates')
-  if (op.name === MOVES_CONSUMERS && (await asksForConsumer(app, actor, input))) unmet.push('operation')
+  if (op.name === MOVES_CONSUMERS && (await asksForNamedConsumer(app, actor, input))) unmet.push('operation')
   const isMany = op.name === SENDS_MANY
   if (isSend && bounds.hours && (isMany || !isWithinHours(bounds.hours, now, actor.workspace.timezone)))
     unmet.push('hours')
@@ -256,7 +260,8 @@ export const applyPolicyToApproved = async (
       `The call was approved, but the bound ${first} of the key's policy is not met any more.`,
       { reason: 'denied_by_policy' },
     )
-  await countSend(app, actor, op, isBounded && !askedFor.includes('sends_per_hour'))
+  // Beyond the limit too, or the messages that follow would be too many.
+  await countSend(app, actor, op, false)
 }
 
 /** Whether a person would be asked about a call; for dry runs, which count nothing. */
