@@ -299,7 +299,7 @@ export const applyFailureSideEffects = async (
     code === RE_ENGAGEMENT_CODE &&
     (lastInboundAt === null || Date.parse(lastInboundAt) <= Date.parse(createdAt))
   )
-    await applyWindowCorrection(flow, conversation)
+    await applyWindowCorrection(flow, conversation, createdAt)
   if (code === MARKETING_STOPPED_CODE && contactId !== null) await setDoNotDisturb(flow, contactId)
 }
 
