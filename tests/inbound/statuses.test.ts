@@ -123,7 +123,7 @@ everyDatabase('Message statuses', (server) => {
     )
   })
 
-  it('what the customer wrote after the refused message opens the window, though it arrives after the report', async () => {
+  it('what the customer wrote after the refused message opens the window, whenever it arrives', async () => {
     const scene = await createCustomerFixture(server())
     const minutesAgo = (minutes: number) =>
       new Date(Date.parse(server().app.now()) - minutes * 60_000).toISOString()
