@@ -5,7 +5,7 @@ import { type QuickMessageViewer, isVisibleTo } from './quick-messages.ts'
 
 /**
  * Kept in a message until its outcome is known. `opens` and `makes_contact`: this send created the
- * conversation, or the contact (`contact_id`); their events follow once the provider accepted it.
+ * conversation, or the contact (`contact_id`), whose events follow once they are sure to stay.
  */
 export type ProviderCall = { opens: boolean; makes_contact: boolean; contact_id?: string | null }
 
@@ -88,6 +88,13 @@ export const markMessageSent = async (
         and provider_id is null
       returning workspace_id, id, status, sent_at, delivered_at, read_at, failed_at, error, error_code)
     ${updateRecipient}`.execute(tx)
+}
+
+/** Notes that the events of what a send created are written, although its outcome is unknown. */
+export const markAnnounced = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
+  await sql`
+    update messages set content = jsonb_set(content, '{call}', '{"opens": false, "makes_contact": false}')
+    where workspace_id = ${workspaceId} and id = ${id}::bigint`.execute(tx)
 }
 
 /** Writes the delivery of the message `m` to the recipient of a broadcast that it was sent to. */

@@ -246,7 +246,7 @@ export const settleOpenCall = async (
   if (found !== undefined)
     return await withRetries(() => writeResult(app, call, handler, started.intent, found))
   if (over) return await giveUp(app, call, handler, started)
-  await releaseLease(app.db, toRecordKey(call), started.lease)
+  await leaveOpen(app, call, handler, started)
   return undefined
 }
 
@@ -271,8 +271,35 @@ const handleFailedCall = async (
   }
   if (!(error instanceof Problem))
     app.log.warn({ operation: call.op.name, ...errorLogDetails(error) }, 'A call to the provider failed')
-  await releaseLease(app.db, toRecordKey(call), started.lease)
+  await leaveOpen(app, call, handler, started)
   return answerOpen(problem, handler)
+}
+
+/** Writes what is to be known of a call whose outcome is unknown, and lets others look for it. */
+const leaveOpen = async (
+  app: App,
+  call: WriteCall,
+  handler: Handler,
+  { intent, lease }: StartedCall,
+): Promise<void> => {
+  const workspaceId = call.actor.workspace.id
+  const write = handler.leaveOpen?.(intent)
+  try {
+    const isOwed =
+      write !== undefined &&
+      (await withRetries(() =>
+        withTransaction(app, async (tx) => {
+          const pending: PendingWrites = { events: [] }
+          await write(createContext(app, { ...call, tx, pending }))
+          return await commitWith(tx, insertEvents(tx, workspaceId, pending.events))
+        }),
+      ))
+    notifyEvents(app, { workspaceId, isOwed })
+  } catch (error) {
+    // The answer must say that the outcome is unknown all the same; the job that looks for it writes this later.
+    app.log.warn({ operation: call.op.name, ...errorLogDetails(error) }, 'A call was left open unannounced')
+  }
+  await releaseLease(app.db, toRecordKey(call), lease)
 }
 
 /**

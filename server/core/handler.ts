@@ -66,6 +66,11 @@ export type ExternalHandler<
    * undefined when the outcome has become known in the meantime.
    */
   giveUp?: (ctx: Context<Emits>, intent: Intent, problem: Problem) => Promise<Problem | undefined>
+  /**
+   * Returns what is written once the outcome is unknown, and undefined when nothing is. `compensate` is not called
+   * after it, unless the call is made again. It may run repeatedly.
+   */
+  leaveOpen?: (intent: Intent) => ((ctx: Context<Emits>) => Promise<void>) | undefined
   /** Returns the result that a dry run assumes in place of `call`. */
   dryRunResult: (intent: Intent) => Result
   /**

@@ -206,17 +206,22 @@ export const applyOutboundMessage = async (
   }
 }
 
-/** Applies the provider's report that the window is closed, although it was expected to be open. */
+/**
+ * Applies the provider's report that the window was closed for a message that was written at this time, although
+ * it was expected to be open. The time of the report would not do: what the customer wrote between the two opens
+ * the window, and may arrive after the report.
+ */
 export const applyWindowCorrection = async (
   context: ConversationContext,
   conversation: ConversationState,
+  writtenAt: string,
 ): Promise<void> => {
-  conversation.window_corrected_at = context.now
+  conversation.window_corrected_at = latest(conversation.window_corrected_at, writtenAt)
   await updateConversation(
     context.tx,
     context.workspaceId,
     conversation.id,
-    { window_corrected_at: context.now },
+    { window_corrected_at: conversation.window_corrected_at },
     context.now,
   )
 }

@@ -10,6 +10,7 @@ import {
   lockOutboundMessage,
   type OutboundMessageRow,
   updateDeliveryState,
+  markAnnounced,
   markMessageSent,
 } from '../../storage/sends.ts'
 import { eventContact } from '../contacts/view.ts'
@@ -121,6 +122,23 @@ export const createEmitCreated =
     if (opens)
       flow.emit('conversation.created/1', { conversation: toEventConversation(conversation), ...author })
   }
+
+/**
+ * Tells of the contact or conversation that a send created while its outcome is unknown. They stay, whatever it was,
+ * and others change them meanwhile: whoever reads the events has to know them by then.
+ */
+export const announceCreated = async (
+  flow: ConversationContext,
+  id: string,
+  emitCreated: EmitCreated,
+): Promise<void> => {
+  const row = await findOutboundMessage(flow.tx, flow.workspaceId, { id })
+  const locked = row && (await lockMessageAndConversation(flow, row))
+  const created = locked?.message.call
+  if (!created?.opens && !created?.makes_contact) return
+  await emitCreated(created, locked!.conversation)
+  await markAnnounced(flow.tx, flow.workspaceId, id)
+}
 
 const loadEventMessage = async ({ tx, workspaceId }: ConversationContext, id: string) => {
   const row = await readMessage(tx, workspaceId, id)
@@ -299,7 +317,7 @@ export const applyFailureSideEffects = async (
     code === RE_ENGAGEMENT_CODE &&
     (lastInboundAt === null || Date.parse(lastInboundAt) <= Date.parse(createdAt))
   )
-    await applyWindowCorrection(flow, conversation)
+    await applyWindowCorrection(flow, conversation, createdAt)
   if (code === MARKETING_STOPPED_CODE && contactId !== null) await setDoNotDisturb(flow, contactId)
 }
 

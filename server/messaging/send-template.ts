@@ -21,7 +21,7 @@ import {
   undoSend,
   insertPendingMessage,
 } from './send.ts'
-import { createEmitCreated } from './message-status.ts'
+import { announceCreated, createEmitCreated } from './message-status.ts'
 import { defineProviderHandler } from '../core/provider-handler.ts'
 import { fillTemplate } from './template-fill.ts'
 import { describeParts, type TemplatePart } from './template-parts.ts'
@@ -44,7 +44,7 @@ export const sendTemplate = defineProviderHandler<'messaging_send_template', Int
     const { components, preview } = fillOrThrow(ctx, template, input)
     if (known) await requireRecipientAllowed(ctx, known, channel, template)
     const recipient = known ? requireReachable(known) : await createContact(ctx, line!)
-    // Events of rows that are created here are emitted after the provider has accepted the message.
+    // Events of rows that are created here are emitted once it is sure that no refusal undoes them.
     const silent = { ...toConversationContext(ctx), emit: () => {} }
     const { conversation, created } = await findOrCreateConversation(
       silent,
@@ -95,6 +95,13 @@ export const sendTemplate = defineProviderHandler<'messaging_send_template', Int
     undoSend(ctx, intent, problem, createEmitCreated(toConversationContext(ctx))),
   giveUp: (ctx, intent, problem) =>
     giveUpSend(ctx, intent, problem, createEmitCreated(toConversationContext(ctx))),
+  leaveOpen: ({ opens, makesContact, messageId }) => {
+    if (!opens && !makesContact) return undefined
+    return async (ctx) => {
+      const flow = toConversationContext(ctx)
+      await announceCreated(flow, messageId, createEmitCreated(flow))
+    }
+  },
 })
 
 /** Finds and locks the contact of the input; returns the phone line when no contact has it yet. */

@@ -242,11 +242,15 @@ export const completeSend = async (
   { id, customer }: SentMessage,
   emitCreated?: EmitCreated,
 ) => {
-  // Before the message: contacts are locked first.
+  const flow = toConversationContext(ctx)
+  const toldLater: Parameters<typeof flow.emit>[] = []
+  const emitLater: typeof flow.emit = (...event) => void toldLater.push(event)
+  // Before the message: contacts are locked first. Its events come after that of a contact which the send made.
   const report = customer && parseCustomer(customer.phone, customer.userId, {})
-  if (report) await applyCustomerReport(toConversationContext(ctx), report)
-  if (!intent.queued)
-    await markSent(toConversationContext(ctx), { id: intent.messageId }, id, ctx.now, emitCreated)
+  if (report)
+    await applyCustomerReport({ ...flow, emit: intent.makesContact ? emitLater : flow.emit }, report)
+  if (!intent.queued) await markSent(flow, { id: intent.messageId }, id, ctx.now, emitCreated)
+  for (const event of toldLater) flow.emit(...event)
   const message = showMessage(ctx, (await readMessage(ctx.tx, intent.workspaceId, intent.messageId))!)
   const conversationId = ctx.dryRun && intent.opens ? null : intent.conversationId
   return {

@@ -3,6 +3,7 @@ import { it } from 'node:test'
 import { sql } from 'kysely'
 import { everyDatabase } from '../doors.ts'
 import {
+  buildCustomerMessage,
   createCustomerFixture,
   createWamid,
   type WebhookPart,
@@ -120,6 +121,26 @@ everyDatabase('Message statuses', (server) => {
         ['withdrawn', 'provider'],
       ],
     )
+  })
+
+  it('what the customer wrote after the refused message opens the window, whenever it arrives', async () => {
+    const scene = await createCustomerFixture(server())
+    const minutesAgo = (minutes: number) =>
+      new Date(Date.parse(server().app.now()) - minutes * 60_000).toISOString()
+    const sent = await insertSentMessage(scene, '+15550100042', { createdAt: minutesAgo(8) })
+    const customer = (minutes: number) =>
+      buildCustomerMessage('15550100042', { timestamp: toUnixSeconds(minutesAgo(minutes)) })
+    const findWindow = async () =>
+      (await scene.run('inbox_get_conversation', { conversation_id: sent.conversationId })).window
+    await scene.deliver(scene.value({ messages: [customer(10)] }))
+    assert.equal((await findWindow()).open, true)
+    const errors = [{ code: 131047, title: 'Re-engagement message' }]
+    await scene.deliver(scene.value({ statuses: [status(sent.wamid, 'failed', { errors })] }))
+    assert.equal((await findWindow()).open, false)
+    await scene.deliver(scene.value({ messages: [customer(9)] }))
+    assert.equal((await findWindow()).open, false, 'written before the refused message')
+    await scene.deliver(scene.value({ messages: [customer(5)] }))
+    assert.equal((await findWindow()).open, true)
   })
 
   it('a status waits for its message, and is unmatched when none comes', async () => {

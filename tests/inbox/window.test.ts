@@ -232,9 +232,10 @@ everyDatabase(
       await receiveMessage(server(), workspace.id, id, { at: at(0), ad: true })
       assert.deepEqual(await windowAt(id, 71 * HOUR), open('free_entry', 72 * HOUR))
       await inConversationContext(server(), workspace.id, at(71 * HOUR), async (context) => {
-        await applyWindowCorrection(context, (await lockConversation(context.tx, workspace.id, id))!)
+        const conversation = (await lockConversation(context.tx, workspace.id, id))!
+        await applyWindowCorrection(context, conversation, at(70 * HOUR))
       })
-      assert.deepEqual(await windowAt(id, 71 * HOUR), closed('free_entry', 71 * HOUR, 'expired'))
+      assert.deepEqual(await windowAt(id, 71 * HOUR), closed('free_entry', 70 * HOUR, 'expired'))
     })
   },
   { now: () => new Date(clock).toISOString() },

@@ -4,13 +4,14 @@ import { sql } from 'kysely'
 import { advanceClock } from '../../server/clock.ts'
 import { reconcileProviderCalls } from '../../server/jobs/reconcile.ts'
 import { deleteExpiredRecords } from '../../storage/idempotency.ts'
+import { insertTemplate } from '../../storage/templates.ts'
 import { listAudit } from '../audit/audit-rows.ts'
 import { callAs, doAs } from '../calls.ts'
 import { databases } from '../databases.ts'
 import { plantConversation } from '../inbox/conversations.ts'
 import { makeWorkspace, startServer, startWithOptions, type TestServer } from '../servers.ts'
 import { listEmittedEventTypes, summarizeReply } from './fixtures.ts'
-import { deliverStatuses, startMessageProvider } from './message-provider.ts'
+import { createTemplate, deliverStatuses, startMessageProvider } from './message-provider.ts'
 
 const HOUR_MS = 3_600_000
 const UNKNOWN = [504, 'timeout', 'outcome_unknown']
@@ -143,6 +144,52 @@ for (const database of databases) {
           [types.includes('message.sent/1'), types.includes('contact.created/1')],
           [true, !isMerged],
         )
+      }
+    })
+
+    it('whom a send made is announced before others change them, while its outcome is unknown', async () => {
+      const one = await startWithOptions(database, { provider: provider.config })
+      try {
+        for (const isStalled of [false, true]) {
+          const { workspace, run, makeDue, deliver, listReceived } = await createScene(one)
+          await insertTemplate(one.db, workspace.id, createTemplate(workspace.id), one.app.now())
+          const { next_cursor: start } = await run('events_list', { after: 'now' })
+          provider.outcomes.push(isStalled ? 'accept when released' : 'accept without response')
+          const first = callAs(one, workspace.owner.key)(
+            'messaging_send_template',
+            { phone: '+15550100777', template: { name: 'order_update', language: 'en_US' } },
+            { confirm: 'send' },
+          )
+          if (isStalled) {
+            await provider.waitForCall()
+            // As if its server had been killed, and another one looked for the outcome.
+            await makeDue()
+            await reconcileProviderCalls(one.app)
+          } else assert.deepEqual(summarizeReply(await first), UNKNOWN)
+          const [contact] = (await run('crm_search_contacts', { query: '15550100777' })).data
+          const [conversation] = (await run('inbox_search_conversations', { contact_id: contact.id })).data
+          await run('crm_tag_contacts', { contact_ids: [contact.id], tags: ['VIP'] })
+          await run('inbox_close_conversation', { conversation_id: conversation.id })
+          if (isStalled) {
+            provider.release()
+            assert.equal((await first).status, 201)
+          } else await deliver('sent')
+          assert.equal(listReceived().length, 1)
+          const events = (await run('events_list', { limit: 100, after: start })).data
+          assert.deepEqual(
+            events.map(({ type }: { type: string }) => type),
+            [
+              'contact.created/1',
+              'conversation.created/1',
+              'contact.tags_added/1',
+              'conversation.closed/1',
+              'message.sent/1',
+            ],
+          )
+          assert.equal(events[0].data.actor.key.id, workspace.owner.keyId)
+        }
+      } finally {
+        await one.close()
       }
     })
 

@@ -100,6 +100,16 @@ export const startMessageProvider = async () => {
   }
 }
 
+/** A template of the account of a workspace. */
+export const createTemplate = (workspaceId: string) => ({
+  account_id: `77${workspaceId}`,
+  name: 'order_update',
+  language: 'en_US',
+  category: 'UTILITY',
+  status: 'APPROVED',
+  components: [{ type: 'BODY', text: 'Your order is on its way.' }],
+})
+
 /** Delivers statuses of a message to the server, in this order, and waits until they are applied. */
 export const deliverStatuses = async (
   server: TestServer,

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { insertTemplate } from '../../storage/templates.ts'
 import { callAs } from '../calls.ts'
 import { databases } from '../databases.ts'
 import { plantConversation } from '../inbox/conversations.ts'
 import { makeWorkspace, startServer, type TestServer } from '../servers.ts'
-import { startMessageProvider } from './message-provider.ts'
+import { createTemplate, startMessageProvider } from './message-provider.ts'
 
 for (const database of databases) {
   describe(`Customers that the response to a message names (${database})`, () => {
@@ -62,6 +63,24 @@ for (const database of databases) {
       assert.deepEqual(
         contacts.map(({ id, phone, chatapp_user_id: userId }) => [id, phone, userId]),
         [[scene.contactId, '15550100042', 'US.77']],
+      )
+    })
+
+    it('a contact that the message made is told before what the response says of it', async () => {
+      const { workspace, call } = await createScene('15550100042')
+      await insertTemplate(server.db, workspace.id, createTemplate(workspace.id), server.app.now())
+      const { next_cursor: start } = (await call('events_list', { after: 'now' })).body
+      provider.nameCustomer({ wa_id: '15550100777', user_id: 'US.777' })
+      const sent = await call(
+        'messaging_send_template',
+        { phone: '+15550100777', template: { name: 'order_update', language: 'en_US' } },
+        { confirm: 'send' },
+      )
+      assert.equal(sent.status, 201, sent.text)
+      const { data } = (await call('events_list', { limit: 100, after: start })).body
+      assert.deepEqual(
+        data.map(({ type }: { type: string }) => type),
+        ['contact.created/1', 'conversation.created/1', 'message.sent/1', 'contact.updated/1'],
       )
     })
 

@@ -149,11 +149,11 @@ const createReaders = ({ db }: TestServer, workspace: TestWorkspace, lastUpdateI
 export const insertSentMessage = async (
   { server: { db, app }, workspace, run }: CustomerFixture,
   phone: string,
-  fields: { reference?: string; providerId?: string | null; status?: string } = {},
+  fields: { reference?: string; providerId?: string | null; status?: string; createdAt?: string } = {},
 ): Promise<{ id: string; wamid: string; conversationId: string }> => {
   const { id: contactId } = (await run('crm_upsert_contact', { phone })) as { id: string }
   const wamid = createWamid()
-  const now = app.now()
+  const now = fields.createdAt ?? app.now()
   const providerId = fields.providerId === undefined ? wamid : fields.providerId
   const { rows } = await sql<{ id: string; conversation_id: string }>`
     with
