@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { usageError } from './error.ts'
 import type { Answer } from './answer.ts'
+import { type CliError, cliError, usageError } from './error.ts'
 import { isAskedError } from './import/asked.ts'
 import type { ImportField } from './import/columns.ts'
 import { createFileSink, createPrintingSink, MAX_PRINTED_FAILURES } from './import/failures.ts'
@@ -10,6 +10,7 @@ import { createReader, type ImportScan, scanFile } from './import/reader.ts'
 import { detectFormat, type ImportSource, openSource, readHead } from './import/source.ts'
 import { type ImportState, readState, removeState, statePath, writeState } from './import/state.ts'
 import { uploadRows } from './import/upload.ts'
+import { withSignals } from './interruption.ts'
 import type { Io } from './io.ts'
 import type { CommandSpec } from './manifest.ts'
 import type { ParsedCommand } from './parsed-command.ts'
@@ -109,19 +110,24 @@ const importSource = async (
       : createFileSink(failuresPath, source, state.failuresBytes)
   let repeated: number
   try {
-    repeated = await uploadRows({
-      io,
-      to,
-      operation: spec.operation,
-      rows: reader.rows(),
-      totalRows: scan.rows,
-      groupIds,
-      dryRun,
-      progress,
-      failures,
-      state,
-      saveState: dryRun ? () => {} : (current) => writeState(path, current),
-    })
+    repeated = await withSignals(
+      (exitCode) => toInterruption(exitCode, dryRun),
+      (signal) =>
+        uploadRows({
+          io,
+          to,
+          operation: spec.operation,
+          rows: reader.rows(),
+          totalRows: scan.rows,
+          groupIds,
+          dryRun,
+          signal,
+          progress,
+          failures,
+          state,
+          saveState: dryRun ? () => {} : (current) => writeState(path, current),
+        }),
+    )
   } catch (error) {
     throw dryRun ? error : withResumeHint(error as Error, state.totals.rows, scan.rows)
   } finally {
@@ -183,6 +189,16 @@ const loadState = (io: Io, path: string, parsed: ParsedCommand, { sha256 }: Impo
     )
   return interrupted
 }
+
+const toInterruption = (exitCode: number, dryRun: boolean): CliError =>
+  cliError(exitCode, {
+    type: 'about:blank',
+    title: 'Interrupted',
+    code: 'interrupted',
+    detail: dryRun
+      ? 'Nothing was changed.'
+      : 'Rows that were being sent may have been imported; --resume imports none of them twice.',
+  })
 
 const withResumeHint = (error: Error, done: number, total: number): Error =>
   Object.assign(error, {

@@ -113,6 +113,7 @@ const findNearestField = (text: string, fields: readonly ImportField[]): string 
     fields,
   )
 
+/** The first column of this name, which is exact before it is similar. */
 const findColumn = (header: readonly string[], name: string, flag: string): number => {
   const exact = header.indexOf(name)
   const at =
@@ -121,6 +122,23 @@ const findColumn = (header: readonly string[], name: string, flag: string): numb
     throw usageError(`${flag}: there is no column "${name}".`, flag, `The columns are: ${header.join(', ')}.`)
   return at
 }
+
+/**
+ * The columns that `--ignore` leaves out. Of several with the same name the one that `--map` names stays: nothing else
+ * tells them apart.
+ */
+const findIgnored = (
+  header: readonly string[],
+  names: readonly string[],
+  mapped: ReadonlyMap<number, string>,
+): ReadonlySet<number> =>
+  new Set(
+    names.flatMap((name) => {
+      const found = header[findColumn(header, name, '--ignore')]
+      const same = [...header.keys()].filter((at) => header[at] === found)
+      return same.length > 1 ? same.filter((at) => !mapped.has(at)) : same
+    }),
+  )
 
 /** Parses `column=field`, the value of `--map`. Returns the index of the column and its target. */
 const parseMapFlag = (
@@ -154,7 +172,7 @@ export const mapColumns = (
   flags: { map: readonly string[]; ignore: readonly string[] },
 ): ColumnMapping => {
   const mapped = new Map(flags.map.map((text) => parseMapFlag(text, header, fields)))
-  const skipped = new Set(flags.ignore.map((name) => findColumn(header, name, '--ignore')))
+  const skipped = findIgnored(header, flags.ignore, mapped)
   const readOnly = new Set(fields.filter((f) => f.read_only).map((f) => `attributes.${f.key}`))
   const ignored: string[] = []
   const unknown: string[] = []
@@ -193,7 +211,9 @@ export const mapColumns = (
     throw usageError(
       `Both "${header[other]}" and "${header[at]}" map to ${target}.`,
       'file',
-      `Use --ignore "${header[at]}" or --map "${header[at]}=…".`,
+      header[other] === header[at]
+        ? `Rename one in the file. To take the first: --map "${header[at]}=${target}" --ignore "${header[at]}".`
+        : `Use --ignore "${header[at]}" or --map "${header[at]}=…".`,
     )
   })
   if (!targets.includes('phone') && !targets.includes('external_id'))

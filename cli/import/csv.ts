@@ -7,8 +7,16 @@ export type CsvRecord = { readonly line: number; readonly cells: string[] }
 
 const DELIMITERS = [',', ';', '\t'] as const
 
-/** Detects the delimiter from the header, ignoring quoted text. A comma when there is only one column. */
+/** The line before the header by which a file tells Excel its delimiter, as exports of some programs do. */
+const DECLARED_DELIMITER = /^sep=([,;\t])$/i
+
+/**
+ * Detects the delimiter from the line that declares it, else from the header, ignoring quoted text. A comma when there
+ * is only one column.
+ */
 export const detectDelimiter = (head: string): string => {
+  const declared = DECLARED_DELIMITER.exec(head.split(/[\r\n]/, 1)[0]!)
+  if (declared) return declared[1]!
   const unquoted = head.replaceAll(/"(?:[^"]|"")*"/g, '').trimStart()
   const [header = ''] = unquoted.split(/[\r\n]/, 1)
   const counts = DELIMITERS.map((d) => header.split(d).length)
@@ -23,8 +31,8 @@ const CSV_ERRORS: Readonly<Record<string, string>> = {
 }
 
 /**
- * Yields the records of a CSV file (RFC 4180), the header first; skips blank lines. Throws a usage error at
- * the first line that is not valid CSV.
+ * Yields the records of a CSV file (RFC 4180), the header first; skips blank lines and a declared delimiter. Throws a
+ * usage error at the first line that is not valid CSV.
  */
 export async function* readCsvRecords(
   source: ImportSource,
@@ -40,10 +48,12 @@ export async function* readCsvRecords(
     max_record_size: MAX_ROW_CHARACTERS,
     record_delimiter: ['\r\n', '\n', '\r'],
     on_record: (cells, info) => {
-      const isBlank = cells.length === 1 && cells[0]!.trim() === ''
-      if (!isBlank) lines.push(line)
+      const isSkipped =
+        (cells.length === 1 && cells[0]!.trim() === '') ||
+        (info.records === 1 && DECLARED_DELIMITER.test(cells.join(delimiter)))
+      if (!isSkipped) lines.push(line)
       line = info.lines + 1
-      return isBlank ? undefined : cells
+      return isSkipped ? undefined : cells
     },
   })
   const text = Readable.from(readText(source, onBytes))

@@ -69,6 +69,14 @@ export const openSource = async (io: Io, name: string): Promise<ImportSource> =>
   return await (stats.isFile() ? openFile(path, name) : spoolToFile(createReadStream(path), name))
 }
 
+/** Whether a file is what spreadsheets on Windows call Unicode text. Its bytes may be valid UTF-8 with NULs. */
+const isUtf16 = async ({ file }: ImportSource): Promise<boolean> => {
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(64), 0, 64, 0)
+  const head = buffer.subarray(0, bytesRead)
+  const mark = head.subarray(0, 2).toString('hex')
+  return mark === 'fffe' || mark === 'feff' || head.subarray(0, 2).includes(0)
+}
+
 /**
  * Yields the text of the file in chunks, without its byte order mark; `onBytes` gets the bytes as they are
  * read. Throws a usage error when the file is not UTF-8.
@@ -77,6 +85,12 @@ export async function* readText(
   source: ImportSource,
   onBytes: (bytes: Buffer) => void = () => {},
 ): AsyncGenerator<string> {
+  if (await isUtf16(source))
+    throw unreadableFileError(
+      source.name,
+      'is UTF-16 text, not UTF-8',
+      'Save it as "CSV UTF-8", or convert it: iconv -f UTF-16 -t UTF-8.',
+    )
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const decode = (bytes?: Buffer): string => {
     try {

@@ -25,6 +25,8 @@ export type UploadOptions = {
   readonly totalRows: number
   readonly groupIds: GroupIds
   readonly dryRun: boolean
+  /** Ends the upload; its reason is thrown. */
+  readonly signal: AbortSignal
   readonly progress: ImportProgress
   readonly failures: FailureSink
   /** Updated after each batch. Its first batches were done before and are skipped. */
@@ -53,7 +55,11 @@ export const uploadRows = async (options: UploadOptions): Promise<number> => {
     try {
       const isStopped = (): boolean => stopped
       const policy = createPatientPolicy(to, progress.showWait, { failures: BATCH_FAILURES, isStopped })
-      const value = await callUnlessAsked(io, to, operation, input, { idempotencyKey, policy })
+      const value = await callUnlessAsked(io, to, operation, input, {
+        idempotencyKey,
+        policy,
+        signal: options.signal,
+      })
       return value as unknown as BatchResponse
     } catch (error) {
       stopped = true

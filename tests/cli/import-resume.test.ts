@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { it } from 'node:test'
 import { PassThrough } from 'node:stream'
 import { defaultPolicy } from '../../catalog/policy.ts'
+import { text } from 'node:stream/consumers'
 import type { ImportState } from '../../cli/import/state.ts'
 import { runCommandLine } from '../../cli/main.ts'
 import { callAs } from '../calls.ts'
@@ -109,6 +110,51 @@ everyDatabase('import: resume', (server, database) => {
       lines,
       Array.from({ length: 10 }, (_, n) => (n + 1) * 1000 + 1),
     )
+  })
+
+  it('an import that Ctrl-C or SIGTERM ends says how to continue, and resumes', async () => {
+    const { workspace } = await files.createScene(server())
+    const rows = 10_000
+    const file = files.writeRows(
+      `phone\n${Array.from({ length: rows }, (_, n) => `+1555${1_000_000 + n}\n`).join('')}`,
+    )
+    const env = {
+      ...files.envFor(server(), workspace.owner.key),
+      XDG_STATE_HOME: join(files.folder, `interrupted-${database}`),
+    }
+    const stateFolder = join(env.XDG_STATE_HOME, 'wcrm', 'import')
+    mkdirSync(stateFolder, { recursive: true })
+    const readDone = (): number =>
+      readdirSync(stateFolder)
+        .filter((name) => name.endsWith('.json'))
+        .map((name) => JSON.parse(readFileSync(join(stateFolder, name), 'utf8')) as ImportState)[0]?.totals
+        .rows ?? 0
+    const argv = ['contacts', 'import', file, '--resume']
+    for (const [signal, exit, minRows] of [
+      ['SIGINT', 130, 1000],
+      ['SIGTERM', 143, 4500],
+    ] as const) {
+      const child = spawn(process.execPath, ['bin/wcrm.js', ...argv], {
+        env,
+        stdio: ['ignore', 'ignore', 'pipe'],
+      })
+      const [exited, printed] = [once(child, 'close') as Promise<[number | null]>, text(child.stderr)]
+      const abort = new AbortController()
+      void exited.then(() => abort.abort())
+      let sent = false
+      await (async () => {
+        for await (const _ of watch(stateFolder, { signal: abort.signal }))
+          if (!sent && readDone() >= minRows) sent = child.kill(signal)
+      })().catch(() => {})
+      assert.equal((await exited)[0], exit)
+      assert.ok(
+        (await printed).includes(`Stopped after ${readDone()} of ${rows} rows. To continue, run the same`),
+      )
+      assert.ok(readDone() < rows)
+    }
+    const { exit, stdout } = await runCli([...argv, '--json=rows,created,unchanged'], env)
+    assert.deepEqual([exit, JSON.parse(stdout)], [0, { rows, created: rows, unchanged: 0 }])
+    assert.equal(await countRows(server(), 'contacts', workspace), rows)
   })
 
   it('a changed file is not resumed, and an interrupted import is reported', async () => {

@@ -62,6 +62,13 @@ describe('import: columns', () => {
     ],
     ['no phone', ['name', 'city'], [], /No column holds the phone/, /--map "name=phone"/],
     ['two phones', ['phone', 'tel'], [], /Both "phone" and "tel" map to phone/, /--ignore "tel"/],
+    [
+      'the same column twice',
+      ['phone', 'city', 'city'],
+      [],
+      /Both "city" and "city" map to attributes\.city/,
+      /--map "city=attributes\.city" --ignore "city"/,
+    ],
     ['a map from an unknown column', ['phone'], ['x=name'], /no column "x"/, /phone/],
     ['a map to an unknown field', ['phone', 'x'], ['x=nowhere'], /no field "nowhere"/, /attributes\.city/],
     ['an invalid map', ['phone', 'x'], ['x'], /not "x"/, /--map "City=attributes\.city"/],
@@ -90,14 +97,28 @@ describe('import: columns', () => {
     )
   })
 
-  it('the delimiter is the most frequent one in the header, outside quotes', () => {
-    assert.deepEqual(['a,b', 'a;b,c;d', 'a\tb\n,,,,', '"a,b,c";d', 'a'].map(detectDelimiter), [
-      ',',
-      ';',
-      '\t',
-      ';',
-      ',',
+  it('--ignore leaves out all columns of a name but the one that --map names', () => {
+    const header = ['phone', 'Town', 'name', 'Town']
+    assert.deepEqual(mapHeader(header, [], ['town']).targets, ['phone', undefined, 'name', undefined])
+    assert.deepEqual(mapHeader(header, ['Town=city'], ['Town']).targets, [
+      'phone',
+      'attributes.city',
+      'name',
+      undefined,
     ])
+    assert.deepEqual(mapHeader(['phone', 'phone'], ['phone=phone'], ['phone']).targets, ['phone', undefined])
+  })
+
+  it('the delimiter is the most frequent one in the header, outside quotes, or declared', () => {
+    for (const [head, delimiter] of [
+      ['a,b', ','],
+      ['a;b,c;d', ';'],
+      ['a\tb\n,,,,', '\t'],
+      ['"a,b,c";d', ';'],
+      ['a', ','],
+      ['sep=;\r\na,b,c;d', ';'],
+    ] as const)
+      assert.equal(detectDelimiter(head), delimiter, head)
   })
 })
 

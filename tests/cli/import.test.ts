@@ -46,6 +46,21 @@ everyDatabase('import: files', (server) => {
     })
   })
 
+  it('a line that tells Excel the delimiter is no row', async () => {
+    const { workspace, run } = await files.createScene(server())
+    const { exit, summary, stderr } = await run([
+      files.writeRows('\uFEFFsep=;\r\nPhone;Name, first\r\n+15550100042;Ada\r\n0;Bea\r\n'),
+      '--map',
+      'Name, first=name',
+    ])
+    assert.deepEqual([exit, summary.created, summary.failed], [9, 1, 1])
+    assert.match(stderr, /^Line 4: /)
+    assert.deepEqual(
+      (await listContacts(server(), workspace)).map(({ name }) => name),
+      ['Ada'],
+    )
+  })
+
   it('standard input, tab-separated values and NDJSON are imported', async () => {
     const { workspace, run } = await files.createScene(server())
     assert.deepEqual((await run(['-'], 'tel\tname\n+15550100042\tAda\n')).summary.created, 1)
@@ -68,6 +83,12 @@ everyDatabase('import: files', (server) => {
     const { workspace, run } = await files.createScene(server())
     for (const [text, extension, pattern] of [
       [Buffer.from('phone,name\n+15550100042,Andr\xe9\n', 'latin1'), 'csv', /UTF-8/],
+      [
+        Buffer.from('\uFEFFphone\tname\n+15550100042\tAda\n', 'utf16le'),
+        'csv',
+        /UTF-16 text.*iconv -f UTF-16 /,
+      ],
+      [Buffer.from('phone\tname\n+15550100042\tAda\n', 'utf16le'), 'txt', /UTF-16 text.*iconv -f UTF-16 /],
       ['', 'csv', /empty/],
       ['[{"phone":"+15550100042"}]', 'json', /JSON array/],
       ['phone,name\n+15550100042,A\n+15550100043,"B\n', 'csv', /from line 3 on: a quote is not closed/],
