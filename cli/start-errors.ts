@@ -43,7 +43,7 @@ export const describeDatabaseError = (error: unknown): string | undefined => {
   if (code === DISK_FULL || code === 'ENOSPC')
     return 'the disk of the database is full; free some space on it, then try again'
   const say = (reason: string, fix: string) => `cannot connect to the database: ${reason} (${code}); ${fix}`
-  if (/^[^\n]*before secure TLS connection/.test(message))
+  if (code === 'NO_TLS' || /^[^\n]*before secure TLS connection/.test(message))
     return say('it speaks no TLS', `turn that on at its server, or check sslmode in ${DATABASE_SETTING}`)
   if (/CERT|SELF_SIGNED|UNABLE_TO_VERIFY/.test(code))
     return say(
