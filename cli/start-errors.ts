@@ -29,6 +29,14 @@ const REFUSALS: Readonly<Record<string, string>> = {
   '57P03': `try again in a moment, or ${CHECK_URL}`,
 }
 
+/** Codes of PostgreSQL for a database that a server cannot work in. */
+const UNFIT: Readonly<Record<string, string>> = {
+  '42501': `let the user in ${DATABASE_SETTING} own the database, or grant it CREATE on that and its schema`,
+  '25006': `name a primary server in ${DATABASE_SETTING}; default_transaction_read_only must be off`,
+  '22P05': 'create the database with encoding UTF8',
+  '42704': 'the schema of the extensions pg_trgm and btree_gin must be in the search_path of the database',
+}
+
 /** The file system has such codes too. */
 const SOCKET_CALLS = new Set(['connect', 'getaddrinfo'])
 const SHARED_CODES = new Set(['ENOENT', 'EACCES'])
@@ -43,13 +51,14 @@ export const describeDatabaseError = (error: unknown): string | undefined => {
   if (code === DISK_FULL || code === 'ENOSPC')
     return 'the disk of the database is full; free some space on it, then try again'
   const say = (reason: string, fix: string) => `cannot connect to the database: ${reason} (${code}); ${fix}`
-  if (/^[^\n]*before secure TLS connection/.test(message))
+  if (code === 'NO_TLS' || /^[^\n]*before secure TLS connection/.test(message))
     return say('it speaks no TLS', `turn that on at its server, or check sslmode in ${DATABASE_SETTING}`)
   if (/CERT|SELF_SIGNED|UNABLE_TO_VERIFY/.test(code))
     return say(
       'its certificate is not trusted here',
       `name its authority in NODE_EXTRA_CA_CERTS, or check the host and sslmode in ${DATABASE_SETTING}`,
     )
+  if (Object.hasOwn(UNFIT, code)) return `cannot use the database: ${message} (${code}); ${UNFIT[code]!}`
   if (Object.hasOwn(REFUSALS, code)) return say(message, REFUSALS[code]!)
   if (SHARED_CODES.has(code) && !SOCKET_CALLS.has(syscall ?? '')) return undefined
   const failure = CONNECTION_FAILURES.find(({ codes }) => codes.includes(code))

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from './free-port.ts'
@@ -35,12 +35,16 @@ export const postgresBinaries = (): string | undefined => {
 /**
  * Starts a cluster in a folder of its own. PostgreSQL refuses to run as root, so root becomes `postgres`.
  * `primary`: the URL of the cluster of which it is to be a standby. `icuLocale`: the language by which it sorts text
- * and changes its case; as C does where it is absent.
+ * and changes its case; as C does where it is absent. `tls`: what it encrypts connections with.
  */
 export const startCluster = async (
   binaries: string,
   settings: Record<string, string> = {},
-  { primary, icuLocale }: { primary?: string; icuLocale?: string } = {},
+  {
+    primary,
+    icuLocale,
+    tls,
+  }: { primary?: string; icuLocale?: string; tls?: { key: string; cert: string } } = {},
 ): Promise<Cluster> => {
   const folder = mkdtempSync(join(tmpdir(), 'wcrm-pg-'))
   const port = await freePort()
@@ -60,7 +64,14 @@ export const startCluster = async (
     const icu = icuLocale ? ['--locale-provider=icu', `--icu-locale=${icuLocale}`] : []
     run('initdb', '-D', data, '-U', 'postgres', '-E', 'UTF8', '--locale=C.UTF-8', ...icu, '-A', 'trust')
   }
+  if (tls) {
+    for (const [name, text] of Object.entries({ 'server.key': tls.key, 'server.crt': tls.cert })) {
+      writeFileSync(join(data, name), text, { mode: 0o600 })
+      if (asRoot) execFileSync('chown', ['postgres', join(data, name)])
+    }
+  }
   const options = Object.entries({
+    ...(tls ? { ssl: 'on' } : {}),
     listen_addresses: '127.0.0.1',
     unix_socket_directories: folder,
     max_connections: '200',

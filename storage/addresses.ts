@@ -8,8 +8,16 @@ export type Address = { host: string; port: number } | { path: string }
 /** Which of several servers a session is for, as libpq names them. */
 export type Role = 'any' | 'primary' | 'standby' | 'prefer-standby'
 
-/** What a URL says of the servers: their addresses, and which of them is meant. */
-export type Servers = { addresses: Address[]; role: Role }
+/** How a URL asks for TLS. */
+export type TlsSettings = {
+  /** A value of `sslmode`. */
+  mode: string
+  /** Whether TLS begins at once, without a question to the server. */
+  isDirect: boolean
+}
+
+/** What a URL says of the servers: their addresses, which of them is meant, and whether to encrypt. */
+export type Servers = { addresses: Address[]; role: Role; tls?: TlsSettings }
 
 const ROLES: Readonly<Record<string, Role>> = {
   'read-write': 'primary',
@@ -21,22 +29,46 @@ const ROLES: Readonly<Record<string, Role>> = {
 
 const NEXT_ADDRESS_AFTER_MS = 2_000
 
+const DEFAULT_PORT = 5432
+
+/** An address of IPv6 in brackets, which postgres.js does not understand, or a name, with a port. */
+const HOST = /^(?:\[([^\]]*)\]|([^:]*))(?::(\d+))?$/
+
+const parseHosts = (text: string): Address[] =>
+  text.split(',').map((one) => {
+    const [, inBrackets, name, port] = HOST.exec(one) ?? []
+    const host = inBrackets ?? name
+    if (!host) throw new Error('not a host')
+    return { host, port: port === undefined ? DEFAULT_PORT : Number(port) }
+  })
+
 /** Returns the servers in a URL: several hosts, or the path of a unix socket. */
 export const parseServers = (url: string): Servers => {
   const {
     host,
     port,
     path,
+    ssl,
+    sslnegotiation,
     target_session_attrs: target,
   } = postgres(url, { max: 1 }).options as unknown as {
     host: string[]
     port: number[]
     path: string | false
+    ssl: string | false
+    sslnegotiation: string | null
     target_session_attrs: string | null
   }
+  const [, authority = ''] = /^[^:]*:\/\/(?:[^/?]*@)?([^/?]*)/.exec(url) ?? []
+  const parse = (): Address[] => {
+    if (path) return [{ path }]
+    if (authority.includes('[')) return parseHosts(authority)
+    return host.map((name, i) => ({ host: name, port: port[i] ?? port[0]! }))
+  }
   return {
-    addresses: path ? [{ path }] : host.map((name, i) => ({ host: name, port: port[i] ?? port[0]! })),
+    addresses: parse(),
     role: ROLES[target ?? ''] ?? 'any',
+    ...(ssl ? { tls: { mode: ssl, isDirect: sslnegotiation === 'direct' } } : {}),
   }
 }
 
@@ -60,13 +92,21 @@ export const withoutRole = (url: string): string =>
 export const toRoleOption = (role: Role): { target_session_attrs?: Role } =>
   role === 'any' ? {} : { target_session_attrs: role }
 
+/** As postgres.js understands them, which then connects by itself. */
+export const toHostOptions = (addresses: readonly Address[]) => {
+  const hosts = addresses.filter((one) => 'host' in one)
+  return hosts.length === 0 ? {} : { host: hosts.map((one) => one.host), port: hosts.map((one) => one.port) }
+}
+
 /** Begins to connect. */
 export const connectTo = (address: Address): Socket => {
   const socket = connect(address)
-  // postgres.js reads the host for the name in the certificate.
-  if ('host' in address) Object.assign(socket, { host: address.host, port: address.port })
-  return socket
+  return 'host' in address ? nameSocket(socket, address) : socket
 }
+
+/** postgres.js names the address in its errors. */
+export const nameSocket = <T extends Socket>(socket: T, { host, port }: { host: string; port: number }): T =>
+  Object.assign(socket, { host, port })
 
 /** Connects to the first of several addresses that accepts; the last one reports its own error. */
 export const connectToFirst = async ([address, ...others]: readonly Address[]): Promise<{

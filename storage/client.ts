@@ -6,12 +6,14 @@ import {
   connectToFirst,
   parseServers,
   type Role,
+  type TlsSettings,
   toRoleOption,
   withoutRole,
 } from './addresses.ts'
 import { arrayTypes } from './array-types.ts'
 import { createServerFinder, type ServerFinder } from './find-server.ts'
 import { toIsoTime } from './times.ts'
+import { beginTls } from './tls.ts'
 
 /** Where a database is reached: a URL, or a function that connects to the embedded one. */
 export type Target = string | (() => Promise<Socket>)
@@ -98,27 +100,31 @@ export const createClientFactory = (target: Target, prepare: boolean): OpenClien
   if (typeof target !== 'string')
     return createOpener({ open: async () => ({ socket: await target() }), prepare })
   const servers = parseServers(target)
-  const { addresses, role } = servers
+  const { addresses, role, tls } = servers
   const url = withoutRole(target)
   if (role === 'any' || addresses.length === 1)
-    return createOpener({ url, role, open: () => connectToFirst(addresses), prepare })
-  const finder = createServerFinder(servers, (address) => askRole(url, address))
+    return createOpener({ url, role, open: () => connectToFirst(addresses), prepare, tls })
+  const finder = createServerFinder(servers, (address) => askRole(url, address, tls))
   const open: Open = async () => {
     const address = await finder.find()
     return { socket: connectTo(address), address }
   }
-  return createOpener({ url, role, open, prepare, finder })
+  return createOpener({ url, role, open, prepare, finder, tls })
 }
 
 /** Asks one server over a connection of its own whether it takes changes. */
-const askRole = async (url: string, address: Address): Promise<{ isPrimary: boolean }> => {
+const askRole = async (
+  url: string,
+  address: Address,
+  tls: TlsSettings | undefined,
+): Promise<{ isPrimary: boolean }> => {
   let lose: (error: Error) => void
   const lost = new Promise<never>((_, reject) => {
     lose = reject
   })
   lost.catch(() => {})
   const open: Open = () => Promise.resolve({ socket: connectTo(address) })
-  const client = createOpener({ url, open, prepare: false })({}, () => lose(connectionClosedError()))
+  const client = createOpener({ url, open, prepare: false, tls })({}, () => lose(connectionClosedError()))
   try {
     const answered = client.sql.unsafe<{ is_primary: boolean }[]>(
       "select not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off' as is_primary",
@@ -152,16 +158,17 @@ type OpenerOptions = {
   prepare: boolean
   /** Of a cluster, where another server may take the place of this one. */
   finder?: ServerFinder
+  tls?: TlsSettings | undefined
 }
 
-const createOpener = ({ url, role = 'any', open, prepare, finder }: OpenerOptions): OpenClient => {
+const createOpener = ({ url, role = 'any', open, prepare, finder, tls }: OpenerOptions): OpenClient => {
   const live = new Set<{ address: () => Address | undefined; lose: () => void }>()
   return (settings, onClose, onNotify) => {
     const close: OnClose = (reason) => {
       live.delete(entry)
       onClose(reason)
     }
-    const opener = createSocketOpener(open, () => close())
+    const opener = createSocketOpener(open, tls, () => close())
     const entry = {
       address: opener.address,
       lose: () => {
@@ -183,9 +190,11 @@ const createOpener = ({ url, role = 'any', open, prepare, finder }: OpenerOption
       },
       onnotify: onNotify && ((_channel: string, text: string) => onNotify(text)),
       socket: opener.openOnce,
+      // The opener has begun it.
+      ssl: false,
       // Of several hosts postgres.js would swallow the error of the first.
       ...(url === undefined
-        ? { user: 'postgres', database: 'postgres', pass: '', ssl: false }
+        ? { user: 'postgres', database: 'postgres', pass: '' }
         : // With several, the finder has chosen.
           { host: 'first', ...(finder && role === 'prefer-standby' ? {} : toRoleOption(role)) }),
     }
@@ -241,7 +250,7 @@ const toStartupParameters = (settings: SessionSettings): Record<string, string> 
   )
 
 /** Opens one socket; a second attempt, or one after `destroySocket`, closes the connection. */
-const createSocketOpener = (open: Open, onClose: () => void) => {
+const createSocketOpener = (open: Open, tls: TlsSettings | undefined, onClose: () => void) => {
   let opened: { socket: Socket; address?: Address } | undefined
   let isOpened = false
   let isDestroyed = false
@@ -252,6 +261,9 @@ const createSocketOpener = (open: Open, onClose: () => void) => {
         if (isOpened) throw connectionClosedError()
         isOpened = true
         opened = await open()
+        const { address, socket } = opened
+        if (tls && address && !isDestroyed)
+          opened = { address, socket: await beginTls(socket, address, tls, CONNECT_TIMEOUT_SECONDS * 1000) }
         if (!isDestroyed) return opened.socket
         opened.socket.destroy()
         throw connectionClosedError()

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
+import { schemaOfTables } from './has-table.ts'
 
 /**
  * Drops the indexes of these tables while `work` fills them, and rebuilds them afterwards: a million contacts
@@ -16,7 +17,7 @@ export const withoutIndexes = async <T>(
       -- Without "only", the index of a partitioned table is made of those of its partitions.
       replace(pg_get_indexdef(i.indexrelid), ' ON ONLY ', ' ON ') as definition
     from pg_index i join pg_class c on c.oid = i.indrelid
-    where c.relnamespace = 'public'::regnamespace and c.relname = any(${tables}::text[])
+    where c.relnamespace = ${schemaOfTables} and c.relname = any(${tables}::text[])
       and not i.indisunique
     order by 1`.execute(tx)
   for (const { name } of rows) await sql.raw(`drop index ${name}`).execute(tx)

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { listAppliedMigrations } from './backup/schema.ts'
 import type { Db } from './database.ts'
 import { errorCode } from './error-codes.ts'
-import { hasTable } from './has-table.ts'
+import { hasTable, schemaOfTables } from './has-table.ts'
 import type { MigrationCost, MigrationList } from './migrations/declare.ts'
 import { migrations as ownMigrations } from './migrations/list.ts'
 import { findSetting, upsertSetting } from './settings.ts'
@@ -141,7 +141,7 @@ const formatSeconds = (seconds: number): string => (seconds < 1 ? 'less than 1 s
 const estimateRows = async (db: Db): Promise<Map<string, number>> => {
   const { rows } = await sql<{ name: string; n: number }>`
     select relname as name, greatest(reltuples, 0)::float8 as n from pg_class
-    where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')`.execute(db)
+    where relnamespace = ${schemaOfTables} and relkind in ('r', 'p')`.execute(db)
   return new Map(rows.map(({ name, n }) => [name, n]))
 }
 

@@ -1,7 +1,7 @@
 import { Kysely } from 'kysely'
 import { PostgresJSDialect } from 'kysely-postgres-js'
 import postgres from 'postgres'
-import { parseServers, toRoleOption, withoutRole } from './addresses.ts'
+import { parseServers, toHostOptions, toRoleOption, withoutRole } from './addresses.ts'
 import { createClientFactory, SESSION_DEFAULTS, type SessionSettings, toClientOptions } from './client.ts'
 import type { Database, Db } from './database.ts'
 import { detectAccess, type ServerAccess } from './detect-pooler.ts'
@@ -195,9 +195,11 @@ const openAdministration = (
   { connections = 2 }: OpenOptions,
   prepare: boolean,
 ): Storage => {
+  const { addresses, role } = parseServers(url)
   const sql = postgres(withoutRole(url), {
     ...toClientOptions(settings, prepare),
-    ...toRoleOption(parseServers(url).role),
+    ...toHostOptions(addresses),
+    ...toRoleOption(role),
     max: connections,
   } as never)
   const db = new Kysely<Database>({ dialect: new PostgresJSDialect({ postgres: sql }) })

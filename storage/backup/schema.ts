@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from '../database.ts'
+import { schemaOfTables } from '../has-table.ts'
 
 /** A column with its SQL type. */
 type Column = { name: string; type: string }
@@ -24,7 +25,7 @@ export const listBackupTables = async (db: Db): Promise<BackupTable[]> => {
         join pg_attribute a on a.attnum = k.attnum
         where i.indrelid = c.oid and i.indisprimary and a.attrelid = c.oid) as key
     from pg_class c
-    where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+    where c.relnamespace = ${schemaOfTables} and c.relkind in ('r', 'p') and not c.relispartition
       and c.relpersistence = 'p'
     order by c.relname collate "C"`.execute(db)
   return rows
@@ -40,7 +41,7 @@ export const loadSequences = async (db: Db): Promise<Record<string, string | nul
     select c.relname || '.' || a.attname as name, pg_sequence_last_value(
       pg_get_serial_sequence(quote_ident(c.relname), a.attname)::regclass) as last
     from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-    where c.relnamespace = 'public'::regnamespace and c.relkind = 'r'
+    where c.relnamespace = ${schemaOfTables} and c.relkind = 'r'
       and pg_get_serial_sequence(quote_ident(c.relname), a.attname) is not null
     order by 1`.execute(db)
   return Object.fromEntries(rows.map((row) => [row.name, row.last]))

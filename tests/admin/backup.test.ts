@@ -19,13 +19,18 @@ const databases = useAdminDatabases()
 const superuserUrl = process.env.WCRM_TEST_POSTGRES_URL
 const onPostgres = superuserUrl ? {} : { skip: 'WCRM_TEST_POSTGRES_URL is not set' }
 
-/** Calls `work` with the URL of a new PostgreSQL database, which is dropped afterwards. */
-const withDatabase = async (work: (url: string) => Promise<void>): Promise<void> => {
+/** Calls `work` with the URL of a new PostgreSQL database with its tables in this schema; it is dropped afterwards. */
+const withDatabase = async (schema: string, work: (url: string) => Promise<void>): Promise<void> => {
   const name = `wcrm_${randomUUID().replaceAll('-', '')}`
   const admin = postgres(superuserUrl!, { max: 1, onnotice: () => {} })
   await admin.unsafe(`create database ${name}`)
+  await admin.unsafe(`alter database ${name} set search_path = ${schema}`)
+  const url = Object.assign(new URL(superuserUrl!), { pathname: `/${name}` }).href
+  const own = postgres(url, { max: 1, onnotice: () => {} })
   try {
-    await work(Object.assign(new URL(superuserUrl!), { pathname: `/${name}` }).href)
+    await own.unsafe(`create schema if not exists ${schema}`)
+    await own.end()
+    await work(url)
   } finally {
     await admin.unsafe(`drop database ${name} with (force)`)
     await admin.end()
@@ -233,28 +238,29 @@ describe('admin: backup, restore and move', () => {
     assert.deepEqual((await succeed('workspaces', 'list', '--data', target)).data, [])
   })
 
-  it('moves to PostgreSQL and back', onPostgres, () =>
-    withDatabase(async (url) => {
-      const { tables } = await succeed('move', '--to', url, '--data', folder)
-      assert.equal(tables.contacts, 200)
-      const storage = await openStorage({ databaseUrl: url })
-      await requireSameContent(storage)
-      await requireKeyWorks(storage, 'postgresql')
-      await fail(5, /A server is using/, 'move', '--to', url, '--database-url', url)
-      await storage.close()
-      await fail(2, /not empty/, 'move', '--to', url, '--data', folder)
-      const [backFile, target] = [join(databases.home, 'back.gz'), databases.newFolder()]
-      await succeed('backup', backFile, '--database-url', url)
-      await succeed('restore', backFile, '--data', target)
-      const restored = await databases.open(target)
-      const { rows: sequence } = await sql<{ id: string }>`select last_value as id
+  for (const schema of ['public', 'crm'])
+    it(`moves to PostgreSQL and back, with the tables in the schema ${schema}`, onPostgres, () =>
+      withDatabase(schema, async (url) => {
+        const { tables } = await succeed('move', '--to', url, '--data', folder)
+        assert.equal(tables.contacts, 200)
+        const storage = await openStorage({ databaseUrl: url })
+        await requireSameContent(storage)
+        await requireKeyWorks(storage, 'postgresql')
+        await fail(5, /A server is using/, 'move', '--to', url, '--database-url', url)
+        await storage.close()
+        await fail(2, /not empty/, 'move', '--to', url, '--data', folder)
+        const [backFile, target] = [join(databases.home, `back-${schema}.gz`), databases.newFolder()]
+        await succeed('backup', backFile, '--database-url', url)
+        await succeed('restore', backFile, '--data', target)
+        const restored = await databases.open(target)
+        const { rows: sequence } = await sql<{ id: string }>`select last_value as id
         from contacts_id_seq`.execute(restored.db)
-      assert.equal(sequence[0]!.id, '5001')
-      await sql`select setval('contacts_id_seq', 5000)`.execute(restored.db)
-      // Using the key changed it.
-      await sql`update api_keys set last_used_at = null`.execute(restored.db)
-      await requireSameContent(restored)
-      await restored.close()
-    }),
-  )
+        assert.equal(sequence[0]!.id, '5001')
+        await sql`select setval('contacts_id_seq', 5000)`.execute(restored.db)
+        // Using the key changed it.
+        await sql`update api_keys set last_used_at = null`.execute(restored.db)
+        await requireSameContent(restored)
+        await restored.close()
+      }),
+    )
 })

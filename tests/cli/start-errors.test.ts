@@ -10,7 +10,7 @@ import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { type Cluster, postgresBinaries, startCluster } from '../../scripts/cluster.ts'
 import { openStorage } from '../../storage/open.ts'
-import { createDatabase, databases, type TestDatabase } from '../databases.ts'
+import { createDatabase, databases, type TestDatabase, withStorage } from '../databases.ts'
 
 const PASSWORD = 'not-the-password'
 
@@ -116,7 +116,15 @@ describe('A database that cannot be connected to', { skip: !databases.includes('
     database = await createDatabase('postgresql')
     const storage = await openStorage({ databaseUrl: cluster.url }, { noTimeout: true })
     await sql`create role guarded login password 'the-password'`.execute(storage.db)
+    await sql`create database latin template template0 encoding 'LATIN1' locale 'C'`.execute(storage.db)
+    await sql`create database elsewhere`.execute(storage.db)
     await storage.close()
+    const elsewhere = { databaseUrl: cluster.url.replace(/postgres$/, 'elsewhere') }
+    await withStorage(elsewhere, async ({ db }) => {
+      await sql`create schema ext`.execute(db)
+      for (const name of ['pg_trgm', 'btree_gin'])
+        await sql`create extension ${sql.id(name)} schema ext`.execute(db)
+    })
   })
   after(async () => {
     cluster.stop()
@@ -154,6 +162,31 @@ describe('A database that cannot be connected to', { skip: !databases.includes('
         [serve, ['admin', 'workspaces', 'list']].map((words) => run([...words, ...flags])),
       )
       for (const each of ended) check(each, code, ...said)
+    })
+
+  /** Its first start makes the tables. */
+  const unfit: typeof cases = {
+    'a user who may create nothing': [
+      'guarded:the-password@SERVER/postgres',
+      1,
+      '(42501)',
+      'CREATE',
+      setting,
+    ],
+    'a database that takes no changes': [
+      'postgres@SERVER/postgres?options=-c%20default_transaction_read_only%3Don',
+      1,
+      '(25006)',
+      'primary server',
+      setting,
+    ],
+    'another encoding': ['postgres@SERVER/latin', 1, '(22P05)', 'encoding UTF8'],
+    'extensions in a schema elsewhere': ['postgres@SERVER/elsewhere', 1, '(42704)', 'search_path'],
+  }
+  for (const [name, [url, code, ...said]] of Object.entries(unfit))
+    it(`ends the start with what the database lacks: ${name}`, async () => {
+      const at = `postgres://${url.replace('SERVER', new URL(cluster.url).host)}`
+      check(await run(['serve', '--port', '0', '--data', folder, '--database-url', at]), code, ...said)
     })
 
   it('ends a worker and a server of several processes in the same way', async () => {

@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
+import { networkInterfaces } from 'node:os'
+import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
+import { type Cluster, postgresBinaries, startCluster } from '../../scripts/cluster.ts'
+import { migrate } from '../../storage/migrate.ts'
+import { certificate } from '../certificate.ts'
 import { createDatabase, databases, withStorage } from '../databases.ts'
 import { startProcess } from '../process.ts'
+import { makeWorkspace, serveStorage } from '../servers.ts'
+import { doorsOf } from '../doors.ts'
 import { startTcpProxy } from '../tcp-proxy.ts'
 
 /** A parameter of the message with which a connection begins. */
@@ -58,5 +64,66 @@ describe('A connection to PostgreSQL', { skip: !databases.includes('postgresql')
       await proxy.close()
       await database.remove()
     }
+  })
+})
+
+const hasIpv6 = Object.values(networkInterfaces()).some((some) => some?.some((at) => at.address === '::1'))
+
+describe('A PostgreSQL with TLS', { skip: !databases.includes('postgresql') }, () => {
+  let cluster: Cluster
+  before(async () => {
+    const listen_addresses = hasIpv6 ? '127.0.0.1,::1' : '127.0.0.1'
+    cluster = await startCluster(postgresBinaries()!, { listen_addresses }, { tls: certificate })
+    await withStorage({ databaseUrl: cluster.url }, ({ db }) => migrate(db), { noTimeout: true })
+  })
+  after(() => cluster.stop())
+
+  /** Requires that calls work, and that each connection to this URL is encrypted, or that none is. */
+  const requireCalls = async (databaseUrl: string, encrypted: boolean): Promise<void> => {
+    for (const noTimeout of [false, true])
+      await withStorage(
+        { databaseUrl },
+        async (storage) => {
+          const server = await serveStorage(storage, 'postgresql')
+          const { owner } = await makeWorkspace(server)
+          for (const { call } of doorsOf(server.url, owner.key))
+            assert.equal((await call('crm_list_groups')).status, 200)
+          const { rows } = await sql<{ ssl: boolean }>`
+            select distinct ssl from pg_stat_ssl natural join pg_stat_activity
+            where application_name = 'wcrm'`.execute(storage.db)
+          assert.deepEqual(rows, [{ ssl: encrypted }])
+          await server.close()
+        },
+        { noTimeout },
+      )
+  }
+  const withPort = (hosts: string): string =>
+    cluster.url.replace(/127.0.0.1:\d+/, hosts.replaceAll('PORT', new URL(cluster.url).port))
+
+  it('encrypts connections, and closes them in order', async () => {
+    await requireCalls(`${cluster.url}?sslmode=require`, true)
+    await requireCalls(`${cluster.url}?sslmode=prefer`, true)
+    await requireCalls(`${withPort('127.0.0.1:1,127.0.0.1:PORT')}?sslmode=require`, true)
+    await requireCalls(
+      `${withPort('127.0.0.1:1,127.0.0.1:PORT')}?sslmode=require&target_session_attrs=primary`,
+      true,
+    )
+    await requireCalls(`${cluster.url}?sslmode=disable`, false)
+  })
+
+  it('refuses a certificate that it does not know, where it has to check', async () => {
+    for (const noTimeout of [false, true])
+      await assert.rejects(
+        requireRefused(`${cluster.url}?sslmode=verify-full`, noTimeout),
+        (error: NodeJS.ErrnoException) => error.code === 'DEPTH_ZERO_SELF_SIGNED_CERT',
+      )
+  })
+  const requireRefused = (databaseUrl: string, noTimeout: boolean): Promise<unknown> =>
+    withStorage({ databaseUrl }, ({ db }) => sql`select 1`.execute(db), { noTimeout })
+
+  it('is reached at addresses of IPv6, which a URL has in brackets', { skip: !hasIpv6 }, async () => {
+    await requireCalls(withPort('[::1]:PORT'), false)
+    await requireCalls(`${withPort('[::1]:PORT')}?sslmode=require`, true)
+    await requireCalls(`${withPort('[::1]:1,[::1]:PORT')}?target_session_attrs=primary`, false)
   })
 })
