@@ -62,6 +62,8 @@ const UNUSUAL_SETTINGS = {
   default_text_search_config: 'pg_catalog.german',
   default_transaction_isolation: 'serializable',
 }
+/** Of the processes, which no more may matter: 12:45 or 13:45 ahead of UTC. */
+const TIME_ZONE = 'Pacific/Chatham'
 /** Nothing in it outlives the run, so nothing is made to survive a power cut. */
 const WITHOUT_DURABILITY = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
 
@@ -105,6 +107,7 @@ export const createTestEnvironment = async ({
   return {
     env: {
       TMPDIR: folder,
+      TZ: TIME_ZONE,
       NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? compileCache,
       WCRM_TEST_TEMPLATE: migrated,
       WCRM_TEST_EMPTY_TEMPLATE: empty,
