@@ -181,6 +181,8 @@ const findCalledTool = ({ byName }: McpCatalog, message: object): Operation | un
 
 /** Whether a call has an argument `__proto__`: the SDK would drop it, and the call would run without it. */
 const namesPrototype = (message: object): boolean => {
+  // The revision 2025-03-26 has batches.
+  if (Array.isArray(message)) return message.some((one) => isObject(one) && namesPrototype(one))
   const params: unknown = 'params' in message ? message.params : undefined
   const input = isObject(params) ? params['arguments'] : undefined
   return isObject(input) && Object.hasOwn(input, '__proto__')
