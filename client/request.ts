@@ -69,10 +69,24 @@ const parse = (text: string): unknown => {
   }
 }
 
+/** The service says seconds; a proxy may say a date (RFC 9110). One in the past is of another clock. */
 const readRetryAfter = (headers: FetchResponse['headers']): number | undefined => {
-  const seconds = Number(headers.get('retry-after') ?? Number.NaN)
+  const text = headers.get('retry-after')?.trim() ?? ''
+  const seconds = text.endsWith('GMT')
+    ? Math.ceil((Date.parse(text) - Date.now()) / 1000) || Number.NaN
+    : Number(text || Number.NaN)
   return Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined
 }
+
+/**
+ * A key with other characters than a header holds is wrong, and the server says so; `fetch` would only fail, as if no
+ * server was there.
+ */
+const toHeaderValue = (value: string): string =>
+  String(value)
+    .trim()
+    .toWellFormed()
+    .replace(/[^\t\x20-\x7e\x80-\xff]/gu, (character) => encodeURIComponent(character))
 
 /** Returns the error for an answer that did not come. */
 export const toConnectionError = (error: unknown, key?: string): WcrmError =>
@@ -126,14 +140,16 @@ export const sendRequest = async (connection: Connection, request: Request): Pro
     ...(signal ? [signal] : []),
     ...(timeoutMs === undefined ? [] : [AbortSignal.timeout(timeoutMs)]),
   ]
-  const response = await send(`${url.replace(/\/+$/, '')}${path}`, {
-    ...(method === undefined ? {} : { method }),
-    headers: {
-      ...others,
+  const own = Object.fromEntries(
+    Object.entries({
       ...(apiKey === undefined ? {} : { Authorization: `Bearer ${apiKey}` }),
       ...(apiVersion === undefined ? {} : { 'Api-Version': apiVersion }),
       ...headers,
-    },
+    }).map(([name, value]) => [name, toHeaderValue(value)]),
+  )
+  const response = await send(`${url.replace(/\/+$/, '')}${path}`, {
+    ...(method === undefined ? {} : { method }),
+    headers: { ...others, ...own },
     ...(body === undefined ? {} : { body }),
     redirect: 'error',
     ...(ends.length === 0 ? {} : { signal: ends.length === 1 ? ends[0]! : AbortSignal.any(ends) }),

@@ -51,7 +51,9 @@ const toHeaders = (call: Call): Record<string, string> => ({
   'Content-Type': 'application/json',
   ...(call.key === undefined ? {} : { 'Idempotency-Key': call.key }),
   ...(call.confirm === undefined ? {} : { 'Api-Confirm': call.confirm }),
-  ...(call.reason === undefined ? {} : { 'Api-Reason': encodeURIComponent(call.reason) }),
+  ...(call.reason === undefined
+    ? {}
+    : { 'Api-Reason': encodeURIComponent(String(call.reason).toWellFormed()) }),
   ...(call.plan === undefined ? {} : { 'Api-Plan': call.plan }),
 })
 

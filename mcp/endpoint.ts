@@ -9,6 +9,7 @@ import {
 import type { Operation, Scope } from '../catalog/operation.ts'
 import { redactApiKeys } from '../catalog/redact.ts'
 import { isObject } from '../catalog/values.ts'
+import { readEvents } from '../client/event-stream.ts'
 import type { App } from '../server/core/app.ts'
 import { createRequestId } from '../server/ids.ts'
 import { Problem } from '../server/core/problem.ts'
@@ -82,7 +83,7 @@ export const createMcpEndpoint = (
         if (message.value === null || typeof message.value !== 'object') return notJsonRpc()
         if (namesPrototype(message.value)) return notJsonRpc('No field is named __proto__.')
         const { clientId: keyId } = authInfo
-        if (sessions.answer(keyId, message.value)) return new Response(null, { status: 202 })
+        if (sessions.take(keyId, request, message.value)) return new Response(null, { status: 202 })
         const tool = findCalledTool(catalog, message.value)
         const { agent } = (authInfo.extra as Caller).actor.key
         const mayAsk = tool
@@ -93,8 +94,8 @@ export const createMcpEndpoint = (
           refuseMissingScope(app, requestId, authInfo, tool) ??
           (await callDirectly(catalog, request, authInfo, message.value)) ??
           (mayAsk
-            ? sessions.serve(keyId, request, message.value, (call) =>
-                callModern(handler.fetch, request, authInfo, call),
+            ? sessions.serve(keyId, request, message.value, (call, notify) =>
+                callModern(handler.fetch, request, authInfo, { call, notify }),
               )
             : undefined) ??
           sessions.begin(
@@ -116,12 +117,15 @@ const readToolName = (message: object): string | undefined => {
   return isObject(params) && typeof params['name'] === 'string' ? params['name'] : undefined
 }
 
-/** Makes a tool call in the newer revision on behalf of a request of an older one. Returns its response. */
+/**
+ * Makes a tool call in the newer revision on behalf of a request of an older one. Returns its response. `notify`: is
+ * given what comes before it.
+ */
 const callModern = async (
   fetch: McpHttpHandler['fetch'],
   request: Request,
   authInfo: AuthInfo,
-  call: object,
+  { call, notify }: { call: object; notify: (message: object) => void },
 ): Promise<{ result?: unknown; error?: unknown }> => {
   const headers = new Headers(request.headers)
   headers.delete('content-length')
@@ -130,7 +134,17 @@ const callModern = async (
   headers.set('Mcp-Name', readToolName(call) ?? '')
   const modern = new Request(request.url, { method: 'POST', headers, body: JSON.stringify(call) })
   const response = await fetch(modern, { authInfo, parsedBody: call })
-  return (await response.json()) as { result?: unknown; error?: unknown }
+  // A call that tells how far it is answers on a stream.
+  if (!response.body || !response.headers.get('content-type')?.startsWith('text/event-stream'))
+    return (await response.json()) as { result?: unknown; error?: unknown }
+  let reply: object | undefined
+  for await (const { data } of readEvents(response.body)) {
+    const message = JSON.parse(data) as object
+    if ('method' in message) notify(message)
+    else reply = message
+  }
+  if (!reply) throw new Error('The stream of a call ended without its response.')
+  return reply
 }
 
 /** This endpoint is stateless: it has no stream to GET and no session to DELETE. */
@@ -167,6 +181,8 @@ const findCalledTool = ({ byName }: McpCatalog, message: object): Operation | un
 
 /** Whether a call has an argument `__proto__`: the SDK would drop it, and the call would run without it. */
 const namesPrototype = (message: object): boolean => {
+  // The revision 2025-03-26 has batches.
+  if (Array.isArray(message)) return message.some((one) => isObject(one) && namesPrototype(one))
   const params: unknown = 'params' in message ? message.params : undefined
   const input = isObject(params) ? params['arguments'] : undefined
   return isObject(input) && Object.hasOwn(input, '__proto__')

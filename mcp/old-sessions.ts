@@ -32,14 +32,14 @@ type Session = OldClient & { capabilities: Record<string, unknown> }
 type Reply = { id?: unknown; result?: unknown; error?: unknown }
 type Pending = { keyId: string; resolve: (reply: Reply | undefined) => void }
 
-/** Makes a call in the newer revision, as the caller. Returns its JSON-RPC response. */
-type CallModern = (call: object) => Promise<Reply>
+/** Makes a call in the newer revision, as the caller. Returns its JSON-RPC response, and passes on what precedes it. */
+type CallModern = (call: object, notify: (message: object) => void) => Promise<Reply>
 
 export type OldSessions = {
   /** Adds a session id to the response to `initialize` of a client that can ask its person. */
   begin: (keyId: string, message: object, response: Response) => Response
-  /** Takes a client's answer to a question; false when the message is none that is waited for. */
-  answer: (keyId: string, message: object) => boolean
+  /** Takes a client's answer to a question, or the end of a call that asks one; false for any other message. */
+  take: (keyId: string, request: Request, message: object) => boolean
   /** Answers a call of such a client on a stream; undefined when the message is none. */
   serve: (keyId: string, request: Request, message: object, call: CallModern) => Response | undefined
 }
@@ -59,10 +59,14 @@ const ask = async (
   keyId: string,
   { method, params }: { method: string; params: unknown },
 ): Promise<Reply | undefined> => {
+  if (signal.aborted) return undefined
   if (pending.size >= MAX_PENDING) return { error: 'busy' }
   const id = `ask-${randomUUID()}`
   const { promise, resolve } = Promise.withResolvers<Reply | undefined>()
-  const giveUp = (): void => resolve(undefined)
+  const giveUp = (): void => {
+    send({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id } })
+    resolve(undefined)
+  }
   const timer = setTimeout(giveUp, ANSWER_TTL_MS).unref()
   signal.addEventListener('abort', giveUp, { once: true })
   pending.set(id, { keyId, resolve })
@@ -87,7 +91,7 @@ const converse = async (
     if (round === MAX_ROUNDS) [capabilities, answer] = [{}, {}]
     const modern = toModernCall(message, session, answer)
     Object.assign(modern.params['_meta'] as object, { [CLIENT_CAPABILITIES_META_KEY]: capabilities })
-    const reply = await call(modern)
+    const reply = await call(modern, stream.send)
     const questions = readQuestions(reply.result)
     if (!questions || round === MAX_ROUNDS) return reply
     const answers: Record<string, unknown> = {}
@@ -119,9 +123,29 @@ const readSession = (message: object): Session | undefined => {
   }
 }
 
+/** The calls of this process that a client can cancel, by their session and id. */
+type Cancels = Map<string, () => void>
+
+const nameCall = (keyId: string, session: string | null, id: unknown): string =>
+  JSON.stringify([keyId, session, id])
+
+/** Ends the call that a message cancels; false when it is none of this process. */
+const cancelCall = (
+  cancels: Cancels,
+  keyId: string,
+  { headers }: Request,
+  message: { method?: unknown; params?: unknown },
+): boolean => {
+  if (message.method !== 'notifications/cancelled' || !isObject(message.params)) return false
+  const cancel = cancels.get(nameCall(keyId, headers.get(SESSION_HEADER), message.params['requestId']))
+  cancel?.()
+  return cancel !== undefined
+}
+
 /** Returns what serves such sessions in this process. */
 export const createOldSessions = (sealer: Sealer): OldSessions => {
   const pending: Questions = new Map()
+  const cancels: Cancels = new Map()
   return {
     begin: (keyId, message, response) => {
       const session = response.ok ? readSession(message) : undefined
@@ -129,7 +153,8 @@ export const createOldSessions = (sealer: Sealer): OldSessions => {
       if (id !== undefined && id.length <= MAX_SESSION_LENGTH) response.headers.set(SESSION_HEADER, id)
       return response
     },
-    answer: (keyId, message) => {
+    take: (keyId, request, message) => {
+      if (cancelCall(cancels, keyId, request, message)) return true
       if (!('id' in message) || 'method' in message) return false
       const waiting = pending.get(String(message.id))
       if (waiting?.keyId !== keyId) return false
@@ -141,10 +166,14 @@ export const createOldSessions = (sealer: Sealer): OldSessions => {
       if (id === null || id.length > MAX_SESSION_LENGTH || !isOldCall(message) || !hasId(message))
         return undefined
       const session = toSession(sealer.open(id, bind(keyId)))
-      return (
-        session &&
-        streamOf(message.id, (stream) => converse(pending, stream, { keyId, session, message, call }))
-      )
+      if (!session) return undefined
+      const name = nameCall(keyId, id, message.id)
+      return streamOf(message.id, (stream) => {
+        cancels.set(name, stream.cancel)
+        return converse(pending, stream, { keyId, session, message, call }).finally(() =>
+          cancels.delete(name),
+        )
+      })
     },
   }
 }
@@ -155,15 +184,18 @@ type Conversation = { keyId: string; session: Session; message: OldCall; call: C
 const hasId = (message: object): message is OldCall =>
   'id' in message && (typeof message.id === 'string' || typeof message.id === 'number')
 
-/** A stream of messages to the client; `signal`: it has gone. */
-type Stream = { send: (message: object) => void; signal: AbortSignal }
+/** A stream of messages to the client; `signal`: it has gone, or has cancelled the call. */
+type Stream = { send: (message: object) => void; signal: AbortSignal; cancel: () => void }
 
-/** Returns a stream that ends with the reply; it has none when the client has gone. */
+/** Returns a stream that ends with the reply; it has none when the client has gone or does not want it. */
 const streamOf = (
   id: string | number,
   converse: (stream: Stream) => Promise<Reply | undefined>,
 ): Response => {
   const gone = new AbortController()
+  const cancelled = new AbortController()
+  const signal = AbortSignal.any([gone.signal, cancelled.signal])
+  const cancel = (): void => cancelled.abort()
   const encoder = new TextEncoder()
   const body = new ReadableStream<Uint8Array>({
     start: (controller) => {
@@ -172,11 +204,11 @@ const streamOf = (
       }
       const send = (message: object): void => write(`event: message\ndata: ${JSON.stringify(message)}\n\n`)
       const keepAlive = setInterval(() => write(': keep-alive\n\n'), KEEP_ALIVE_MS).unref()
-      void converse({ send, signal: gone.signal })
+      void converse({ send, signal, cancel })
         .catch(() => ({ error: { code: -32603, message: 'The call failed; its outcome is not known.' } }))
         .then((reply: Reply | undefined) => {
           clearInterval(keepAlive)
-          if (reply)
+          if (reply && !cancelled.signal.aborted)
             send({
               jsonrpc: '2.0',
               id,

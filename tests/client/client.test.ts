@@ -102,6 +102,41 @@ everyDatabase('@wcrm/client', (server) => {
     )
   })
 
+  it('what no header can hold is refused by the server, as other wrong keys are', async () => {
+    const { owner } = await makeWorkspace(server())
+    const create = (apiKey: string) => createClient({ url: server().url, apiKey, retries: 0 })
+    for (const idempotencyKey of ['заказ-номер-1', 'order-1\nB', 'order-1-\ud83d'])
+      await assert.rejects(create(owner.key).groups.create({ name: 'A' }, { idempotencyKey }), (error) => {
+        assert.ok(isWcrmError(error, 'invalid_input'), String(error))
+        assert.deepEqual([error.reason, error.mayHaveHappened], ['idempotency_key_invalid', false])
+        return true
+      })
+    await assert.rejects(create('ключ').whoami(), (error) => isWcrmError(error) && error.status === 401)
+    const reason = 'Cut in the middle of an emoji: \ud83d'
+    assert.ok(await create(`${owner.key}\n`).groups.create({ name: 'A' }, { reason }))
+  })
+
+  it('waits for the date of a proxy as for its seconds', async () => {
+    const { owner } = await makeWorkspace(server())
+    const waits: (number | undefined)[] = []
+    const busy: Fetch = async () =>
+      new Response('busy', {
+        status: 503,
+        headers: { 'retry-after': new Date(Date.now() + 3_600_000).toUTCString() },
+      })
+    const wcrm = createClient({
+      url: server().url,
+      apiKey: owner.key,
+      fetch: busy,
+      onAttempt: ({ retryInMs }) => waits.push(retryInMs),
+    })
+    await assert.rejects(
+      async () => await wcrm.whoami(),
+      (error) => isWcrmError(error) && error.retryAfterSeconds! > 3500 && error.retryAfterSeconds! <= 3600,
+    )
+    assert.deepEqual(waits, [undefined])
+  })
+
   it('a call of an agent that waits for a person is an error with its request', async () => {
     const scene = await createAgentScene(server())
     const wcrm = createClient({ url: server().url, apiKey: scene.agent.key })

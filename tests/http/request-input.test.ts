@@ -186,8 +186,10 @@ everyDatabase('HTTP: body and query', (server) => {
     for (const input of [twice, '{"name":"Twice","__proto__":{"dry_run":true}}']) {
       const params = `{"name":"crm_create_group","arguments":${input}}`
       const message = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`
-      const answer = await raw('/mcp', post(message))
-      assert.equal(answer.status, 400, JSON.stringify(answer.body))
+      for (const body of [message, `[${message}]`]) {
+        const answer = await raw('/mcp', post(body))
+        assert.equal(answer.status, 400, JSON.stringify(answer.body))
+      }
     }
     const { data } = (await raw('/v1/groups?search=Twice&limit=100')).body
     assert.ok(!data.some(({ name }: { name: string }) => name === 'Twice'))

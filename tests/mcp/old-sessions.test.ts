@@ -141,4 +141,52 @@ everyDatabase('MCP over HTTP: clients of 2025 revisions are asked on the stream 
     abort.abort()
     await client.close()
   })
+
+  it('an agent is told how far its call is', async () => {
+    const workspace = await makeWorkspace(server())
+    const agent = await workspace.key(workspace.owner.staffId, { agent: true, phones: true })
+    for (const query of ['', '?mode=compact']) {
+      const { client } = await connect(agent.key, [], query)
+      const input = { rows: [{ phone: '+15550100001', name: 'Ada' }] }
+      const seen: number[] = []
+      const { structuredContent } = (await client.callTool(
+        query === ''
+          ? { name: 'crm_import_contacts', arguments: input }
+          : { name: 'run_write_operation', arguments: { operation: 'crm_import_contacts', input } },
+        { onprogress: ({ progress }) => void seen.push(progress) },
+      )) as Result
+      assert.equal(structuredContent.succeeded, 1)
+      assert.deepEqual(seen, [0, 1])
+      await client.close()
+    }
+  })
+
+  it(
+    'a call that was cancelled does not run after a later yes, and the question is withdrawn',
+    { timeout: 20_000 },
+    async () => {
+      const { owner } = await makeWorkspace(server())
+      const { client, transport } = await connect(owner.key, [])
+      const group_id = await makeGroup(owner.key)
+      const abort = new AbortController()
+      const withdrawn = Promise.withResolvers<string | number>()
+      client.setRequestHandler('elicitation/create', async (_request, { mcpReq: { id, signal } }) => {
+        signal.addEventListener('abort', () => withdrawn.resolve(id))
+        abort.abort()
+        await withdrawn.promise
+        return { action: 'cancel' }
+      })
+      await assert.rejects(
+        client.callTool({ name: 'crm_delete_group', arguments: { group_id } }, { signal: abort.signal }),
+      )
+      const id = await withdrawn.promise
+      const result = { action: 'accept', content: { confirm: 'delete' } }
+      await transport.send({ jsonrpc: '2.0', id, result })
+      assert.ok(
+        await doAs(server(), owner.key)('crm_delete_group', { group_id, dry_run: true }),
+        'still there',
+      )
+      await client.close()
+    },
+  )
 })
