@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { Role } from '../catalog/workspace.ts'
 import { clearChannelProblem } from './channel-health.ts'
 import type { TableRow, Db } from './database.ts'
+import { schemaOfTables } from './has-table.ts'
 import { requireNoProviderOwner } from './provider-owners.ts'
 
 /** Administration on the server's own machine, without an API key. */
@@ -322,4 +323,19 @@ export const hasNoWorkspace = async (db: Db): Promise<boolean> =>
  */
 export const lockWorkspaces = async (tx: Db): Promise<void> => {
   await sql`lock table workspaces in share row exclusive mode`.execute(tx)
+}
+
+/**
+ * Has the ids of all workspaces' records begin with 1 again. Only for a database that has no workspace, whose lock the
+ * transaction holds: one that was cut off before has used ids, which no rollback gives back.
+ */
+export const restartIds = async (tx: Db): Promise<void> => {
+  await sql`
+    select setval(s.name, 1, false) from (
+      select pg_get_serial_sequence(quote_ident(c.relname), a.attname)::regclass as name
+      from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attidentity <> ''
+      where c.relnamespace = ${schemaOfTables} and c.relkind in ('r', 'p') and (c.relname = 'workspaces' or exists (
+        select from pg_attribute w
+        where w.attrelid = c.oid and w.attname = 'workspace_id' and w.attnotnull))
+    ) as s where pg_sequence_last_value(s.name) is not null`.execute(tx)
 }

@@ -8,6 +8,7 @@ import {
   createWorkspace,
   lockWorkspaces,
   hasNoWorkspace,
+  restartIds,
   type StaffFields,
 } from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
@@ -21,6 +22,7 @@ import {
   insertDemoQuickMessages,
   insertDemoTemplates,
 } from '../../storage/demo-templates.ts'
+import { errorCode } from '../../storage/error-codes.ts'
 import { upsertSandboxCustomer } from '../../storage/sandbox/customers.ts'
 import { insertSavedFilter } from '../../storage/saved-filters.ts'
 import { hashApiKey, createApiKey } from '../api-keys.ts'
@@ -150,20 +152,40 @@ export type DemoOptions = {
   webhookSealer?: Sealer | undefined
 }
 
+/** Each waits for the lock as long as a statement may: together a minute. */
+const MAX_ATTEMPTS = 30
+
 /**
  * Creates the demo workspace in an empty database, in one transaction. Returns undefined when a workspace
  * exists. Both keys belong to the owner and have all scopes. It has one of each kind of record that the examples
  * of the catalog name by its id.
  */
-export const createDemo = (
+export const createDemo = async (
   db: Db,
   now: string,
-  { publicUrl, webhookSealer }: DemoOptions = {},
+  options: DemoOptions = {},
+): Promise<Demo | undefined> => {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await createOnce(db, now, options)
+    } catch (error) {
+      // Another server that started with this one creates it, on a busy machine for longer than statements wait.
+      if (attempt >= MAX_ATTEMPTS || (error as { code?: string }).code !== errorCode.lockNotAvailable)
+        throw error
+    }
+  }
+}
+
+const createOnce = (
+  db: Db,
+  now: string,
+  { publicUrl, webhookSealer }: DemoOptions,
 ): Promise<Demo | undefined> =>
   db.transaction().execute(async (tx) => {
     if (!(await hasNoWorkspace(tx))) return undefined
     await lockWorkspaces(tx)
     if (!(await hasNoWorkspace(tx))) return undefined
+    await restartIds(tx)
     const settings = { name: 'Demo', timezone: 'Europe/Berlin' }
     const { id: workspaceId } = await createWorkspace(tx, settings, now)
     const { staffIds, teamIds, channelIds } = await createStaffTeamsChannels(tx, workspaceId, now)

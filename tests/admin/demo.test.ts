@@ -3,9 +3,16 @@ import { describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { createDemo } from '../../server/demo/demo.ts'
 import { generateContacts } from '../../server/demo/generate.ts'
-import { createChannel, createStaff, createTeam, createWorkspace } from '../../storage/admin.ts'
+import {
+  createChannel,
+  createStaff,
+  createTeam,
+  createWorkspace,
+  lockWorkspaces,
+} from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
-import { databases, onMigratedDatabase } from '../databases.ts'
+import { createDatabase, databases, onMigratedDatabase, withStorage } from '../databases.ts'
+import { startCommand } from '../process.ts'
 import { DEMO_NOW, invariants } from './demo-invariants.ts'
 
 /** Requires that every invariant holds, and that each query would find a violation. */
@@ -145,6 +152,21 @@ for (const database of databases)
         await requireEveryFeature(db)
       }))
 
+    it('the demo workspace has the ids of its examples, also after an attempt that was cut off at its end', () =>
+      onMigratedDatabase(database, async (db) => {
+        await sql`alter table approvals add constraint cut_off check (false)`.execute(db)
+        await assert.rejects(createDemo(db, DEMO_NOW), /cut_off/)
+        await sql`alter table approvals drop constraint cut_off`.execute(db)
+        const demo = await createDemo(db, DEMO_NOW)
+        assert.equal(demo?.workspaceId, '1')
+        for (const table of ['contacts', 'conversations', 'messages', 'saved_filters', 'exports'])
+          assert.deepEqual(
+            await readRows(db, `select min(id)::text as first from ${table}`),
+            [{ first: '1' }],
+            table,
+          )
+      }))
+
     it('thousands of contacts are consistent with their history', () =>
       onMigratedDatabase(database, async (db) => {
         const { id } = await createWorkspace(db, { name: 'Many' }, DEMO_NOW)
@@ -164,3 +186,41 @@ for (const database of databases)
         assert.equal((await generateContacts(db, id, { contacts: 10, seed: 3, now: DEMO_NOW })).created, 10)
       }))
   })
+
+describe('The demo workspace of several servers', { skip: !databases.includes('postgresql') }, () => {
+  /** The transactions that wait for the lock under which the demo is created. */
+  const listWaiting = async (db: Db): Promise<string[]> =>
+    (
+      await sql<{ id: string }>`
+        select a.pid || ' ' || a.xact_start as id from pg_locks l join pg_stat_activity a on a.pid = l.pid
+        where l.relation = 'workspaces'::regclass and not l.granted`.execute(db)
+    ).rows.map(({ id }) => id)
+
+  it('is waited for by those that start while another one creates it, for longer than a statement waits', async () => {
+    const database = await createDatabase('postgresql')
+    try {
+      const flags = ['--port', '0', '--json', ...database.flags]
+      const start = () => startCommand<{ workspace_id?: string }>(['serve', ...flags])
+      await withStorage(
+        database.direct,
+        async ({ db }) => {
+          const tx = await db.startTransaction().execute()
+          await lockWorkspaces(tx)
+          const starting = start()
+          let failure: unknown
+          starting.catch((error: unknown) => (failure = error))
+          const seen = new Set<string>()
+          while (seen.size < 2 && !failure) for (const id of await listWaiting(db)) seen.add(id)
+          await createWorkspace(tx, { name: 'Of the other server' }, DEMO_NOW)
+          await tx.commit().execute()
+          const server = await starting
+          assert.equal(server.said.workspace_id, undefined)
+          assert.equal(await server.stop(), 0)
+        },
+        { noTimeout: true },
+      )
+    } finally {
+      await database.remove()
+    }
+  })
+})
