@@ -49,6 +49,58 @@ export const lockTagsOf = async (
 /** How many contacts and conversations got a tag that was merged into another one, without those that had both. */
 export type MergedTag = { contacts: number; conversations: number }
 
+/** One statement for a tag of everybody would take longer than a statement may. */
+const MAX_MOVED = 50_000
+const MAX_ID = '9223372036854775807'
+
+const tagLinks = {
+  contacts: { links: sql.raw('contact_tags'), column: sql.raw('contact_id') },
+  conversations: { links: sql.raw('conversation_tags'), column: sql.raw('conversation_id') },
+} as const
+
+/** Lists the ids that end each range of `MAX_MOVED` links of a tag, and the highest id. */
+const listRangeEnds = async (
+  tx: Db,
+  workspaceId: string,
+  { links, column }: (typeof tagLinks)[keyof typeof tagLinks],
+  tagId: string,
+): Promise<string[]> => {
+  const { rows } = await sql<{ id: string }>`
+    select id from (
+      select ${column} as id, row_number() over (order by ${column}) as n from ${links}
+      where workspace_id = ${workspaceId} and tag_id = ${tagId}
+    ) as l
+    where n % ${MAX_MOVED}::int = 0 order by id`.execute(tx)
+  return [...rows.map(({ id }) => id), MAX_ID]
+}
+
+/**
+ * Gives what has a locked tag another locked one, in statements of `MAX_MOVED` links. Returns how many did not have
+ * it. Who gives a tag locks it first, so that nothing gets the other one behind the range.
+ */
+const moveLinks = async (
+  tx: Db,
+  workspaceId: string,
+  of: keyof typeof tagLinks,
+  otherId: string,
+  intoId: string,
+): Promise<number> => {
+  const { links, column } = tagLinks[of]
+  let moved = 0
+  let after = '0'
+  for (const end of await listRangeEnds(tx, workspaceId, tagLinks[of], otherId)) {
+    const { rows } = await sql<{ n: number }>`
+      with d as (delete from ${links} where workspace_id = ${workspaceId} and tag_id = ${otherId}
+        and ${column} > ${after}::bigint and ${column} <= ${end}::bigint returning ${column} as id),
+      m as (insert into ${links} (workspace_id, tag_id, ${column})
+        select ${workspaceId}::bigint, ${intoId}::bigint, id from d on conflict do nothing returning 1)
+      select count(*)::int as n from m`.execute(tx)
+    moved += rows[0]!.n
+    after = end
+  }
+  return moved
+}
+
 /** Deletes a locked tag, and gives what has it another locked one. */
 export const mergeTagRow = async (
   tx: Db,
@@ -56,23 +108,12 @@ export const mergeTagRow = async (
   otherId: string,
   intoId: string,
 ): Promise<MergedTag> => {
-  const { rows } = await sql<MergedTag>`
-    with c as (delete from contact_tags where workspace_id = ${workspaceId} and tag_id = ${otherId}
-      returning contact_id),
-    nc as (insert into contact_tags (workspace_id, tag_id, contact_id)
-      select ${workspaceId}::bigint, ${intoId}::bigint, contact_id from c on conflict do nothing returning 1),
-    v as (delete from conversation_tags where workspace_id = ${workspaceId} and tag_id = ${otherId}
-      returning conversation_id),
-    nv as (insert into conversation_tags (workspace_id, conversation_id, tag_id)
-      select ${workspaceId}::bigint, conversation_id, ${intoId}::bigint from v on conflict do nothing returning 1),
-    t as (delete from tags where workspace_id = ${workspaceId} and id = ${otherId})
-    select (select count(*)::int from nc) as contacts, (select count(*)::int from nv) as conversations`.execute(
-    tx,
-  )
-  const merged = rows[0]!
-  if (merged.contacts > 0) await addToCounters(tx, workspaceId, new Map([[`tag:${intoId}`, merged.contacts]]))
+  const contacts = await moveLinks(tx, workspaceId, 'contacts', otherId, intoId)
+  const conversations = await moveLinks(tx, workspaceId, 'conversations', otherId, intoId)
+  await tx.deleteFrom('tags').where('workspace_id', '=', workspaceId).where('id', '=', otherId).execute()
+  if (contacts > 0) await addToCounters(tx, workspaceId, new Map([[`tag:${intoId}`, contacts]]))
   await deleteCounter(tx, workspaceId, `tag:${otherId}`)
-  return merged
+  return { contacts, conversations }
 }
 
 /** Locks tags for a change, in the order of their ids. Returns those that exist. */

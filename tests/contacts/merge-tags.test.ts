@@ -1,11 +1,41 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
+import type { Db } from '../../storage/database.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
 import { makeWorkspace } from '../servers.ts'
 
 const confirm = { confirm: 'delete' }
+
+const linkTables = [
+  ['contact_tags', 'contact_id'],
+  ['conversation_tags', 'conversation_id'],
+] as const
+
+/** Makes a tag that one contact has. */
+const makeTag = async (run: ReturnType<typeof doAs>, name: string, n: number): Promise<string> => {
+  const { contact } = await run('crm_upsert_contact', { phone: `+1555010900${n}`, tags: [name] })
+  return contact.tags[0].id as string
+}
+
+/** Has each statement fail that changes more than 50,000 rows of a table. */
+const limitStatements = async (db: Db, table: string): Promise<void> => {
+  await sql`create or replace function limit_statement() returns trigger language plpgsql as $$
+    begin
+      if (select count(*) from changed) > 50000 then raise exception 'too many rows in one statement'; end if;
+      return null;
+    end $$`.execute(db)
+  for (const [event, rows] of [
+    ['update', 'new'],
+    ['delete', 'old'],
+    ['insert', 'new'],
+  ] as const)
+    await sql`create trigger ${sql.ref(`limited_${event}`)} after ${sql.raw(event)} on ${sql.table(table)}
+      referencing ${sql.raw(rows)} table as changed for each statement execute function limit_statement()`.execute(
+      db,
+    )
+}
 
 everyDoor('Tags that are merged', (test) => {
   test('become one, on contacts and in saved filters', async ({ call, door }) => {
@@ -80,6 +110,42 @@ everyDoor('Tags that are merged', (test) => {
     assert.equal(await merge({ tag_id: id, other_tag_id: id }), 400)
     assert.equal(await merge({ tag_id: id, other_tag_id: '999999999' }), 404)
     assert.equal(await merge({ tag_id: '999999999', other_tag_id: id }), 404)
+  })
+})
+
+everyDatabase('Tags of very many', (server) => {
+  it('are merged in statements that each change few enough rows to end in time', async () => {
+    const workspace = await makeWorkspace(server())
+    const run = doAs(server(), workspace.owner.key)
+    const [kept, other] = [await makeTag(run, 'Kept', 1), await makeTag(run, 'Other', 2)]
+    const { db } = server()
+    const give = (table: string, column: string, tag: string, from: number, to: number) =>
+      sql`insert into ${sql.table(table)} (workspace_id, ${sql.ref(column)}, tag_id)
+        select ${workspace.id}::bigint, n, ${tag}::bigint
+        from generate_series(${from}::bigint, ${to}::bigint) as n`.execute(db)
+    const first = 7_000_000_000
+    for (const [table, column] of linkTables) {
+      await give(table, column, kept, first, first + 999)
+      await give(table, column, other, first, first + 60_999)
+      await limitStatements(db, table)
+    }
+    try {
+      const merged = await run('crm_merge_tags', { tag_id: kept, other_tag_id: other })
+      assert.deepEqual([merged.contacts, merged.conversations], [60_001, 60_000])
+    } finally {
+      for (const [table] of linkTables)
+        for (const event of ['update', 'delete', 'insert'])
+          await sql`drop trigger ${sql.ref(`limited_${event}`)} on ${sql.table(table)}`.execute(db)
+      await sql`drop function limit_statement()`.execute(db)
+    }
+    const [counted] = (await run('crm_list_tags', { search: 'Kept' })).data
+    assert.equal(counted.contacts_count, 60_002)
+    for (const [table] of linkTables) {
+      const { rows } = await sql<{ tag_id: string; n: number }>`
+        select tag_id, count(*)::int as n from ${sql.table(table)} where workspace_id = ${workspace.id}
+        group by tag_id`.execute(db)
+      assert.deepEqual([...rows], [{ tag_id: kept, n: table === 'contact_tags' ? 61_002 : 61_000 }])
+    }
   })
 })
 
