@@ -111,6 +111,8 @@ export type EventFilter = {
 export type LoggedEvent = EventRow & EventPosition
 export type EventScan = { events: LoggedEvent[]; last: EventPosition | undefined; more: boolean }
 
+const isFiltered = (filter: EventFilter): boolean => Object.values(filter).some((part) => part !== undefined)
+
 const isAskedBy = (asker: NonNullable<EventFilter['asker']>) =>
   'keyId' in asker
     ? sql`data->'approval'->>'key_id' = ${asker.keyId}`
@@ -191,9 +193,42 @@ const findLatestBefore = async (
     )
   ).rows[0]
 
-/** The position of the newest event that a scan would return; undefined while there is none. */
-export const findLatestPosition = async (db: Db, workspaceId: string): Promise<EventPosition | undefined> =>
-  findLatestBefore(db, workspaceId, toScanEnd(await findEndedXid(db, workspaceId)))
+/** Newest events among which the newest that matches a filter is looked for: at a time, and how often. */
+const LATEST_STEP = 1000
+const MAX_LATEST_STEPS = 50
+
+/**
+ * The position of the newest event that a scan by this filter would return, so that what it hides does not move it;
+ * undefined while there is none. Where none is among many, that of the oldest of these.
+ */
+export const findLatestPosition = async (
+  db: Db,
+  workspaceId: string,
+  filter: EventFilter,
+): Promise<EventPosition | undefined> => {
+  const end = toScanEnd(await findEndedXid(db, workspaceId))
+  if (!isFiltered(filter)) return await findLatestBefore(db, workspaceId, end)
+  let before: EventPosition | undefined
+  for (let step = 0; step < MAX_LATEST_STEPS; step++) {
+    const { rows } = await sql<EventPosition & { show: boolean; scanned: string }>`
+      select xid::text as xid, id, show, scanned
+      from (
+        select e.xid, e.id, ${matchesFilter(workspaceId, filter)} as show,
+          row_number() over (order by xid desc, id desc) as n, count(*) over () as scanned
+        from (
+          select xid, id, type, data from events
+          where workspace_id = ${workspaceId} and xid < ${end}
+            ${before ? sql`and (xid, id) < (${before.xid}::text::xid8, ${before.id})` : sql``}
+          order by events.xid desc, id desc limit ${sql.lit(LATEST_STEP)}) as e
+      ) as s where show or n = scanned order by n limit 1`.execute(db)
+    const [row] = rows
+    if (!row) return undefined
+    before = { xid: row.xid, id: row.id }
+    if (row.show) return before
+    if (Number(row.scanned) < LATEST_STEP) return undefined
+  }
+  return before
+}
 
 /** Of events that happened so long after a time the first is looked for, then of all; seconds. */
 const SPANS = [3600, 86_400, 30 * 86_400] as const
@@ -304,10 +339,10 @@ export const scanEvents = async (
   filter: EventFilter,
   limit: number,
 ): Promise<EventScan> => {
-  const isFiltered = Object.values(filter).some((part) => part !== undefined)
-  const scan = (request: ScanRequest) => (isFiltered ? scanFiltered : scanAllTypes)(db, workspaceId, request)
+  const isSelective = isFiltered(filter)
+  const scan = (request: ScanRequest) => (isSelective ? scanFiltered : scanAllTypes)(db, workspaceId, request)
   // A page that is full by what has surely ended needs no look at the locks.
-  const isQuick = !isFiltered && limit <= MAX_QUICK_EVENTS
+  const isQuick = !isSelective && limit <= MAX_QUICK_EVENTS
   const first = isQuick ? await scan({ after, filter, limit, end: allEnded }) : undefined
   if (first?.more) return first
   const { events = [], last } = first ?? {}

@@ -75,16 +75,15 @@ const invalidCursorProblem = (): Problem =>
   })
 
 /**
- * Returns the position to begin after: of an event, of the newest one for `now`, or before those that happened since a
- * time; undefined for the beginning of the log. Null when there is no such event.
+ * Returns the position to begin after: of an event, of the newest one that `visible` lets through for `now`, or before
+ * those that happened since a time; undefined for the beginning of the log. Null when there is no such event.
  */
 export const findStart = async (
   db: Db,
   workspaceId: string,
-  start: string | undefined,
-  from: string | undefined,
+  { start, from, visible }: { start: string | undefined; from: string | undefined; visible: EventFilter },
 ): Promise<EventPosition | undefined | null> => {
-  if (start === NOW) return await findLatestPosition(db, workspaceId)
+  if (start === NOW) return await findLatestPosition(db, workspaceId, visible)
   if (start !== undefined) return (await findEventPosition(db, workspaceId, start)) ?? null
   return from === undefined ? undefined : await findPositionSince(db, workspaceId, from)
 }
@@ -100,7 +99,8 @@ export const listEvents: Handler<'events_list'> = async ({ tx, actor }, input) =
   // The pages after the first go on where that ended.
   const consumer = input.cursor === undefined ? input.consumer : undefined
   const kept = consumer === undefined ? null : await findConsumerStart(tx, workspaceId, consumer)
-  let after = kept === null ? await findStart(tx, workspaceId, start, input.from) : kept
+  const visible = { ...filter, types: undefined }
+  let after = kept === null ? await findStart(tx, workspaceId, { start, from: input.from, visible }) : kept
   if (after === null) throw input.cursor === undefined ? notFound('event', start!) : invalidCursorProblem()
   if (start === NOW && kept === null) return { data: [], next_cursor: after?.id ?? null }
   const found: LoggedEvent[] = []

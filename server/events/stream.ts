@@ -178,7 +178,8 @@ export const openStream = async (
     consumer === undefined || cursor !== undefined
       ? null
       : await findConsumerStart(app.db, workspace.id, consumer)
-  const position = kept === null ? await findStart(app.db, workspace.id, start, from) : kept
+  // The position is not shown, so it may be that of any event.
+  const position = kept === null ? await findStart(app.db, workspace.id, { start, from, visible: {} }) : kept
   if (position === null) throw notFound('event', start!)
   const uncount = countStream(streams, key.id)
   const reader: EventReader = {

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
+import { createEventId } from '../../server/ids.ts'
 import { createChannel, updateStaff } from '../../storage/admin.ts'
+import { insertEvents } from '../../storage/events.ts'
 import { importContacts, MANY, runJobs } from '../bulk-jobs/many.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
@@ -213,6 +215,32 @@ everyDatabase('Staff who are limited to channels', (server) => {
     )
     const { data: staff } = await agent('workspace_list_staff', { search: 'Clerk' })
     assert.deepEqual(staff[0].channel_ids, [first.id])
+  })
+
+  it('what happens on other channels does not move the position of now', async () => {
+    const { workspace, owner, agent, second, seen, hidden } = await createScene(server())
+    const readNow = async (run: Run): Promise<string> =>
+      (await run('events_list', { after: 'now' })).next_cursor
+    const [ofAgent, ofOwner] = [await readNow(agent), await readNow(owner)]
+    await owner('inbox_close_conversation', { conversation_id: hidden.id })
+    assert.notEqual(await readNow(owner), ofOwner)
+    assert.equal(await readNow(agent), ofAgent)
+    // More than are read at a time.
+    const closed = {
+      type: 'conversation.closed/1',
+      occurred_at: server().app.now(),
+      data: { conversation: { id: hidden.id, channel_id: second.id } },
+    }
+    const many = Array.from({ length: 1100 }, () => ({ ...closed, id: createEventId() }))
+    await insertEvents(server().db, workspace.id, many)
+    assert.equal(await readNow(agent), ofAgent)
+    await owner('inbox_close_conversation', { conversation_id: seen.id })
+    const { data } = await agent('events_list', { after: ofAgent })
+    assert.deepEqual(
+      data.map((event: { data: { conversation: { id: string } } }) => event.data.conversation.id),
+      [seen.id],
+    )
+    assert.equal(await readNow(agent), data[0].id)
   })
 
   it('an answer that was stored when they could see more is not given again', async () => {
