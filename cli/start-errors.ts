@@ -51,12 +51,19 @@ export const describeDatabaseError = (error: unknown): string | undefined => {
   if (code === DISK_FULL || code === 'ENOSPC')
     return 'the disk of the database is full; free some space on it, then try again'
   const say = (reason: string, fix: string) => `cannot connect to the database: ${reason} (${code}); ${fix}`
+  const [, parameter] = /^unrecognized configuration parameter "([^"]*)"/.exec(message) ?? []
+  if (parameter !== undefined)
+    return say(
+      `it knows no parameter ${parameter}`,
+      `remove ${parameter} from the URL in ${DATABASE_SETTING}`,
+    )
+  if (code === 'NO_ROOT_CERTIFICATES') return say(message, CHECK_URL)
   if (code === 'NO_TLS' || /^[^\n]*before secure TLS connection/.test(message))
     return say('it speaks no TLS', `turn that on at its server, or check sslmode in ${DATABASE_SETTING}`)
   if (/CERT|SELF_SIGNED|UNABLE_TO_VERIFY/.test(code))
     return say(
       'its certificate is not trusted here',
-      `name its authority in NODE_EXTRA_CA_CERTS, or check the host and sslmode in ${DATABASE_SETTING}`,
+      `name its authority by sslrootcert or NODE_EXTRA_CA_CERTS, or check the host and sslmode in ${DATABASE_SETTING}`,
     )
   if (Object.hasOwn(UNFIT, code)) return `cannot use the database: ${message} (${code}); ${UNFIT[code]!}`
   if (Object.hasOwn(REFUSALS, code)) return say(message, REFUSALS[code]!)

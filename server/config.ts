@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isDatabaseUrl } from '../storage/addresses.ts'
+import { isDatabaseUrl, namesOneServer } from '../storage/addresses.ts'
 import { ListenAddress } from './listen-address.ts'
 import { parseProxyList } from './http/address.ts'
 import { parseMediaLocation } from './media/location.ts'
@@ -66,7 +66,7 @@ export const Config = z.object({
   databaseUrl: DatabaseUrl.optional()
     .describe('URL of PostgreSQL 15 or newer; the embedded database when absent.')
     .meta({ env: 'WCRM_DATABASE_URL', flag: 'database-url' }),
-  databaseReadUrl: DatabaseUrl.regex(/^[^,?]*(\?|$)/, 'must name one server')
+  databaseReadUrl: DatabaseUrl.refine(namesOneServer, 'must name one server')
     .optional()
     .describe('URL of one standby for lists, searches and reports, used when it shows what was acknowledged.')
     .meta({ env: 'WCRM_DATABASE_READ_URL' }),

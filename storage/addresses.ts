@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import postgres from 'postgres'
+import { readUrl } from './database-url.ts'
 
 /** Where a server of a database listens. */
 export type Address = { host: string; port: number } | { path: string }
@@ -14,10 +15,18 @@ export type TlsSettings = {
   mode: string
   /** Whether TLS begins at once, without a question to the server. */
   isDirect: boolean
+  /** The file of the certificates to trust; those that Node trusts when absent. */
+  rootFile?: string
 }
 
 /** What a URL says of the servers: their addresses, which of them is meant, and whether to encrypt. */
-export type Servers = { addresses: Address[]; role: Role; tls?: TlsSettings }
+export type Servers = {
+  addresses: Address[]
+  role: Role
+  tls?: TlsSettings
+  /** The URL for postgres.js, which does not have to find the servers any more: it takes a standby for `read-write`. */
+  url: string
+}
 
 const ROLES: Readonly<Record<string, Role>> = {
   'read-write': 'primary',
@@ -43,7 +52,8 @@ const parseHosts = (text: string): Address[] =>
   })
 
 /** Returns the servers in a URL: several hosts, or the path of a unix socket. */
-export const parseServers = (url: string): Servers => {
+export const parseServers = (text: string): Servers => {
+  const { url, path: socketPath, rootCertificates } = readUrl(text)
   const {
     host,
     port,
@@ -61,16 +71,27 @@ export const parseServers = (url: string): Servers => {
   }
   const [, authority = ''] = /^[^:]*:\/\/(?:[^/?]*@)?([^/?]*)/.exec(url) ?? []
   const parse = (): Address[] => {
-    if (path) return [{ path }]
+    if (socketPath ?? path) return [{ path: socketPath ?? (path as string) }]
     if (authority.includes('[')) return parseHosts(authority)
     return host.map((name, i) => ({ host: name, port: port[i] ?? port[0]! }))
   }
   return {
     addresses: parse(),
     role: ROLES[target ?? ''] ?? 'any',
-    ...(ssl ? { tls: { mode: ssl, isDirect: sslnegotiation === 'direct' } } : {}),
+    ...(ssl ? { tls: toTlsSettings(ssl, sslnegotiation, rootCertificates) } : {}),
+    url: withoutRole(url),
   }
 }
+
+const toTlsSettings = (
+  mode: string,
+  negotiation: string | null,
+  rootCertificates: string | undefined,
+): TlsSettings => ({
+  mode,
+  isDirect: negotiation === 'direct',
+  ...(rootCertificates && rootCertificates !== 'system' ? { rootFile: rootCertificates } : {}),
+})
 
 /** Whether `parseServers` understands a URL, and each port in it is one. */
 export const isDatabaseUrl = (url: string): boolean => {
@@ -82,11 +103,13 @@ export const isDatabaseUrl = (url: string): boolean => {
   }
 }
 
-/** Returns the URL without `target_session_attrs`: postgres.js takes a standby for `read-write`. */
-export const withoutRole = (url: string): string =>
+const withoutRole = (url: string): string =>
   url.replace(/([?&])target_session_attrs=[^&]*(&|$)/, (_, before: string, after: string) =>
     after ? before : '',
   )
+
+/** Whether a URL names one server and not several. */
+export const namesOneServer = (url: string): boolean => parseServers(url).addresses.length === 1
 
 /** As postgres.js understands it, which then checks each session. */
 export const toRoleOption = (role: Role): { target_session_attrs?: Role } =>
@@ -94,6 +117,9 @@ export const toRoleOption = (role: Role): { target_session_attrs?: Role } =>
 
 /** As postgres.js understands them, which then connects by itself. */
 export const toHostOptions = (addresses: readonly Address[]) => {
+  const [first] = addresses
+  // PostgreSQL has no TLS on a unix socket.
+  if (first && 'path' in first) return { path: first.path, ssl: false }
   const hosts = addresses.filter((one) => 'host' in one)
   return hosts.length === 0 ? {} : { host: hosts.map((one) => one.host), port: hosts.map((one) => one.port) }
 }

@@ -6,14 +6,12 @@ import {
   connectToFirst,
   parseServers,
   type Role,
-  type TlsSettings,
   toRoleOption,
-  withoutRole,
 } from './addresses.ts'
 import { arrayTypes } from './array-types.ts'
 import { createServerFinder, type ServerFinder } from './find-server.ts'
 import { toIsoTime } from './times.ts'
-import { beginTls } from './tls.ts'
+import { beginTls, loadTls, type Tls } from './tls.ts'
 
 /** Where a database is reached: a URL, or a function that connects to the embedded one. */
 export type Target = string | (() => Promise<Socket>)
@@ -100,8 +98,8 @@ export const createClientFactory = (target: Target, prepare: boolean): OpenClien
   if (typeof target !== 'string')
     return createOpener({ open: async () => ({ socket: await target() }), prepare })
   const servers = parseServers(target)
-  const { addresses, role, tls } = servers
-  const url = withoutRole(target)
+  const { addresses, role, url } = servers
+  const tls = loadTls(servers.tls)
   if (role === 'any' || addresses.length === 1)
     return createOpener({ url, role, open: () => connectToFirst(addresses), prepare, tls })
   const finder = createServerFinder(servers, (address) => askRole(url, address, tls))
@@ -116,7 +114,7 @@ export const createClientFactory = (target: Target, prepare: boolean): OpenClien
 const askRole = async (
   url: string,
   address: Address,
-  tls: TlsSettings | undefined,
+  tls: Tls | undefined,
 ): Promise<{ isPrimary: boolean }> => {
   let lose: (error: Error) => void
   const lost = new Promise<never>((_, reject) => {
@@ -158,7 +156,7 @@ type OpenerOptions = {
   prepare: boolean
   /** Of a cluster, where another server may take the place of this one. */
   finder?: ServerFinder
-  tls?: TlsSettings | undefined
+  tls?: Tls | undefined
 }
 
 const createOpener = ({ url, role = 'any', open, prepare, finder, tls }: OpenerOptions): OpenClient => {
@@ -250,7 +248,7 @@ const toStartupParameters = (settings: SessionSettings): Record<string, string> 
   )
 
 /** Opens one socket; a second attempt, or one after `destroySocket`, closes the connection. */
-const createSocketOpener = (open: Open, tls: TlsSettings | undefined, onClose: () => void) => {
+const createSocketOpener = (open: Open, tls: Tls | undefined, onClose: () => void) => {
   let opened: { socket: Socket; address?: Address } | undefined
   let isOpened = false
   let isDestroyed = false

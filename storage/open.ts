@@ -1,7 +1,7 @@
 import { Kysely } from 'kysely'
 import { PostgresJSDialect } from 'kysely-postgres-js'
 import postgres from 'postgres'
-import { parseServers, toHostOptions, toRoleOption, withoutRole } from './addresses.ts'
+import { parseServers, toHostOptions, toRoleOption } from './addresses.ts'
 import { createClientFactory, SESSION_DEFAULTS, type SessionSettings, toClientOptions } from './client.ts'
 import type { Database, Db } from './database.ts'
 import { detectAccess, type ServerAccess } from './detect-pooler.ts'
@@ -11,6 +11,7 @@ import { HEAVY_APPLICATION_NAME } from './embedded/session-queue.ts'
 import { errorCode } from './error-codes.ts'
 import { createReplica, type Replica } from './replicas.ts'
 import { createPool, type Pool, type PoolLimits, type PoolStats } from './pool.ts'
+import { loadTls, toTlsOption } from './tls.ts'
 import { createSignalChannel, type SignalChannel } from './signals.ts'
 import { waitAtMost } from './wait-at-most.ts'
 
@@ -195,9 +196,10 @@ const openAdministration = (
   { connections = 2 }: OpenOptions,
   prepare: boolean,
 ): Storage => {
-  const { addresses, role } = parseServers(url)
-  const sql = postgres(withoutRole(url), {
+  const { addresses, role, tls, url: plainUrl } = parseServers(url)
+  const sql = postgres(plainUrl, {
     ...toClientOptions(settings, prepare),
+    ...toTlsOption(loadTls(tls), addresses),
     ...toHostOptions(addresses),
     ...toRoleOption(role),
     max: connections,

@@ -1,10 +1,57 @@
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { isIP, type Socket } from 'node:net'
-import { connect } from 'node:tls'
+import { checkServerIdentity, connect, type ConnectionOptions } from 'node:tls'
 import { type Address, nameSocket, type TlsSettings } from './addresses.ts'
 
 /** As postgres.js has it: these encrypt, and trust every certificate. */
 const UNVERIFIED = new Set(['require', 'allow', 'prefer'])
+
+/** As libpq has it: with certificates of one's own these do not compare the name of the host. */
+const UNNAMED = new Set(['require', 'verify-ca'])
+
+/** `verify`: what Node is to check of a certificate. */
+export type Tls = TlsSettings & { verify: ConnectionOptions }
+
+/** Reads the certificates to trust. */
+export const loadTls = (settings: TlsSettings | undefined): Tls | undefined => {
+  if (!settings) return undefined
+  const { mode, rootFile } = settings
+  const isVerified = !UNVERIFIED.has(mode) || (rootFile !== undefined && UNNAMED.has(mode))
+  const isNamed = rootFile === undefined || !UNNAMED.has(mode)
+  const verify: ConnectionOptions = {
+    rejectUnauthorized: isVerified,
+    ...(isVerified && rootFile !== undefined ? { ca: readRootCertificates(rootFile) } : {}),
+    ...(isNamed ? {} : { checkServerIdentity: () => undefined }),
+  }
+  return { ...settings, verify }
+}
+
+const readRootCertificates = (file: string): Buffer => {
+  try {
+    return readFileSync(file)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw connectionError('NO_ROOT_CERTIFICATES', `sslrootcert names ${file}, which cannot be read (${code})`)
+  }
+}
+
+/**
+ * As postgres.js understands it, which then begins TLS by itself. It tells Node the name of a host, but not an address:
+ * Node would compare the certificate with `localhost`.
+ */
+export const toTlsOption = (tls: Tls | undefined, addresses: readonly Address[]) => {
+  if (!tls) return {}
+  const { mode, verify } = tls
+  if (!verify.rejectUnauthorized) return { ssl: mode }
+  const names = addresses.flatMap((one) => ('host' in one ? [one.host] : []))
+  const check: ConnectionOptions['checkServerIdentity'] = (host, certificate) => {
+    const meant = names.includes(host) && !isIP(host) ? [host] : names.filter((name) => isIP(name))
+    const errors = meant.map((name) => checkServerIdentity(name, certificate))
+    return errors.includes(undefined) ? undefined : (errors[0] ?? checkServerIdentity(host, certificate))
+  }
+  return { ssl: { checkServerIdentity: check, ...verify } }
+}
 
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
 const YES = 'S'.charCodeAt(0)
@@ -16,7 +63,7 @@ const YES = 'S'.charCodeAt(0)
 export const beginTls = async (
   socket: Socket,
   address: Address,
-  { mode, isDirect }: TlsSettings,
+  { mode, isDirect, verify }: Tls,
   timeoutMs: number,
 ): Promise<Socket> => {
   // PostgreSQL has none on a unix socket, and libpq does not ask.
@@ -33,7 +80,7 @@ export const beginTls = async (
       if (mode === 'prefer') return socket
       throw connectionError('NO_TLS', 'the server of the database has no TLS')
     }
-    return await encrypt(socket, address, { mode, isDirect }, end.signal)
+    return await encrypt(socket, address, { isDirect, verify }, end.signal)
   } catch (error) {
     socket.on('error', () => {}).destroy()
     throw end.signal.aborted ? end.signal.reason : error
@@ -52,7 +99,7 @@ const hasTls = async (socket: Socket, signal: AbortSignal): Promise<boolean> => 
 const encrypt = async (
   socket: Socket,
   { host, port }: { host: string; port: number },
-  { mode, isDirect }: TlsSettings,
+  { isDirect, verify }: Pick<Tls, 'isDirect' | 'verify'>,
   signal: AbortSignal,
 ): Promise<Socket> => {
   const secure = connect({
@@ -60,7 +107,7 @@ const encrypt = async (
     host,
     ...(isIP(host) ? {} : { servername: host }),
     ...(isDirect ? { ALPNProtocols: ['postgresql'] } : {}),
-    rejectUnauthorized: !UNVERIFIED.has(mode),
+    ...verify,
   })
   try {
     await once(secure, 'secureConnect', { signal })

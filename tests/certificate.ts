@@ -20,3 +20,25 @@ ryGu3W8152+IKXbXUzyt9w==
 
 /** A certificate of client.example.com for tests, and its key: they protect nothing. */
 export const certificate = { key, cert }
+
+/** One of 127.0.0.1, and of no name. */
+export const localCertificate = {
+  key: `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgrfp/HwMIEDcsl7O7
+WqZ8+6sMDQWQfmCEdUJNO4C7DHWhRANCAASUVny8Xh8xrtKt99stx4z5PLZYuzXQ
+2BVhvEVD6Yud+7vW8atORggn+eBTfbsmLpuV6M+Jg+nCYSqovCTnEgLw
+-----END PRIVATE KEY-----
+`,
+  cert: `-----BEGIN CERTIFICATE-----
+MIIBiTCCAS6gAwIBAgIUUvTZFQgbTTZiCZEtj+T6ssE3ZPcwCgYIKoZIzj0EAwIw
+EDEOMAwGA1UEAwwFTG9jYWwwIBcNMjYxMTI3MjE0MjM3WhgPMjEyNjExMDMyMTQy
+MzdaMBAxDjAMBgNVBAMMBUxvY2FsMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE
+lFZ8vF4fMa7SrffbLceM+Ty2WLs10NgVYbxFQ+mLnfu71vGrTkYIJ/ngU327Ji6b
+lejPiYPpwmEqqLwk5xIC8KNkMGIwHQYDVR0OBBYEFAiOTDqg8kHSGFelWii32gDA
+fuvwMB8GA1UdIwQYMBaAFAiOTDqg8kHSGFelWii32gDAfuvwMA8GA1UdEwEB/wQF
+MAMBAf8wDwYDVR0RBAgwBocEfwAAATAKBggqhkjOPQQDAgNJADBGAiEA1XSAOqLH
+bsvYmDAelFzh8+F/xqjwTWkjr71fXOv9T64CIQDC88/rJ140Z13VsQT1stvyRwQU
+JrR4SxCfOkNsq18L+g==
+-----END CERTIFICATE-----
+`,
+}

@@ -149,6 +149,18 @@ describe('A database that cannot be connected to', { skip: !databases.includes('
       setting,
     ],
     'a server without TLS': [`${user}@SERVER/postgres?sslmode=require`, 1, 'TLS', 'sslmode', setting],
+    'certificates that are not there': [
+      `${user}@SERVER/postgres?sslmode=verify-full&sslrootcert=/nowhere.pem`,
+      1,
+      'sslrootcert names /nowhere.pem, which cannot be read (ENOENT)',
+      setting,
+    ],
+    'a parameter that nobody knows': [
+      'postgres@SERVER/postgres?channel_binding=require',
+      1,
+      'it knows no parameter channel_binding (42704); remove channel_binding from the URL in',
+      setting,
+    ],
     'a port above 65535': [`${user}@127.0.0.1:99999/x`, 2, /--database-url: .*percent-encoded/],
     'the second port above 65535': [`${user}@127.0.0.1:1,127.0.0.1:99999/x`, 2, '--database-url: must'],
     'a password with a slash': [`guarded:${PASSWORD}/x@127.0.0.1/x`, 2, /--database-url: .*percent-encoded/],

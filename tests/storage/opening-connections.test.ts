@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
-import { networkInterfaces } from 'node:os'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { networkInterfaces, tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { type Cluster, postgresBinaries, startCluster } from '../../scripts/cluster.ts'
 import { migrate } from '../../storage/migrate.ts'
-import { certificate } from '../certificate.ts'
+import { runAdminWith } from '../admin/admin-commands.ts'
+import { certificate, localCertificate } from '../certificate.ts'
 import { createDatabase, databases, withStorage } from '../databases.ts'
 import { startProcess } from '../process.ts'
 import { makeWorkspace, serveStorage } from '../servers.ts'
@@ -69,11 +72,40 @@ describe('A connection to PostgreSQL', { skip: !databases.includes('postgresql')
 
 const hasIpv6 = Object.values(networkInterfaces()).some((some) => some?.some((at) => at.address === '::1'))
 
+describe('The URL of a PostgreSQL', { skip: !databases.includes('postgresql') }, () => {
+  it('changes nothing of what the service sets, such as the name by which a restore finds sessions', async () => {
+    const database = await createDatabase('postgresql')
+    const { databaseUrl } = database.direct as { databaseUrl: string }
+    const folder = mkdtempSync(join(tmpdir(), 'wcrm-url-'))
+    const file = join(folder, 'backup.gz')
+    const wanted = `${databaseUrl}?application_name=crm&DATESTYLE=German&statement_timeout=70&TimeZone=Asia/Tokyo`
+    try {
+      await withStorage({ databaseUrl: wanted }, async (storage) => {
+        assert.deepEqual(storage.access, { pooled: false, prepare: true })
+        const server = await serveStorage(storage, 'postgresql')
+        const { owner } = await makeWorkspace(server)
+        for (const { call } of doorsOf(server.url, owner.key))
+          assert.equal((await call('crm_list_groups')).status, 200)
+        const flags = [file, '--database-url', wanted]
+        const backup = await runAdminWith({ WCRM_DATA: folder }, 'backup', ...flags)
+        assert.equal(backup.exit, 0, backup.err)
+        const restore = await runAdminWith({ WCRM_DATA: folder }, 'restore', ...flags)
+        assert.equal(restore.exit, 5)
+        assert.match(restore.err, /A server is using this PostgreSQL database/)
+        await server.close()
+      })
+    } finally {
+      rmSync(folder, { recursive: true })
+      await database.remove()
+    }
+  })
+})
+
 describe('A PostgreSQL with TLS', { skip: !databases.includes('postgresql') }, () => {
   let cluster: Cluster
   before(async () => {
     const listen_addresses = hasIpv6 ? '127.0.0.1,::1' : '127.0.0.1'
-    cluster = await startCluster(postgresBinaries()!, { listen_addresses }, { tls: certificate })
+    cluster = await startCluster(postgresBinaries()!, { listen_addresses }, { tls: localCertificate })
     await withStorage({ databaseUrl: cluster.url }, ({ db }) => migrate(db), { noTimeout: true })
   })
   after(() => cluster.stop())
@@ -120,6 +152,53 @@ describe('A PostgreSQL with TLS', { skip: !databases.includes('postgresql') }, (
   })
   const requireRefused = (databaseUrl: string, noTimeout: boolean): Promise<unknown> =>
     withStorage({ databaseUrl }, ({ db }) => sql`select 1`.execute(db), { noTimeout })
+
+  it('is trusted by the certificates of sslrootcert, at the host that these are of', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'wcrm-certificates-'))
+    const [own, other] = [join(folder, 'own certificate'), join(folder, 'other')]
+    writeFileSync(own, localCertificate.cert)
+    writeFileSync(other, certificate.cert)
+    const [byIp, byName] = [withPort('127.0.0.1:PORT'), withPort('localhost:PORT')]
+    const by = (file: string) => `sslrootcert=${encodeURIComponent(file)}`
+    try {
+      for (const mode of ['verify-full', 'verify-ca', 'require'])
+        await requireCalls(`${byIp}?sslmode=${mode}&${by(own)}`, true)
+      await requireCalls(`${byIp}?${by(own)}`, true)
+      await requireCalls(`${byName}?sslmode=verify-ca&${by(own)}`, true)
+      const several = withPort('127.0.0.1:1,127.0.0.1:PORT')
+      await requireCalls(`${several}?sslmode=verify-full&target_session_attrs=primary&${by(own)}`, true)
+      const refused: Record<string, string> = {
+        [`${byName}?sslmode=verify-full&${by(own)}`]: 'ERR_TLS_CERT_ALTNAME_INVALID',
+        [`${byIp}?sslmode=require&${by(other)}`]: 'DEPTH_ZERO_SELF_SIGNED_CERT',
+        [`${byIp}?sslmode=require&sslrootcert=system`]: 'DEPTH_ZERO_SELF_SIGNED_CERT',
+        [`${byIp}?sslmode=verify-ca&${by(join(folder, 'none'))}`]: 'NO_ROOT_CERTIFICATES',
+      }
+      for (const [url, code] of Object.entries(refused))
+        for (const noTimeout of [false, true]) await assert.rejects(requireRefused(url, noTimeout), { code })
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  it('is reached through the folder of its socket', async () => {
+    let folder = ''
+    await withStorage({ databaseUrl: cluster.url }, async ({ db }) => {
+      const { rows } = await sql<{ folder: string }>`
+        select current_setting('unix_socket_directories') as folder`.execute(db)
+      folder = rows[0]!.folder
+    })
+    const { port } = new URL(cluster.url)
+    const encoded = encodeURIComponent(folder)
+    await requireCalls(`postgres://postgres@/postgres?host=${folder}&port=${port}`, false)
+    await requireCalls(`postgres:///postgres?user=postgres&host=${encoded}&port=${port}`, false)
+    await requireCalls(`postgres://postgres@${encoded}:${port}/postgres?sslmode=require`, false)
+  })
+
+  it('is reached at hosts and ports among the parameters of a URL', async () => {
+    const { port } = new URL(cluster.url)
+    await requireCalls(`postgres://postgres@/postgres?host=127.0.0.1,127.0.0.1&port=1,${port}`, false)
+    await requireCalls(`postgres://postgres@127.0.0.1:1/postgres?port=${port}&sslmode=require`, true)
+  })
 
   it('is reached at addresses of IPv6, which a URL has in brackets', { skip: !hasIpv6 }, async () => {
     await requireCalls(withPort('[::1]:PORT'), false)
