@@ -10,14 +10,12 @@ import {
 } from './addresses.ts'
 import { arrayTypes } from './array-types.ts'
 import { createServerFinder, type ServerFinder } from './find-server.ts'
+import type { SessionSettings } from './session-settings.ts'
 import { toIsoTime } from './times.ts'
 import { beginTls, loadTls, type Tls } from './tls.ts'
 
 /** Where a database is reached: a URL, or a function that connects to the embedded one. */
 export type Target = string | (() => Promise<Socket>)
-
-/** Parameters of a session, such as `statement_timeout`. */
-export type SessionSettings = Record<string, string | number>
 
 /** Gets the text of each notification to a session that listens. */
 export type OnNotify = (text: string) => void
@@ -38,20 +36,6 @@ export type Client = {
   end: () => Promise<void>
   /** Closes it at once; statements without a response fail. */
   destroy: () => void
-}
-
-/**
- * What the service depends on, whatever is set for the server, the database or the role: the texts of values, what
- * a comparison means, and that a statement sees what others have committed before it.
- */
-export const SESSION_DEFAULTS: SessionSettings = {
-  DateStyle: 'ISO, MDY',
-  IntervalStyle: 'postgres',
-  bytea_output: 'hex',
-  extra_float_digits: 1,
-  standard_conforming_strings: 'on',
-  transform_null_equals: 'off',
-  default_transaction_isolation: 'read committed',
 }
 
 const CONNECT_TIMEOUT_SECONDS = 10

@@ -1,3 +1,5 @@
+import { SESSION_DEFAULTS } from './session-settings.ts'
+
 /** What a URL says for the client alone, as libpq understands it, and what is left of it for postgres.js. */
 export type ReadUrl = {
   /** With hosts where postgres.js reads them, and without what it would send to the server. */
@@ -21,21 +23,15 @@ const DEFAULT_PORT = '5432'
  */
 const OWN_PARAMETERS = new Set([
   'application_name',
-  'bytea_output',
   'client_encoding',
-  'datestyle',
-  'default_transaction_isolation',
-  'extra_float_digits',
   'fallback_application_name',
   'idle_in_transaction_session_timeout',
-  'intervalstyle',
   'jit',
   'lock_timeout',
   'plan_cache_mode',
-  'standard_conforming_strings',
   'statement_timeout',
   'timezone',
-  'transform_null_equals',
+  ...Object.keys(SESSION_DEFAULTS).map((name) => name.toLowerCase()),
 ])
 
 /** Writes hosts and ports as an authority has them. */

@@ -1,4 +1,4 @@
-import type { SessionSettings } from './client.ts'
+import type { SessionSettings } from './session-settings.ts'
 import type { Pool, StatementResult } from './pool.ts'
 import { toRows } from './rows.ts'
 

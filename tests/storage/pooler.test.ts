@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { SESSION_DEFAULTS } from '../../storage/client.ts'
 import type { Db } from '../../storage/database.ts'
 import { openStorage, type OpenOptions, type Storage } from '../../storage/open.ts'
+import { SESSION_DEFAULTS } from '../../storage/session-settings.ts'
 import { createDatabase, databases, withStorage } from '../databases.ts'
 import { sqlTemplates } from './sql-templates.ts'
 
