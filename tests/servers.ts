@@ -16,7 +16,6 @@ import { createHttpApp } from '../server/http/app.ts'
 import { createListener } from '../server/http/listener.ts'
 import { nodeHandler } from '../server/http/node.ts'
 import { hashApiKey, createApiKey } from '../server/api-keys.ts'
-import { downloadDueMedia } from '../server/media/downloads-job.ts'
 import { mediaLocationsOf } from '../server/media/location.ts'
 import { openServerStore } from '../server/media/open-store.ts'
 import { createMetrics } from '../server/metrics.ts'
@@ -168,7 +167,7 @@ export const serveStorage = async (
         await sandbox.drain()
         applied = await app.jobs.job('provider-updates').runOnce()
         // Also what a run applied that was in progress, of which this one does not tell.
-        if (app.media) await downloadDueMedia(app, app.media)
+        if (app.media) await app.jobs.job('media-downloads').runOnce()
       } while (applied > 0 || (await sandbox.pump()) > 0)
     },
     close: async () => {
