@@ -132,6 +132,8 @@ export const main = async (): Promise<void> => {
     process.stderr.write(`wcrm: cannot write the output: ${error.message}\n`)
     process.exit(1)
   })
+  // What cannot be said there, on a full disk for example, is no reason to end.
+  process.stderr.on('error', () => {})
   const argv = process.argv.slice(2)
   const isBroken = argv[0] !== '__complete' && argv.some((word) => word.includes(REPLACEMENT))
   process.exitCode = await (isBroken ? reportBrokenText(argv) : runCommandLine(argv, process))

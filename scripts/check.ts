@@ -62,6 +62,7 @@ const clockReaders: Readonly<Record<string, string>> = {
   'server/secret.ts': 'a server tells the others what its clock shows',
   'server/start.ts': 'partitions are made before there is an app',
   'server/ids.ts': 'ids are in the order in which this process makes them',
+  'server/log-output.ts': 'the time of a line, as pino gives it to the others',
   'server/media/folder-store.ts': 'the age of a file by the clock of the machine that wrote it',
   'server/oauth/sign-in.ts': 'the end of an interaction, which the library sets by the clock of the process',
   'server/provider/adapter/problems.ts': 'how far away a date in an answer is',

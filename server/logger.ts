@@ -1,5 +1,8 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
 import { redactApiKeys } from '../catalog/redact.ts'
+import { createLogOutput } from './log-output.ts'
+
+const STANDARD_ERROR = 2
 
 type LoggerOptions = {
   /** Standard error when absent. */
@@ -11,6 +14,6 @@ type LoggerOptions = {
 /** Returns a logger of JSON lines. No line of it holds an API key. */
 export const createLogger = (
   level: string,
-  { destination = pino.destination({ fd: 2, sync: false }), mixin }: LoggerOptions = {},
+  { destination = createLogOutput(STANDARD_ERROR), mixin }: LoggerOptions = {},
 ): Logger =>
   pino({ level, base: null, hooks: { streamWrite: redactApiKeys }, ...(mixin ? { mixin } : {}) }, destination)
