@@ -146,6 +146,16 @@ const isOwnResult = (query: PendingStatement, result: StatementResult, pending: 
   return Boolean(command) && (retried === undefined || pending === 1)
 }
 
+/**
+ * postgres.js (3.4, its issue 1181) does not forget the rows that a statement sent before it failed: it begins the next
+ * result of the connection with as many holes.
+ */
+const dropHoles = (result: StatementResult): void => {
+  let holes = 0
+  while (holes < result.length && !(holes in result)) holes++
+  if (holes > 0) result.splice(0, holes)
+}
+
 /** Sends a statement and waits for its response. */
 const send = async (
   pool: PoolState,
@@ -161,6 +171,7 @@ const send = async (
     const result = await waitForResponse(pool, connection, query)
     if (connection.lost) throw connection.lost
     if (!isOwnResult(query, result, pending.size)) throw connectionClosedError()
+    dropHoles(result)
     return result
   } catch (error) {
     const severity = getSeverity(error)

@@ -201,6 +201,15 @@ const idColumns = {
   externalId: sql`c.external_id`,
 }
 
+/** A name as it is written; its key is what the index has. */
+const nameTest = (name: Sql, key: Sql, test: ExactTextTest): Sql => {
+  if (test.op === 'eq') return sql`(${key} = ${fold(test.value)} and ${name} = ${test.value})`
+  if (test.op === 'in')
+    return sql`(${key} = any(${toTextArray(test.values.map(fold))})
+        and ${name} = any(${toTextArray(test.values)}))`
+  return exactTest(name, test)
+}
+
 const columnTest = (field: Exclude<TextField, 'email'>, test: TextTest): Sql => {
   const hints = trigramPatterns(field, test).map((pattern) => sql`c.search like ${pattern}`)
   if (field === 'name') {
@@ -211,10 +220,7 @@ const columnTest = (field: Exclude<TextField, 'email'>, test: TextTest): Sql => 
         ...(test.op === 'notContains' || fold(test.value) === '' ? [sql`c.name is not null`] : []),
         foldedTest(sql`c.name_key`, test),
       ])
-    if (test.op === 'eq') return sql`(c.name_key = ${fold(test.value)} and c.name = ${test.value})`
-    if (test.op === 'in')
-      return sql`(c.name_key = any(${toTextArray(test.values.map(fold))})
-        and c.name = any(${toTextArray(test.values)}))`
+    if (test.op === 'eq' || test.op === 'in') return nameTest(sql`c.name`, sql`c.name_key`, test)
     const prefix = test.op === 'regex' ? extractRegexLiterals(test.value).prefix : undefined
     return allOf([
       ...hints,
@@ -289,7 +295,8 @@ export const labelConditions = (where: readonly LabelCondition[]): Sql =>
   allOf(
     where.map(({ field, test }) => {
       if (field === 'id') return idTest(sql`l.id`, test)
-      return isFoldedTest(test) ? foldedTest(sql`l.name_key`, test) : exactTest(sql`l.name`, test)
+      const key = sql`l.name_key`
+      return isFoldedTest(test) ? foldedTest(key, test) : nameTest(sql`l.name`, key, test)
     }),
   )
 

@@ -48,3 +48,33 @@ describe('A transaction whose last statement fails', { skip: !databases.includes
     })
   })
 })
+
+for (const database of databases) {
+  describe(`A statement after one that failed between its rows (${database})`, () => {
+    /** Sends rows 1 to 3, then fails. */
+    const failing = sql`select 1 / (4 - n) from generate_series(1, 10) as n`
+    const following = sql<{ n: number }>`select n from generate_series(1, ${2}::int) as n`
+
+    it('gets its own rows alone, one after the other', async () => {
+      await onMigratedDatabase(database, async (db) => {
+        for (let round = 0; round < 3; round++) {
+          await assert.rejects(failing.execute(db), { code: '22012' })
+          await assert.rejects(failing.execute(db), { code: '22012' })
+          assert.deepEqual((await following.execute(db)).rows, [{ n: 1 }, { n: 2 }])
+          assert.deepEqual((await following.execute(db)).rows, [{ n: 1 }, { n: 2 }])
+        }
+      })
+    })
+
+    it('gets them when it was sent before the other failed', async () => {
+      await onMigratedDatabase(database, async (db) => {
+        const failures = Array.from({ length: 40 }, () =>
+          assert.rejects(failing.execute(db), { code: '22012' }),
+        )
+        const results = await Promise.all(Array.from({ length: 40 }, () => following.execute(db)))
+        await Promise.all(failures)
+        for (const { rows } of results) assert.deepEqual(rows, [{ n: 1 }, { n: 2 }])
+      })
+    })
+  })
+}
