@@ -18,7 +18,7 @@ export type BoundFacts = Pick<
 
 /**
  * Returns a conversation by its id, or the latest one of a contact (on a channel, where one is given); undefined
- * when there is none.
+ * when there is none. `lock`: it stays as it is until the transaction ends.
  */
 export const findBoundFacts = async (
   db: Db,
@@ -27,7 +27,8 @@ export const findBoundFacts = async (
     conversationId,
     contactId,
     channelId,
-  }: { conversationId?: string; contactId?: string; channelId?: string | undefined },
+    lock = false,
+  }: { conversationId?: string; contactId?: string; channelId?: string | undefined; lock?: boolean },
 ): Promise<BoundFacts | undefined> =>
   (
     await sql<BoundFacts>`
@@ -39,7 +40,7 @@ export const findBoundFacts = async (
         and (${conversationId ?? null}::text is null or v.id = ${toStorableId(conversationId ?? '0')}::bigint)
         and (${contactId ?? null}::text is null or v.contact_id = ${toStorableId(contactId ?? '0')}::bigint)
         and (${channelId ?? null}::text is null or v.channel_id = ${toStorableId(channelId ?? '0')}::bigint)
-      order by v.activity_at desc, v.id desc limit 1`.execute(db)
+      order by v.activity_at desc, v.id desc limit 1 ${lock ? sql`for update of v` : sql``}`.execute(db)
   ).rows[0]
 
 /** Counts the messages of a key for the key that takes its place too, so that no new key begins with a new limit. */

@@ -70,6 +70,28 @@ export const listErasurePage = async (
     .limit(limit)
     .execute()
 
+const toLockKey = (workspaceId: string) => sql`hashtextextended(${`erasures ${workspaceId}`}, 0)`
+
+/**
+ * Makes erasures wait until this transaction ends, and this one for those that have begun: what it writes then is
+ * found by an erasure that comes after it.
+ */
+export const holdErasures = async (tx: Db, workspaceId: string): Promise<void> => {
+  await sql`select pg_advisory_xact_lock_shared(${toLockKey(workspaceId)})`.execute(tx)
+}
+
+/** Makes transactions that hold erasures wait until this one, which erases, has ended. */
+export const lockErasures = async (tx: Db, workspaceId: string): Promise<void> => {
+  await sql`select pg_advisory_xact_lock(${toLockKey(workspaceId)})`.execute(tx)
+}
+
+/** How many persons were ever erased. A number, as text, to compare with an earlier one. */
+export const countErasures = async (db: Db, workspaceId: string): Promise<string> =>
+  (
+    await sql<{ n: string }>`
+    select count(*) as n from erasures where workspace_id = ${workspaceId}`.execute(db)
+  ).rows[0]!.n
+
 /** Returns the id of the new erasure. */
 export const insertErasure = async (
   tx: Db,

@@ -13,6 +13,7 @@ import {
 } from '../../storage/approvals.ts'
 import { insertAuditRow } from '../../storage/audit.ts'
 import type { Db } from '../../storage/database.ts'
+import { countErasures, holdErasures } from '../../storage/erasures.ts'
 import { insertEvents } from '../../storage/events.ts'
 import { businessTime } from '../clock.ts'
 import type { App } from '../core/app.ts'
@@ -57,6 +58,7 @@ const MAX_PENDING = 200
 const MAX_INPUT_BYTES = 256 * 1024
 const MAX_PREVIEW_CHARACTERS = 64 * 1024
 const MAX_REASON_CHARACTERS = 1000
+const MAX_REHEARSALS = 3
 
 type EarlierCall = Pick<AgentCall, 'actor' | 'op' | 'input' | 'asked' | 'key'>
 
@@ -190,13 +192,9 @@ const addMs = (time: string, ms: number): string => new Date(Date.parse(time) + 
 
 type Asking = { askedFor: AskReason[]; digest: Buffer; now: string }
 
-/** Rehearses the call, stores it and tells who may decide. */
-const ask = async (app: App, call: AgentCall, asking: Asking): Promise<ExecutionResult | undefined> => {
+/** Rehearses the call. Returns the request for it, as it is stored. */
+const prepare = async (app: App, call: AgentCall, asking: Asking): Promise<NewApproval> => {
   const { actor, op, input, trace } = call
-  const workspaceId = actor.workspace.id
-  requireStorable(input)
-  // Before the rehearsal, which costs more; the count that holds is in the transaction.
-  requireAtMost(MAX_PENDING - 1, await countPending(app.db, workspaceId, actor.key.id))
   const rehearsed = await rehearse(app, { actor, op, input, trace, plan: call.plan })
   // What a filter matched stays the same, for as long as the call may take to run.
   const planUntil = addMs(asking.now, getApprovalMs(actor) + RUN_MS)
@@ -204,9 +202,30 @@ const ask = async (app: App, call: AgentCall, asking: Asking): Promise<Execution
   const planId = frozen.input['plan_id']
   if (planId === rehearsed.output['plan_id'] && planId !== undefined)
     await rehearsed.pending.afterDryRun?.(app.db, planUntil)
-  const row = await toNewApproval(app, call, asking, frozen)
-  const stored = await withTransaction(app, async (tx) => {
+  return await toNewApproval(app, call, asking, frozen)
+}
+
+type Stored =
+  | { inserted: string; isOwed: boolean }
+  | { inserted: undefined; earlier: Earlier }
+  /** A person was erased since the rehearsal, whose preview may tell of that person. */
+  | { isOutdated: true }
+
+/** Stores a request, unless the same call was asked for, or somebody was erased, meanwhile. */
+const store = (
+  app: App,
+  call: AgentCall,
+  { row, erased, now }: { row: NewApproval; erased: string; now: string },
+): Promise<Stored> => {
+  const { actor } = call
+  const workspaceId = actor.workspace.id
+  return withTransaction(app, async (tx): Promise<Stored> => {
     await lockAsking(tx, workspaceId, actor.key.id)
+    await holdErasures(tx, workspaceId)
+    if ((await countErasures(tx, workspaceId)) !== erased) {
+      await tx.rollback().execute()
+      return { isOutdated: true }
+    }
     // A repeat that came while the first was under way finds here what that has done meanwhile.
     const earlier = await findEarlierRequests(app, call, tx)
     const inserted =
@@ -219,7 +238,7 @@ const ask = async (app: App, call: AgentCall, asking: Asking): Promise<Execution
     }
     requireAtMost(MAX_PENDING, await countPending(tx, workspaceId, actor.key.id))
     const events: Parameters<typeof createEmit>[0] = []
-    createEmit(events, asking.now)('approval.requested/1', {
+    createEmit(events, now)('approval.requested/1', {
       approval: toEventApproval({ ...row, id: inserted }, 'pending'),
     })
     const isOwed = await insertEvents(tx, workspaceId, events)
@@ -232,6 +251,30 @@ const ask = async (app: App, call: AgentCall, asking: Asking): Promise<Execution
     await tx.commit().execute()
     return { inserted, isOwed }
   })
+}
+
+/** Rehearses a call and stores the request for it: again while persons are erased between the two. */
+const rehearseAndStore = async (app: App, call: AgentCall, asking: Asking): Promise<Stored> => {
+  for (let attempt = 1; ; attempt++) {
+    const erased = await countErasures(app.db, call.actor.workspace.id)
+    const row = await prepare(app, call, asking)
+    const stored = await store(app, call, { row, erased, now: asking.now })
+    if (!('isOutdated' in stored) || attempt === MAX_REHEARSALS) return stored
+  }
+}
+
+/** Rehearses the call, stores it and tells who may decide. */
+const ask = async (app: App, call: AgentCall, asking: Asking): Promise<ExecutionResult | undefined> => {
+  const { actor, input } = call
+  const workspaceId = actor.workspace.id
+  requireStorable(input)
+  // Before the rehearsal, which costs more; the count that holds is in the transaction.
+  requireAtMost(MAX_PENDING - 1, await countPending(app.db, workspaceId, actor.key.id))
+  const stored = await rehearseAndStore(app, call, asking)
+  if ('isOutdated' in stored)
+    throw new Problem('conflict', 'Persons are being erased at this time. Retry.', {
+      reason: 'still_running',
+    })
   if (stored.inserted === undefined) {
     const answer = await answerByEarlier(app, call, stored.earlier)
     if (answer !== undefined) return answer === 'recorded' ? undefined : answer

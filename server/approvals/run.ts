@@ -23,7 +23,7 @@ import { execute } from '../core/execute.ts'
 import { Problem } from '../core/problem.ts'
 import { toActor } from '../core/steps/authenticate.ts'
 import { requireScope } from '../core/steps/entitle.ts'
-import { applyPolicyToApproved, requireActive } from '../core/steps/policy.ts'
+import { applyPolicyToApproved, requireActive, requireApprovedBounds } from '../core/steps/policy.ts'
 import { withTransaction } from '../core/write-call.ts'
 import { insertAllEvents, notifyEvents } from '../events/signal.ts'
 import { computeRetrySeconds } from '../jobs/backoff.ts'
@@ -108,10 +108,11 @@ const runApproved = async (app: App, row: ApprovalRow, isLate: boolean): Promise
     ...call,
     // An erasure cancels what waits, also what a server has begun to prepare.
     requireWanted: async (tx) => {
-      if (await holdApproved(tx, row.workspace_id, row.id)) return
-      throw new Problem('declined', 'The request was cancelled before the call began.', {
-        reason: 'cancelled',
-      })
+      if (!(await holdApproved(tx, row.workspace_id, row.id)))
+        throw new Problem('declined', 'The request was cancelled before the call began.', {
+          reason: 'cancelled',
+        })
+      await requireApprovedBounds(app, tx, call, row.asked_for)
     },
   })
   if (result.status < 400) return { status: 'done', answer: result.status, outcome: null }

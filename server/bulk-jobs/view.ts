@@ -2,11 +2,11 @@ import type { z } from 'zod'
 import type { Job } from '../../catalog/bulk-jobs.ts'
 import type { EventData } from '../../catalog/events.ts'
 import type { JobReader, JobRow } from '../../storage/bulk-jobs.ts'
-import { isObject } from '../../catalog/values.ts'
 import { catalog, type Operation } from '../../catalog/index.ts'
 import { getIdField } from './records.ts'
 import type { Actor } from '../core/context.ts'
-import { canSeeManagerFields, hasHiddenPhones, isManager, listVisibleChannels } from '../visibility/policy.ts'
+import { isManager, listVisibleChannels } from '../visibility/policy.ts'
+import { showJobInput } from '../visibility/stored-answers.ts'
 
 /** Whoever runs jobs. */
 export const EVERYBODY: JobReader = { staffId: null }
@@ -29,28 +29,13 @@ export const toReader = (actor: Actor): JobReader => {
   }
 }
 
-/**
- * Values of fields are shown to those from whom neither phones nor fields are hidden: which of them these are is not
- * known here.
- */
-const showInput = (actor: Actor, { attributes, ...rest }: JobRow['input']): JobRow['input'] => {
-  if (!isObject(attributes)) return rest
-  const isHidden = hasHiddenPhones(actor) || !canSeeManagerFields(actor)
-  return {
-    ...rest,
-    attributes: isHidden
-      ? Object.fromEntries(Object.keys(attributes).map((key) => [key, '(hidden)']))
-      : attributes,
-  }
-}
-
 export const showJob = (actor: Actor, row: JobRow): z.input<typeof Job> => {
   const perSecond = row.done > 0 ? row.done / Math.max(0.001, Number(row.ran_ms) / 1000) : null
   return {
     id: row.id,
     state: row.state,
     operation: row.operation,
-    input: showInput(actor, row.input),
+    input: showJobInput(actor, row.input),
     total: row.total,
     done: row.done,
     changed: row.changed,

@@ -33,7 +33,7 @@ import { type AgentCall, askPerson } from '../approvals/ask.ts'
 import { checkApprover } from '../approvals/check-approver.ts'
 import { isHeavy, runHeavyRead, runInHeavyTurn } from './steps/heavy-reads.ts'
 import { parseIdempotencyKey, toRunningKey } from './steps/idempotency.ts'
-import { wouldAsk } from './steps/policy.ts'
+import { mayRunUnasked, requireBounds, wouldAsk } from './steps/policy.ts'
 import { readFromCurrent } from './steps/replica-reads.ts'
 import { peekLimits, takeToken } from './steps/rate-limit.ts'
 import { validate } from './steps/validate.ts'
@@ -260,13 +260,16 @@ const runSteps = async (
   Object.assign(progress, { begun: true, key })
   await inTime(() => takePhoneBudget(app, actor, op, input))
   const given = call.idempotencyKey !== undefined
+  const requireWanted = mayRunUnasked(actor, call.confirmedByClient === true)
+    ? undefined
+    : (tx: Db) => requireBounds(app, tx, actor, op, input)
   const run = async (): Promise<ExecutionResult> => {
     const asked = actor.key.agent
       ? await inTurn(() => askPerson(app, toAgentCall(call, { actor, op, input, trace, key, given, plan })))
       : undefined
     if (asked) return asked
     const result = await inTurn(() =>
-      execute(app, { actor, op, input, trace, key, plan, fresh: !given, watch: call.watch }),
+      execute(app, { actor, op, input, trace, key, plan, fresh: !given, watch: call.watch, requireWanted }),
     )
     return app.settlers[op.name] ? await settle(app, { actor, op, input, trace }, result) : result
   }

@@ -13,6 +13,7 @@ import {
   findErasureOfContact,
   insertErasure,
   listErasurePage,
+  lockErasures,
 } from '../../storage/erasures.ts'
 import type { ErasureSubject } from '../../storage/tables/erasures.ts'
 import { toEventApproval } from '../approvals/view.ts'
@@ -62,6 +63,8 @@ const cancelApprovals = async (
 ): Promise<void> => {
   const workspaceId = ctx.actor.workspace.id
   const scrubber = createScrubber(subject)
+  // Those that are being stored were rehearsed while there was the contact.
+  await lockErasures(ctx.tx, workspaceId)
   const waiting = await lockWaitingApprovals(ctx.tx, workspaceId, toPatterns(subject))
   const ids = waiting.filter((row) => isCallAbout(row, scrubber, subject)).map(({ id }) => id)
   const cancelled = ids.length > 0 ? await cancelApprovalRows(ctx.tx, workspaceId, ids, ctx.now) : []

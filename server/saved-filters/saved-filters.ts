@@ -21,31 +21,25 @@ import { createPage } from '../core/paging.ts'
 import { invalidField, Problem } from '../core/problem.ts'
 import { withVersion } from '../core/record-version.ts'
 import { toDatabaseProblem } from '../core/steps/deadline.ts'
-import { hasHiddenPhones } from '../visibility/policy.ts'
+import { showOwnedFilter } from '../visibility/stored-answers.ts'
 import { loadConditionView } from './hidden-conditions.ts'
-import { maskFilter } from './mask.ts'
 
 const createNotFoundProblem = (id: string): Problem =>
   new Problem('not_found', `No saved filter with the id ${id}.`, { reason: 'saved_filter_not_found' })
 
-/**
- * Staff from whom phone numbers are hidden do not see those in a colleague's filter either. Their own filters
- * are returned as they wrote them, but not to an AI agent, which may have another key than they. `view`: what the
- * staff member may see of conditions (hidden-conditions.ts).
- */
+/** `view`: what the staff member may see of conditions (hidden-conditions.ts). */
 const toShownFilter = (
   actor: Actor,
   view: ConditionView,
   { id, kind, name, description, owner_staff_id, filter, updated_at, version }: SavedFilterRow,
 ) => {
-  const isMasked = hasHiddenPhones(actor) && (actor.key.agent || owner_staff_id !== actor.staff.id)
   return withVersion('saved_filter', version, {
     id,
     kind,
     name,
     description,
     owner_staff_id,
-    filter: isMasked ? maskFilter(view(filter)) : view(filter),
+    filter: showOwnedFilter(actor, owner_staff_id, view(filter)),
     updated_at,
   })
 }

@@ -153,10 +153,6 @@ const maskRecord = (value: unknown): unknown => {
 export const showRecord = <T>(actor: Actor, record: T): T =>
   hasHiddenPhones(actor) ? (maskRecord(record) as T) : record
 
-/** Returns a stored answer, JSON text, as its reader may see it. */
-export const showStoredAnswer = (actor: Actor, body: string): string =>
-  hasHiddenPhones(actor) ? JSON.stringify(maskRecord(JSON.parse(body))) : body
-
 /** Whether a comparison of names may find the numbers in them: it has digits, or a pattern. */
 const findsNumbers = (operand: unknown): boolean =>
   typeof operand === 'string'

@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import { sql } from 'kysely'
 import { defaultPolicy } from '../../catalog/policy.ts'
 import { changeKey } from '../../storage/admin-keys.ts'
 import { createChannel } from '../../storage/admin.ts'
 import { doorsOf, everyDatabase } from '../doors.ts'
 import { plantConversation } from '../inbox/conversations.ts'
 import { insertSandboxTemplates, ORDER_UPDATE } from '../messaging/send-template.ts'
-import { createAgentScene } from './scene.ts'
+import { createAgentScene, markApproved } from './scene.ts'
 
-everyDatabase("Bounds of agents' keys", (server) => {
+everyDatabase("Bounds of agents' keys", (server, database) => {
   const allow = { verbs: { send: 'allow' as const } }
 
   it('allowed within the bounds, without a verb; asked outside of them', async () => {
@@ -93,6 +95,61 @@ everyDatabase("Bounds of agents' keys", (server) => {
     const { status, body } = await scene.ask(...scene.reply('More.'))
     assert.deepEqual([status, body.approval?.asked_for], [202, ['sends_per_hour']])
   })
+
+  /** Gives the conversation to somebody else while a call is under way that waits for that change. */
+  const reassignDuring = async (
+    scene: Awaited<ReturnType<typeof createAgentScene>>,
+    call: () => Promise<unknown>,
+  ) => {
+    const { db } = server()
+    const tx = await db.startTransaction().execute()
+    const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(tx)
+    await sql`
+      update conversations set assigned_staff_id = ${scene.workspace.owner.staffId}
+      where workspace_id = ${scene.workspace.id} and id = ${scene.id}`.execute(tx)
+    let hasEnded = false
+    const calling = call().finally(() => (hasEnded = true))
+    const isWaitedFor = async () =>
+      (await sql`select from pg_stat_activity where ${rows[0]!.pid} = any(pg_blocking_pids(pid))`.execute(db))
+        .rows.length > 0
+    while (!hasEnded && !(await isWaitedFor())) await setImmediate()
+    await tx.commit().execute()
+    await calling
+  }
+
+  // The embedded database has one session, which no other can keep waiting.
+  if (database !== 'embedded')
+    it('hold for a conversation that is assigned to somebody else at the last moment', async () => {
+      const scene = await createAgentScene(server())
+      const assign = () =>
+        scene.person('inbox_assign_conversation', {
+          conversation_id: scene.id,
+          staff_id: scene.manager.staffId,
+        })
+      await scene.setPolicy({ ...allow, bounds: { assigned: true } })
+      const calls = [
+        scene.reply('Late.'),
+        ['inbox_close_conversation', { conversation_id: scene.id }],
+      ] as const
+      for (const [op, input] of calls) {
+        await assign()
+        await reassignDuring(scene, async () => {
+          const { status, body } = await scene.ask(op, input)
+          assert.deepEqual([status, body.reason], [409, 'still_running'], op)
+        })
+        const { status, body } = await scene.ask(op, input)
+        assert.deepEqual([status, body.approval?.asked_for], [202, ['assigned']], op)
+      }
+      await assign()
+      const hours = { days: [], from: '00:00', to: '24:00' }
+      await scene.setPolicy({ ...allow, bounds: { assigned: true, hours } })
+      const { id } = (await scene.ask(...scene.reply('At night.'))).body.approval
+      await markApproved({ db: server().db, workspace: scene.workspace }, id)
+      await reassignDuring(scene, scene.work)
+      const { outcome } = (await scene.person('approvals_get', { approval_id: id })).body
+      assert.equal(outcome.reason, 'denied_by_policy')
+      assert.deepEqual(await scene.sandbox.sent(scene.phone), [])
+    })
 
   it('tell nothing of conversations on channels that the staff may not see', async () => {
     const scene = await createAgentScene(server())

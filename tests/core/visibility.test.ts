@@ -93,6 +93,7 @@ const createNormalizer = (world: TwinWorld): ((text: string) => string) => {
       .replaceAll(/"remaining":\d+/g, '"remaining":"…"')
       // How fast a job was is measured, not told by the test's clock.
       .replaceAll(/"per_second":[\d.]+/g, '"per_second":"…"')
+      .replaceAll(/"token":"[^"]+"/g, '"token":"…"')
       .replaceAll(/"media_handle":"[^"]+"/g, '"media_handle":"…"')
       .replaceAll(world.workspace.id, 'WORKSPACE')
 }
@@ -106,7 +107,8 @@ const describeAnswer = ({ status, text, headers, exit }: Reply): string => {
 
 type Transcript = {
   answers: Answer[]
-  call: (door: Door, op: Operation, input: object) => Promise<Reply>
+  /** `plan`: as the option of a door. */
+  call: (door: Door, op: Operation, input: object, plan?: string) => Promise<Reply>
   stream: (url: string, key: string) => Promise<void>
 }
 
@@ -116,9 +118,9 @@ const startTranscript = (server: TestServer, world: TwinWorld): Transcript => {
   const normalize = createNormalizer(world)
   return {
     answers,
-    call: async (door, op, input) => {
+    call: async (door, op, input, plan) => {
       clock += 1000
-      const confirm = op.confirm ? { confirm: op.confirm } : {}
+      const confirm = { ...(op.confirm ? { confirm: op.confirm } : {}), ...(plan ? { plan } : {}) }
       const idempotency =
         op.scope === 'mcp:read' ? {} : { idempotencyKey: `visibility-${String(answers.length)}` }
       const reply = await door.call(op.name, input as Record<string, unknown>, { ...confirm, ...idempotency })
@@ -237,7 +239,12 @@ const recordCalls = async (
       for (const door of plan.doors(doors)) await callWithPages(transcript, door, op, input)
   for (const op of changes.filter((op) => op.dryRun))
     for (const input of plan.most(listInputs(world, op), 1))
-      for (const door of plan.doors(doors)) await transcript.call(door, op, { ...input, dry_run: true })
+      for (const door of plan.doors(doors)) {
+        const dry = { ...input, dry_run: true }
+        const { status } = await transcript.call(door, op, dry)
+        // Before and after of each record.
+        if (status < 300 && door.name !== 'cli') await transcript.call(door, op, dry, 'show')
+      }
   for (const op of changes)
     for (const input of plan.most(listInputs(world, op), 1)) {
       if ((viewer.staff.hide_phone_numbers || viewer.agent) && !viewer.test && isGuess(input)) continue

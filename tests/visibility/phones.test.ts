@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import { catalog, type Operation } from '../../catalog/index.ts'
 import { updateStaff } from '../../storage/admin.ts'
 import { listAudit } from '../audit/audit-rows.ts'
-import { callAs, doAs } from '../calls.ts'
+import { callAs, doAs, plantContact } from '../calls.ts'
 import { type Door, doorsOf, everyDatabase, everyDoor } from '../doors.ts'
 import { plantConversation, receiveMessage } from '../inbox/conversations.ts'
 import { runs } from '../level.ts'
@@ -224,6 +224,35 @@ everyDatabase('Guessing hidden phone numbers', (server) => {
         version: '1',
       },
     )
+  })
+
+  it('an answer of a saved filter, or of a job, is sent again as the record is shown now', async () => {
+    const workspace = await makeWorkspace(server())
+    const owner = doAs(server(), workspace.owner.key)
+    await owner('crm_create_custom_field', { key: 'mobile', type: 'phone' })
+    const contact = { phone: null, name: 'Ada', email: null, attrs: {}, tagIds: [], groupIds: [] }
+    // More than are changed at once, without a job.
+    for (let n = 0; n < 501; n++) await plantContact(server().db, workspace.id, contact, server().app.now())
+    const phone = phoneOf(1)
+    const calls = [
+      ['crm_create_saved_filter', { name: 'Hers', filter: { phoneNumber: { eq: phone } } }],
+      ['crm_update_contacts', { filter: { name: { contains: 'Ada' } }, attributes: { mobile: phone } }],
+    ] as const
+    const { staffId } = await workspace.staff({ role: 'manager' })
+    const { key, keyId } = await workspace.key(staffId, { agent: true, phones: true })
+    const showsPhones = async (): Promise<boolean[]> => {
+      const shows: boolean[] = []
+      for (const [op, input] of calls) {
+        const { status, text } = await callAs(server(), key)(op, input, { idempotencyKey: op })
+        assert.ok(status < 300, text)
+        shows.push(text.includes(phone))
+      }
+      return shows
+    }
+    assert.deepEqual(await showsPhones(), [true, true])
+    await sql`update api_keys set phones = false where id = ${keyId}`.execute(server().db)
+    server().app.keyCache.keys.clear()
+    assert.deepEqual(await showsPhones(), [false, false])
   })
 })
 

@@ -5,6 +5,7 @@ import { type EventConsumerRow, findEventConsumer } from '../../../storage/event
 import { type BoundFacts, findBoundFacts, takeSend } from '../../../storage/agent-policy.ts'
 import { businessTime, toMinuteOfDay } from '../../clock.ts'
 import { takesReplies, toWindow } from '../../inbox/window.ts'
+import type { Db } from '../../../storage/database.ts'
 import { findSendingChannel } from '../../messaging/channels.ts'
 import { canSeeChannel, listVisibleChannels } from '../../visibility/policy.ts'
 import type { App } from '../app.ts'
@@ -109,6 +110,10 @@ export const requireUndenied = (actor: Actor, op: Operation): void => {
 /** Whether the answer of the person behind an MCP client suffices where a person is asked. */
 export const mayClientConfirm = (actor: Actor): boolean => getPolicy(actor).approval === 'client'
 
+/** Whether no bound holds for a call: of a person, or confirmed by the one behind the client where that suffices. */
+export const mayRunUnasked = (actor: Actor, isConfirmed: boolean): boolean =>
+  !actor.key.agent || (isConfirmed && mayClientConfirm(actor))
+
 /** How long a person may take to decide, in milliseconds. */
 export const getApprovalMs = (actor: Actor): number => (getPolicy(actor).expires_after ?? 86_400) * 1000
 
@@ -142,18 +147,23 @@ const toText = (value: unknown): string | null => (typeof value === 'string' ? v
  * call sends; undefined when there is none that the caller may see, so that no bound tells of one. A phone is not
  * looked up, so that no bound tells whether a contact has it.
  */
-const findFacts = async (app: App, actor: Actor, input: Input): Promise<BoundFacts | undefined> => {
+const findFacts = async (
+  db: Db,
+  actor: Actor,
+  input: Input,
+  lock: boolean,
+): Promise<BoundFacts | undefined> => {
   const conversationId = toText(input['conversation_id'])
   const contactId = toText(input['contact_id'])
   const target =
     conversationId === null
       ? contactId && {
           contactId,
-          channelId: toText(input['channel_id']) ?? (await findSendingChannel(app.db, actor, contactId))?.id,
+          channelId: toText(input['channel_id']) ?? (await findSendingChannel(db, actor, contactId))?.id,
         }
       : { conversationId }
   if (!target || ('channelId' in target && target.channelId === undefined)) return undefined
-  const facts = await findBoundFacts(app.db, actor.workspace.id, target)
+  const facts = await findBoundFacts(db, actor.workspace.id, { ...target, lock })
   const isVisible =
     listVisibleChannels(actor) === null || (facts?.channel_id && canSeeChannel(actor, facts.channel_id))
   return isVisible ? facts : undefined
@@ -176,22 +186,39 @@ const asksForNamedConsumer = async (app: App, actor: Actor, input: Input): Promi
 }
 
 /**
- * Returns the bounds that a call which is allowed does not meet. Those of sends are the window, the templates,
- * the hours and the count; `assigned` bounds every change of a conversation. A consumer of the event log that somebody
- * else reads by is one too, unless the policy names the operation: moved on, it would lose events.
+ * Returns the bounds on the state of a conversation that a call which is allowed does not meet: the window, of sends;
+ * `assigned`, of every change of a conversation. `lock`: for the transaction that makes the change.
+ */
+const listUnmetByConversation = async (
+  db: Db,
+  actor: Actor,
+  op: Operation,
+  { input, now, lock }: { input: Input; now: string; lock: boolean },
+): Promise<AskReason[]> => {
+  const { bounds } = getPolicy(actor)
+  const isSend = op.confirm === 'send'
+  // Many at once are never known to be the agent's own.
+  const isOfConversations = 'conversation_id' in op.input.shape || 'conversation_ids' in op.input.shape
+  const needsAssigned = bounds.assigned && (isSend || isOfConversations)
+  const needsWindow = isSend && bounds.window_open
+  if (!needsAssigned && !needsWindow) return []
+  const facts = await findFacts(db, actor, input, lock)
+  return [
+    ...(needsWindow && !(facts && isWindowOpen(facts, now)) ? ['window_open' as const] : []),
+    ...(needsAssigned && facts?.assigned_staff_id !== actor.staff.id ? ['assigned' as const] : []),
+  ]
+}
+
+/**
+ * Returns the bounds that a call which is allowed does not meet: those of its conversation; of sends, the templates,
+ * the hours and the count. A consumer of the event log that somebody else reads by is one too, unless the policy names
+ * the operation: moved on, it would lose events.
  */
 const listUnmetBounds = async (app: App, actor: Actor, op: Operation, input: Input): Promise<AskReason[]> => {
   const { bounds } = getPolicy(actor)
   const isSend = op.confirm === 'send'
   const now = businessTime(app, actor.workspace.id)
-  const unmet: AskReason[] = []
-  // Many at once are never known to be the agent's own.
-  const isOfConversations = 'conversation_id' in op.input.shape || 'conversation_ids' in op.input.shape
-  const needsAssigned = bounds.assigned && (isSend || isOfConversations)
-  const facts =
-    needsAssigned || (isSend && bounds.window_open) ? await findFacts(app, actor, input) : undefined
-  if (isSend && bounds.window_open && !(facts && isWindowOpen(facts, now))) unmet.push('window_open')
-  if (needsAssigned && facts?.assigned_staff_id !== actor.staff.id) unmet.push('assigned')
+  const unmet = await listUnmetByConversation(app.db, actor, op, { input, now, lock: false })
   if (isSend && bounds.templates && isTemplateOutside(input, bounds.templates)) unmet.push('templates')
   if (op.name === MOVES_CONSUMERS && (await asksForNamedConsumer(app, actor, input))) unmet.push('operation')
   const isMany = op.name === SENDS_MANY
@@ -238,6 +265,40 @@ export const applyPolicy = async (
   return (await countSend(app, actor, op, true)) ? [] : ['sends_per_hour']
 }
 
+/** Whether the bounds of the policy hold for an approved call, but for those that were the reason to ask. */
+const isBoundedThough = (
+  actor: Actor,
+  op: Operation,
+  input: Input,
+  askedFor: readonly AskReason[],
+): boolean =>
+  getDecision(actor, op, input).decision === 'allow' &&
+  !askedFor.includes('verb') &&
+  !askedFor.includes('operation')
+
+/** Throws 403 `denied_by_policy`. */
+const requireOverridden = (unmet: readonly AskReason[], askedFor: readonly AskReason[]): void => {
+  const first = unmet.find((bound) => !askedFor.includes(bound))
+  if (first === undefined) return
+  throw new Problem(
+    'forbidden',
+    `The call was approved, but the bound ${first} of the key's policy is not met any more.`,
+    { reason: 'denied_by_policy' },
+  )
+}
+
+/** Checks the bounds on its conversation in the transaction of an approved call. Throws 403 `denied_by_policy`. */
+export const requireApprovedBounds = async (
+  app: App,
+  tx: Db,
+  { actor, op, input }: { actor: Actor; op: Operation; input: Input },
+  askedFor: readonly AskReason[],
+): Promise<void> => {
+  if (!isBoundedThough(actor, op, input, askedFor)) return
+  const now = businessTime(app, actor.workspace.id)
+  requireOverridden(await listUnmetByConversation(tx, actor, op, { input, now, lock: true }), askedFor)
+}
+
 /**
  * Checks an approved call again when it runs: the approval stands for what was asked for, and for nothing else.
  * Throws 403 `denied_by_policy`.
@@ -249,19 +310,32 @@ export const applyPolicyToApproved = async (
   input: Input,
   askedFor: readonly AskReason[],
 ): Promise<void> => {
-  const { decision } = getDecision(actor, op, input)
-  if (decision === 'deny') throw deniedProblem(op)
-  const isBounded = decision === 'allow' && !askedFor.includes('verb') && !askedFor.includes('operation')
-  const unmet = isBounded ? await listUnmetBounds(app, actor, op, input) : []
-  const [first] = unmet.filter((bound) => !askedFor.includes(bound))
-  if (first !== undefined)
-    throw new Problem(
-      'forbidden',
-      `The call was approved, but the bound ${first} of the key's policy is not met any more.`,
-      { reason: 'denied_by_policy' },
-    )
+  if (getDecision(actor, op, input).decision === 'deny') throw deniedProblem(op)
+  if (isBoundedThough(actor, op, input, askedFor))
+    requireOverridden(await listUnmetBounds(app, actor, op, input), askedFor)
   // Beyond the limit too, or the messages that follow would be too many.
   await countSend(app, actor, op, false)
+}
+
+/**
+ * Checks in the transaction of a change what its policy was applied to before: somebody may have changed the
+ * conversation since, which now stays until the end. Throws 409 where the same call would be asked for.
+ */
+export const requireBounds = async (
+  app: App,
+  tx: Db,
+  actor: Actor,
+  op: Operation,
+  input: Input,
+): Promise<void> => {
+  const now = businessTime(app, actor.workspace.id)
+  const [first] = await listUnmetByConversation(tx, actor, op, { input, now, lock: true })
+  if (first !== undefined)
+    throw new Problem(
+      'conflict',
+      `The bound ${first} of the key's policy was met a moment ago, and is not any more. Retry: a person is asked.`,
+      { reason: 'still_running' },
+    )
 }
 
 /** Whether a person would be asked about a call; for dry runs, which count nothing. */
