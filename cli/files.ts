@@ -1,15 +1,20 @@
-import { chmodSync, mkdirSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /**
  * Writes a file that only its owner can read: under a temporary name, then renamed, so that no reader sees a
- * partial file and the mode is right from the first byte.
+ * partial file, nor finds an empty one after a power failure, and the mode is right from the first byte.
  */
 export const writePrivateFile = (path: string, text: string): void => {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const temporary = `${path}.${process.pid}`
-  writeFileSync(temporary, text, { mode: 0o600 })
-  renameSync(temporary, path)
+  try {
+    writeFileSync(temporary, text, { mode: 0o600, flush: true })
+    renameSync(temporary, path)
+  } catch (error) {
+    rmSync(temporary, { force: true })
+    throw error
+  }
 }
 
 const OTHERS = 0o077

@@ -2,6 +2,7 @@
 const DISK_FULL = '53100'
 
 const DATABASE_SETTING = '--database-url (WCRM_DATABASE_URL)'
+const NAME_CLIENT_CERTIFICATE = `name one that it trusts, and its key, by sslcert and sslkey in ${DATABASE_SETTING}`
 const CHECK_URL = `check ${DATABASE_SETTING}`
 
 /** Why a connection to the database failed, by codes of Node and of storage/. */
@@ -57,7 +58,10 @@ export const describeDatabaseError = (error: unknown): string | undefined => {
       `it knows no parameter ${parameter}`,
       `remove ${parameter} from the URL in ${DATABASE_SETTING}`,
     )
-  if (code === 'NO_ROOT_CERTIFICATES') return say(message, CHECK_URL)
+  if (code === 'UNUSABLE_TLS_FILE') return `cannot connect to the database: ${message}; ${CHECK_URL}`
+  if (code === '28000' && message.includes('client certificate')) return say(message, NAME_CLIENT_CERTIFICATE)
+  if (/_ALERT_/.test(code))
+    return say('it refuses the certificate of sslcert, or that there is none', NAME_CLIENT_CERTIFICATE)
   if (code === 'NO_TLS' || /^[^\n]*before secure TLS connection/.test(message))
     return say('it speaks no TLS', `turn that on at its server, or check sslmode in ${DATABASE_SETTING}`)
   if (/CERT|SELF_SIGNED|UNABLE_TO_VERIFY/.test(code))

@@ -1,6 +1,6 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import type { Db } from '../storage/database.ts'
 import type { Storage } from '../storage/open.ts'
 import {
@@ -94,18 +94,48 @@ export const readSecrets = ({ secret, secretPrevious, dataDir }: SecretConfig): 
 
 export const createSecret = (): string => randomBytes(32).toString('base64url')
 
+/**
+ * Creates the file with a secret, whole and on the disk, or not at all: what is left of one is no secret, or a short
+ * one. Another process that begins at the same time may be first.
+ */
+const createSecretFile = (file: string): void => {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  const partial = `${file}.${randomUUID()}`
+  try {
+    writeFileSync(partial, `${createSecret()}\n`, { mode: 0o600, flag: 'wx', flush: true })
+    nameOnce(partial, file)
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    throw new Error(
+      `cannot write the secret to ${file} (${code}): check the space and the rights there, or set WCRM_SECRET`,
+      {
+        cause,
+      },
+    )
+  } finally {
+    rmSync(partial, { force: true })
+  }
+}
+
+/** Gives a file its name where no other has it. */
+const nameOnce = (partial: string, file: string): void => {
+  try {
+    linkSync(partial, file)
+  } catch {
+    // Some file systems have no links.
+    if (!existsSync(file)) renameSync(partial, file)
+  }
+}
+
 /** The configured secrets, or those in the data folder; the first start creates one there. */
 export const loadSecrets = (config: SecretConfig): string[] => {
-  if (config.secret === undefined && !existsSync(getSecretFile(config.dataDir))) {
-    mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
-    try {
-      writeFileSync(getSecretFile(config.dataDir), `${createSecret()}\n`, { mode: 0o600, flag: 'wx' })
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    }
-  }
+  const file = getSecretFile(config.dataDir)
+  if (config.secret === undefined && !existsSync(file)) createSecretFile(file)
   const secrets = readSecrets(config)
-  if (secrets.length === 0) throw new Error(`the file ${getSecretFile(config.dataDir)} has no secret in it`)
+  if (secrets.length === 0)
+    throw new Error(
+      `the file ${file} has no secret in it: put that of this database there, or remove the file if there was none yet`,
+    )
   return secrets
 }
 

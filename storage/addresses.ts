@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import postgres from 'postgres'
-import { readUrl } from './database-url.ts'
+import { type ClientCertificate, readUrl } from './database-url.ts'
 
 /** Where a server of a database listens. */
 export type Address = { host: string; port: number } | { path: string }
@@ -17,6 +17,7 @@ export type TlsSettings = {
   isDirect: boolean
   /** The file of the certificates to trust; those that Node trusts when absent. */
   rootFile?: string
+  clientCertificate?: ClientCertificate
 }
 
 /** What a URL says of the servers: their addresses, which of them is meant, and whether to encrypt. */
@@ -53,7 +54,7 @@ const parseHosts = (text: string): Address[] =>
 
 /** Returns the servers in a URL: several hosts, or the path of a unix socket. */
 export const parseServers = (text: string): Servers => {
-  const { url, path: socketPath, rootCertificates } = readUrl(text)
+  const { url, path: socketPath, rootCertificates, clientCertificate } = readUrl(text)
   const {
     host,
     port,
@@ -78,7 +79,7 @@ export const parseServers = (text: string): Servers => {
   return {
     addresses: parse(),
     role: ROLES[target ?? ''] ?? 'any',
-    ...(ssl ? { tls: toTlsSettings(ssl, sslnegotiation, rootCertificates) } : {}),
+    ...(ssl ? { tls: toTlsSettings(ssl, sslnegotiation, { rootCertificates, clientCertificate }) } : {}),
     url: withoutRole(url),
   }
 }
@@ -86,11 +87,15 @@ export const parseServers = (text: string): Servers => {
 const toTlsSettings = (
   mode: string,
   negotiation: string | null,
-  rootCertificates: string | undefined,
+  {
+    rootCertificates,
+    clientCertificate,
+  }: { rootCertificates: string | undefined; clientCertificate: ClientCertificate | undefined },
 ): TlsSettings => ({
   mode,
   isDirect: negotiation === 'direct',
   ...(rootCertificates && rootCertificates !== 'system' ? { rootFile: rootCertificates } : {}),
+  ...(clientCertificate ? { clientCertificate } : {}),
 })
 
 /** Whether `parseServers` understands a URL, and each port in it is one. */

@@ -8,7 +8,11 @@ export type ReadUrl = {
   path?: string
   /** The file of the certificates to trust, or `system` for those of Node. */
   rootCertificates?: string
+  clientCertificate?: ClientCertificate
 }
+
+/** By what the service proves who it is: files of PEM, and the password of the key. */
+export type ClientCertificate = { file?: string; keyFile?: string; password?: string }
 
 const PARTS = /^([^:]*:\/\/)([^/?]*@)?([^/?]*)([^?]*)(?:\?(.*))?$/s
 
@@ -16,6 +20,9 @@ const PARTS = /^([^:]*:\/\/)([^/?]*@)?([^/?]*)([^?]*)(?:\?(.*))?$/s
 const HOST = /^(\[[^\]]*\]|[^:]*)(?::(.*))?$/
 
 const DEFAULT_PORT = '5432'
+
+/** Values of `sslmode` that do without TLS where there is none. */
+const OPTIONAL_TLS = new Set(['allow', 'prefer'])
 
 /**
  * What the service sets for its own sessions. postgres.js gives a URL the last word, but results are read by these,
@@ -58,10 +65,14 @@ export const readUrl = (text: string): ReadUrl => {
     return value
   }
   const [host, port, rootCertificates] = [take('host'), take('port'), take('sslrootcert')]
+  const [clientFile, keyFile, password] = [take('sslcert'), take('sslkey'), take('sslpassword')]
   const own = [...parameters.keys()].filter((name) => OWN_PARAMETERS.has(name.toLowerCase()))
   for (const name of own) parameters.delete(name)
   if (rootCertificates === 'system' || (rootCertificates && !parameters.has('sslmode')))
     parameters.set('sslmode', 'verify-full')
+  // Of a connection without TLS nobody would see the certificate.
+  else if (clientFile && OPTIONAL_TLS.has(parameters.get('sslmode') ?? 'prefer'))
+    parameters.set('sslmode', 'require')
   const written = /^%2f/i.test(authority) ? decodeURIComponent(authority) : authority
   const [, writtenHost = '', writtenPort] = HOST.exec(written) ?? []
   const folder = [host, writtenHost].find((one) => one?.startsWith('/'))
@@ -74,5 +85,14 @@ export const readUrl = (text: string): ReadUrl => {
     url: `${scheme}${credentials}${hosts()}${database}${rest && `?${rest}`}`,
     ...(folder ? { path: `${folder}/.s.PGSQL.${port ?? (writtenPort || DEFAULT_PORT)}` } : {}),
     ...(rootCertificates ? { rootCertificates } : {}),
+    ...(clientFile || keyFile
+      ? {
+          clientCertificate: {
+            ...(clientFile ? { file: clientFile } : {}),
+            ...(keyFile ? { keyFile } : {}),
+            ...(password ? { password } : {}),
+          },
+        }
+      : {}),
   }
 }

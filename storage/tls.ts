@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { isIP, type Socket } from 'node:net'
-import { checkServerIdentity, connect, type ConnectionOptions } from 'node:tls'
+import { checkServerIdentity, connect, type ConnectionOptions, createSecureContext } from 'node:tls'
 import { type Address, nameSocket, type TlsSettings } from './addresses.ts'
+import type { ClientCertificate } from './database-url.ts'
 
 /** As postgres.js has it: these encrypt, and trust every certificate. */
 const UNVERIFIED = new Set(['require', 'allow', 'prefer'])
@@ -10,29 +11,56 @@ const UNVERIFIED = new Set(['require', 'allow', 'prefer'])
 /** As libpq has it: with certificates of one's own these do not compare the name of the host. */
 const UNNAMED = new Set(['require', 'verify-ca'])
 
-/** `verify`: what Node is to check of a certificate. */
-export type Tls = TlsSettings & { verify: ConnectionOptions }
+/** The code of an error of a file that a URL names for TLS. */
+const UNUSABLE_FILE = 'UNUSABLE_TLS_FILE'
 
-/** Reads the certificates to trust. */
+/** `identity`: what Node is to check of the server's certificate, and the service's own one. */
+export type Tls = TlsSettings & { identity: ConnectionOptions }
+
+/** Reads the certificates to trust, and the service's own one. */
 export const loadTls = (settings: TlsSettings | undefined): Tls | undefined => {
   if (!settings) return undefined
-  const { mode, rootFile } = settings
+  const { mode, rootFile, clientCertificate } = settings
   const isVerified = !UNVERIFIED.has(mode) || (rootFile !== undefined && UNNAMED.has(mode))
   const isNamed = rootFile === undefined || !UNNAMED.has(mode)
-  const verify: ConnectionOptions = {
+  const identity: ConnectionOptions = {
     rejectUnauthorized: isVerified,
-    ...(isVerified && rootFile !== undefined ? { ca: readRootCertificates(rootFile) } : {}),
+    ...(isVerified && rootFile !== undefined ? { ca: readNamed('sslrootcert', rootFile) } : {}),
     ...(isNamed ? {} : { checkServerIdentity: () => undefined }),
+    ...(clientCertificate ? readClientCertificate(clientCertificate) : {}),
   }
-  return { ...settings, verify }
+  return { ...settings, identity }
 }
 
-const readRootCertificates = (file: string): Buffer => {
+const readNamed = (parameter: string, file: string): Buffer => {
   try {
     return readFileSync(file)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw connectionError('NO_ROOT_CERTIFICATES', `sslrootcert names ${file}, which cannot be read (${code})`)
+    throw connectionError(UNUSABLE_FILE, `${parameter} names ${file}, which cannot be read (${code})`)
+  }
+}
+
+const readClientCertificate = ({ file, keyFile, password }: ClientCertificate): ConnectionOptions => {
+  if (file === undefined || keyFile === undefined)
+    throw connectionError(UNUSABLE_FILE, 'sslcert and sslkey are given together, or none of them')
+  const cert = readNamed('sslcert', file)
+  const key = readNamed('sslkey', keyFile)
+  const unsealed = password === undefined ? { key } : { key, passphrase: password }
+  const opened = password === undefined ? 'is not sealed by a password' : 'sslpassword opens'
+  // One after the other, to name the one that is wrong.
+  tryOut({ cert }, `sslcert names ${file}, which holds no certificate in PEM`)
+  tryOut(unsealed, `sslkey names ${keyFile}, which holds no key in PEM that ${opened}`)
+  tryOut({ cert, ...unsealed }, 'the certificate of sslcert is of another key than that of sslkey')
+  return { cert, ...unsealed }
+}
+
+const tryOut = (options: ConnectionOptions, problem: string): void => {
+  try {
+    createSecureContext(options)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw connectionError(UNUSABLE_FILE, `${problem} (${code})`)
   }
 }
 
@@ -42,15 +70,15 @@ const readRootCertificates = (file: string): Buffer => {
  */
 export const toTlsOption = (tls: Tls | undefined, addresses: readonly Address[]) => {
   if (!tls) return {}
-  const { mode, verify } = tls
-  if (!verify.rejectUnauthorized) return { ssl: mode }
+  const { mode, identity, clientCertificate } = tls
+  if (!identity.rejectUnauthorized) return { ssl: clientCertificate ? identity : mode }
   const names = addresses.flatMap((one) => ('host' in one ? [one.host] : []))
   const check: ConnectionOptions['checkServerIdentity'] = (host, certificate) => {
     const meant = names.includes(host) && !isIP(host) ? [host] : names.filter((name) => isIP(name))
     const errors = meant.map((name) => checkServerIdentity(name, certificate))
     return errors.includes(undefined) ? undefined : (errors[0] ?? checkServerIdentity(host, certificate))
   }
-  return { ssl: { checkServerIdentity: check, ...verify } }
+  return { ssl: { checkServerIdentity: check, ...identity } }
 }
 
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
@@ -63,7 +91,7 @@ const YES = 'S'.charCodeAt(0)
 export const beginTls = async (
   socket: Socket,
   address: Address,
-  { mode, isDirect, verify }: Tls,
+  { mode, isDirect, identity }: Tls,
   timeoutMs: number,
 ): Promise<Socket> => {
   // PostgreSQL has none on a unix socket, and libpq does not ask.
@@ -80,7 +108,7 @@ export const beginTls = async (
       if (mode === 'prefer') return socket
       throw connectionError('NO_TLS', 'the server of the database has no TLS')
     }
-    return await encrypt(socket, address, { isDirect, verify }, end.signal)
+    return await encrypt(socket, address, { isDirect, identity }, end.signal)
   } catch (error) {
     socket.on('error', () => {}).destroy()
     throw end.signal.aborted ? end.signal.reason : error
@@ -99,7 +127,7 @@ const hasTls = async (socket: Socket, signal: AbortSignal): Promise<boolean> => 
 const encrypt = async (
   socket: Socket,
   { host, port }: { host: string; port: number },
-  { isDirect, verify }: Pick<Tls, 'isDirect' | 'verify'>,
+  { isDirect, identity }: Pick<Tls, 'isDirect' | 'identity'>,
   signal: AbortSignal,
 ): Promise<Socket> => {
   const secure = connect({
@@ -107,7 +135,7 @@ const encrypt = async (
     host,
     ...(isIP(host) ? {} : { servername: host }),
     ...(isDirect ? { ALPNProtocols: ['postgresql'] } : {}),
-    ...verify,
+    ...identity,
   })
   try {
     await once(secure, 'secureConnect', { signal })

@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { createReadStream, createWriteStream, existsSync, statSync } from 'node:fs'
+import { createReadStream, existsSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { StringDecoder } from 'node:string_decoder'
 import { constants, createGunzip, createGzip, type Gzip } from 'node:zlib'
 import type { BackupLines } from '../../storage/backup/dump.ts'
 import { usageError } from '../error.ts'
 import { nameFile, openUnnamedFile } from '../unnamed-file.ts'
+import { naming } from '../write-error.ts'
 import { createSeal, digestOf, isSeal, SEAL_BYTES } from './backup-seal.ts'
 
 type Compression = 'rows' | 'files'
@@ -67,8 +67,8 @@ export const writeBackupFile = async (
     yield seal
   }
   try {
-    await pipeline(sealed, createWriteStream('', { fd: out.fd, autoClose: false }))
-    await nameFile(out, file)
+    for await (const chunk of sealed()) await naming(file, out.writeFile(chunk))
+    await naming(file, nameFile(out, file))
     return { bytes: (await out.stat()).size, sha256: whole.digest('hex') }
   } finally {
     await out.close()

@@ -13,6 +13,7 @@ import type {
   BackupTableLine,
 } from '../../storage/backup/dump.ts'
 import { openUnnamedFile } from '../unnamed-file.ts'
+import { naming } from '../write-error.ts'
 import { MAX_RETRIES, withRetries } from './retries.ts'
 
 /** Files of a backup are those that its rows name, which are read while the rows pass. */
@@ -50,7 +51,8 @@ export const createBackupMedia = async (
   const counts: BackupFiles = { files: 0, bytes: 0, missing: 0 }
   let waiting = ''
   const flush = async (): Promise<void> => {
-    await keys.write(waiting)
+    // Unlike `write`, which writes a part without an error when the disk is almost full.
+    await naming(`the list of files in ${tmpdir()} (TMPDIR)`, keys.writeFile(waiting))
     waiting = ''
   }
   const lines = async function* () {
@@ -145,9 +147,10 @@ export const restoreFiles = async (
         yield Buffer.from(line.value.slice(1, -1), 'base64')
       }
     }
-    const { size } = await store.write(key, content(), ({ sha256 }) => {
+    const written = store.write(key, content(), ({ sha256 }) => {
       if (sha256.toString('hex') !== expected) throw new Error(`The file ${key} of the backup is damaged.`)
     })
+    const { size } = await naming(`the file ${key} to ${store.name}`, written)
     restored.files++
     restored.bytes += size
     onFiles(restored.files)

@@ -41,6 +41,12 @@ const DEFAULT_REGION = 'us-east-1'
 
 const silent = () => {}
 
+/** Only agents of Node's own heed the proxies of the environment where it is told to use them. */
+const toAgentOptions = () => ({
+  maxSockets: MAX_SOCKETS,
+  ...(process.env.NODE_USE_ENV_PROXY === '1' ? { proxyEnv: process.env } : {}),
+})
+
 const createClient = ({ endpoint, region, addressing }: S3Location): S3Client => {
   const isRegionKnown = Boolean(process.env.AWS_REGION ?? process.env.AWS_DEFAULT_REGION)
   const chosen = region ?? (endpoint !== undefined && !isRegionKnown ? DEFAULT_REGION : undefined)
@@ -56,8 +62,8 @@ const createClient = ({ endpoint, region, addressing }: S3Location): S3Client =>
       connectionTimeout: CONNECTION_TIMEOUT_MS,
       // A client that reads slowly is no reason to give up; `streamSteadily` sees when the store does not send.
       socketTimeout: 0,
-      httpAgent: { maxSockets: MAX_SOCKETS },
-      httpsAgent: { maxSockets: MAX_SOCKETS },
+      httpAgent: toAgentOptions(),
+      httpsAgent: toAgentOptions(),
     },
     logger: { debug: silent, info: silent, warn: silent, error: silent, trace: silent },
   })

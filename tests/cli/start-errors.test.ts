@@ -155,6 +155,12 @@ describe('A database that cannot be connected to', { skip: !databases.includes('
       'sslrootcert names /nowhere.pem, which cannot be read (ENOENT)',
       setting,
     ],
+    'a key without its certificate': [
+      `${user}@SERVER/postgres?sslmode=require&sslkey=/etc/wcrm/key.pem`,
+      1,
+      'sslcert and sslkey are given together',
+      setting,
+    ],
     'a parameter that nobody knows': [
       'postgres@SERVER/postgres?channel_binding=require',
       1,

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { pino } from 'pino'
@@ -58,6 +61,41 @@ describe('S3: what it answers', () => {
       await details(undefined, 's3://media?endpoint=http://127.0.0.1:1'),
       /^perhaps: .*ECONNREFUSED/,
     )
+  })
+
+  it('it is reached through a proxy of the environment where Node is told to use it', async () => {
+    const seen: string[] = []
+    const proxy = createServer((incoming, outgoing) => {
+      const url = new URL(incoming.url!)
+      seen.push(`${incoming.method} ${url.host}`)
+      const { method, headers } = incoming
+      const forwarded = request(
+        `${s3.endpoint}${url.pathname}${url.search}`,
+        { method: method!, headers },
+        (answer) => {
+          outgoing.writeHead(answer.statusCode!, answer.headers)
+          answer.pipe(outgoing)
+        },
+      )
+      incoming.pipe(forwarded)
+    }).listen(0, '127.0.0.1')
+    await once(proxy, 'listening')
+    const { port } = proxy.address() as AddressInfo
+    const settings = { NODE_USE_ENV_PROXY: '1', HTTP_PROXY: `http://127.0.0.1:${port}` }
+    const location = s3.location('proxied').replace(s3.endpoint, 'http://storage.invalid')
+    try {
+      Object.assign(process.env, settings)
+      assert.deepEqual(await (await open(location)).check(), { ok: true })
+      assert.deepEqual([...new Set(seen)].toSorted(), [
+        'DELETE storage.invalid',
+        'GET storage.invalid',
+        'PUT storage.invalid',
+      ])
+    } finally {
+      for (const name of Object.keys(settings)) delete process.env[name]
+      proxy.closeAllConnections()
+      proxy.close()
+    }
   })
 
   it('a body that ends early or pauses is an error, never a shorter file', async () => {

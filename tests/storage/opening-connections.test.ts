@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createPrivateKey } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -105,7 +106,9 @@ describe('A PostgreSQL with TLS', { skip: !databases.includes('postgresql') }, (
   let cluster: Cluster
   before(async () => {
     const listen_addresses = hasIpv6 ? '127.0.0.1,::1' : '127.0.0.1'
-    cluster = await startCluster(postgresBinaries()!, { listen_addresses }, { tls: localCertificate })
+    // It trusts its own certificate as that of a client, too.
+    const settings = { listen_addresses, ssl_ca_file: 'server.crt' }
+    cluster = await startCluster(postgresBinaries()!, settings, { tls: localCertificate })
     await withStorage({ databaseUrl: cluster.url }, ({ db }) => migrate(db), { noTimeout: true })
   })
   after(() => cluster.stop())
@@ -171,10 +174,64 @@ describe('A PostgreSQL with TLS', { skip: !databases.includes('postgresql') }, (
         [`${byName}?sslmode=verify-full&${by(own)}`]: 'ERR_TLS_CERT_ALTNAME_INVALID',
         [`${byIp}?sslmode=require&${by(other)}`]: 'DEPTH_ZERO_SELF_SIGNED_CERT',
         [`${byIp}?sslmode=require&sslrootcert=system`]: 'DEPTH_ZERO_SELF_SIGNED_CERT',
-        [`${byIp}?sslmode=verify-ca&${by(join(folder, 'none'))}`]: 'NO_ROOT_CERTIFICATES',
+        [`${byIp}?sslmode=verify-ca&${by(join(folder, 'none'))}`]: 'UNUSABLE_TLS_FILE',
       }
       for (const [url, code] of Object.entries(refused))
         for (const noTimeout of [false, true]) await assert.rejects(requireRefused(url, noTimeout), { code })
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  it('is shown the certificate of sslcert, of each connection', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'wcrm-certificates-'))
+    const write = (name: string, text: string | Buffer): string => {
+      writeFileSync(join(folder, name), text)
+      return encodeURIComponent(join(folder, name))
+    }
+    const sealed = createPrivateKey(localCertificate.key).export({
+      type: 'pkcs8',
+      format: 'pem',
+      cipher: 'aes-256-cbc',
+      passphrase: 'open it',
+    })
+    const [own, key] = [write('own', localCertificate.cert), write('own key', localCertificate.key)]
+    const sealedKey = write('sealed key', sealed)
+    const [other, otherKey] = [write('other', certificate.cert), write('other key', certificate.key)]
+    const known = `sslcert=${own}&sslkey=${key}`
+    try {
+      for (const parameters of [
+        known,
+        `sslmode=prefer&${known}`,
+        `sslmode=verify-full&sslrootcert=${own}&${known}`,
+        `sslmode=require&sslcert=${own}&sslkey=${sealedKey}&sslpassword=open+it`,
+      ]) {
+        await requireCalls(`${cluster.url}?${parameters}`, true)
+        for (const noTimeout of [false, true])
+          await withStorage(
+            { databaseUrl: `${cluster.url}?${parameters}` },
+            async ({ db }) => {
+              const { rows } = await sql<{ of: string }>`
+                select distinct client_dn as of from pg_stat_ssl natural join pg_stat_activity
+                where application_name = 'wcrm'`.execute(db)
+              assert.deepEqual(rows, [{ of: '/CN=Local' }])
+            },
+            { noTimeout },
+          )
+      }
+      const refused: Record<string, { code: string; message?: RegExp }> = {
+        [`sslcert=${other}&sslkey=${otherKey}`]: { code: 'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA' },
+        [`sslcert=${own}`]: { code: 'UNUSABLE_TLS_FILE', message: /given together/ },
+        [`sslmode=require&sslkey=${key}`]: { code: 'UNUSABLE_TLS_FILE', message: /given together/ },
+        [`sslcert=${own}&sslkey=${own}`]: { code: 'UNUSABLE_TLS_FILE', message: /^sslkey names / },
+        [`sslcert=${key}&sslkey=${key}`]: { code: 'UNUSABLE_TLS_FILE', message: /^sslcert names / },
+        [`sslcert=${own}&sslkey=${otherKey}`]: { code: 'UNUSABLE_TLS_FILE', message: /another key/ },
+        [`sslcert=${own}&sslkey=${sealedKey}`]: { code: 'UNUSABLE_TLS_FILE', message: /not sealed by/ },
+        [`sslcert=${own}x&sslkey=${key}`]: { code: 'UNUSABLE_TLS_FILE', message: /ENOENT/ },
+      }
+      for (const [parameters, error] of Object.entries(refused))
+        for (const noTimeout of [false, true])
+          await assert.rejects(requireRefused(`${cluster.url}?${parameters}`, noTimeout), error)
     } finally {
       rmSync(folder, { recursive: true })
     }
