@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
+import { schemaOfTables } from './has-table.ts'
 
 // What `wcrm admin doctor` asks PostgreSQL about itself. Every query reads catalogs and statistics alone, or the
 // beginning of an index, whatever the size of the tables.
@@ -65,9 +66,20 @@ export const listInvalidIndexes = async (db: Db): Promise<string[]> => {
   const { rows } = await sql<{ name: string }>`
     select c.relname as name from pg_index i
     join pg_class c on c.oid = i.indexrelid
-    where c.relnamespace = current_schema()::regnamespace and c.relkind = 'i' and not i.indisvalid
+    where c.relnamespace = ${schemaOfTables} and c.relkind = 'i' and not i.indisvalid
     order by c.relname limit 20`.execute(db)
   return rows.map(({ name }) => name)
+}
+
+/**
+ * The schema of the tables and the one that a migration would put new ones into, where these differ: the search path
+ * finds the tables of both, but a backup has only those of the first.
+ */
+export const findOtherSchema = async (db: Db): Promise<{ tables: string; created: string } | undefined> => {
+  const { rows } = await sql<{ tables: string; created: string }>`
+    select ${schemaOfTables}::regnamespace::text as tables, quote_ident(current_schema()) as created
+    where ${schemaOfTables} <> to_regnamespace(quote_ident(current_schema()))`.execute(db)
+  return rows[0]
 }
 
 /** Replication slots that nothing reads from, with the log that they keep, in bytes. */
@@ -105,8 +117,9 @@ export const listBloatedTables = async (
   least: number,
 ): Promise<{ name: string; dead: number; live: number }[]> => {
   const { rows } = await sql<{ name: string; dead: number; live: number }>`
-    select relname as name, n_dead_tup::float8 as dead, n_live_tup::float8 as live from pg_stat_user_tables
-    where schemaname = current_schema() and n_dead_tup >= ${least} and n_dead_tup > 0.25 * n_live_tup
+    select s.relname as name, n_dead_tup::float8 as dead, n_live_tup::float8 as live from pg_stat_user_tables s
+    join pg_class c on c.oid = s.relid
+    where c.relnamespace = ${schemaOfTables} and n_dead_tup >= ${least} and n_dead_tup > 0.25 * n_live_tup
     order by n_dead_tup desc limit 20`.execute(db)
   return rows
 }

@@ -45,6 +45,8 @@ export type ClaimedMedia = {
   provider_media_id: string | null
   url: string | null
   attempts: number
+  /** Of the message. */
+  channel_id: string | null
   /** Of the channel of the message, at the provider. */
   phone_number_id: string | null
 }
@@ -64,17 +66,32 @@ export const removableAt = sql`
 const isFetchable = (hasProvider: boolean) =>
   sql<boolean>`(${hasProvider}::boolean or provider_media_id is null)`
 
+type MediaChannel = Pick<ClaimedMedia, 'workspace_id' | 'channel_id'>
+
+const isOfNone = (channels: readonly MediaChannel[]) =>
+  // Without any, the messages need not be read.
+  channels.length === 0
+    ? sql``
+    : sql`and not exists (
+        select from messages m join unnest(${channels.map((c) => c.workspace_id)}::bigint[],
+          ${channels.map((c) => c.channel_id)}::bigint[]) as c (workspace_id, channel_id)
+          on c.workspace_id = m.workspace_id and c.channel_id is not distinct from m.channel_id
+        where m.workspace_id = media.workspace_id and m.id = media.message_id)`
+
 /**
  * Leases files that are due for download, of all workspaces; if the process dies, another server takes them
  * when the lease has expired. The key in the store is recorded before anything is written under it, so that no file is
- * there that nobody knows. `hasProvider`: also those that only the provider has.
+ * there that nobody knows. `hasProvider`: also those that only the provider has. `except`: not those of these channels.
  */
-export const claimMedia = async (db: Db, limit: number, hasProvider: boolean): Promise<ClaimedMedia[]> =>
+export const claimMedia = async (
+  db: Db,
+  { limit, hasProvider, except }: { limit: number; hasProvider: boolean; except: readonly MediaChannel[] },
+): Promise<ClaimedMedia[]> =>
   (
     await sql<ClaimedMedia>`
     with due as (
       select workspace_id, message_id from media where state = 'waiting' and next_attempt_at <= now()
-        and ${isFetchable(hasProvider)}
+        and ${isFetchable(hasProvider)} ${isOfNone(except)}
       order by next_attempt_at limit ${limit}::int for update skip locked
     )
     update media d
@@ -84,7 +101,7 @@ export const claimMedia = async (db: Db, limit: number, hasProvider: boolean): P
     where d.workspace_id = due.workspace_id and d.message_id = due.message_id
       and m.workspace_id = d.workspace_id and m.id = d.message_id
     returning d.workspace_id, d.message_id, m.type, d.content_type, d.sha256, d.provider_media_id, d.url,
-      d.attempts, (select c.provider_phone_number_id from channels c
+      d.attempts, m.channel_id, (select c.provider_phone_number_id from channels c
         where c.workspace_id = m.workspace_id and c.id = m.channel_id) as phone_number_id`.execute(db)
   ).rows
 
@@ -214,6 +231,13 @@ export const postponeMedia = async (
 ): Promise<void> => {
   await updateWaitingMedia(db, workspaceId, messageId)
     .set({ next_attempt_at: sql<string>`now() + ${seconds}::int * interval '1 second'` })
+    .execute()
+}
+
+/** Ends the lease of a download that was cut off: it is due again, and was no attempt. */
+export const releaseMedia = async (db: Db, workspaceId: string, messageId: string): Promise<void> => {
+  await updateWaitingMedia(db, workspaceId, messageId)
+    .set({ attempts: sql<number>`greatest(attempts - 1, 0)`, next_attempt_at: sql<string>`now()` })
     .execute()
 }
 

@@ -46,6 +46,7 @@ export const findSandboxChannel = async (
 
 export type ProviderTemplateRow = {
   workspace_id: string
+  id: string
   provider_id: string
   account_id: string | null
   name: string
@@ -55,13 +56,19 @@ export type ProviderTemplateRow = {
   components: unknown
 }
 
-/** Lists templates that the provider has, of one workspace or, for the server itself, of all. */
-export const listProviderTemplates = async (db: Db, workspaceId?: string): Promise<ProviderTemplateRow[]> =>
+/** Lists some templates that the provider has, after this one, of one workspace or, for the server itself, of all. */
+export const listProviderTemplates = async (
+  db: Db,
+  workspaceId: string | undefined,
+  after: Pick<ProviderTemplateRow, 'workspace_id' | 'id'> | undefined,
+  limit: number,
+): Promise<ProviderTemplateRow[]> =>
   (
     await sql<ProviderTemplateRow>`
-    select workspace_id, provider_id, account_id, name, language, category, status, components from templates
+    select workspace_id, id, provider_id, account_id, name, language, category, status, components from templates
     where provider_id is not null and archived_at is null ${ofWorkspace(workspaceId)}
-    order by workspace_id, id`.execute(db)
+      and (workspace_id, id) > (${after?.workspace_id ?? '0'}::bigint, ${after?.id ?? '0'}::bigint)
+    order by workspace_id, id limit ${limit}::int`.execute(db)
   ).rows
 
 /**

@@ -1,12 +1,9 @@
-import { findOperation, type Operation, type OperationName } from '../../catalog/index.ts'
+import type { Operation } from '../../catalog/index.ts'
 import { showHidden } from '../../catalog/text.ts'
 import { isObject } from '../../catalog/values.ts'
 import type { App } from '../core/app.ts'
 import type { Actor } from '../core/context.ts'
-import { createContext } from '../core/create-context.ts'
-import type { LocalHandler } from '../core/handler.ts'
-import { Problem } from '../core/problem.ts'
-import { validate } from '../core/steps/validate.ts'
+import { createRead, createRecordReader, type Read, type RecordKind } from '../core/read-records.ts'
 import { describeBulk } from './bulk-summary.ts'
 import { line, toWords } from './summary-line.ts'
 
@@ -16,23 +13,6 @@ import { line, toWords } from './summary-line.ts'
  */
 
 type Json = Record<string, unknown>
-
-/** Reads a record as the actor sees it; undefined when it does not exist, or not for them. Throws what passes. */
-type Read = (name: OperationName, input: Json) => Promise<Json | undefined>
-
-const createRead =
-  (app: App, actor: Actor): Read =>
-  async (name, raw) => {
-    const op = findOperation(name)!
-    const { input } = validate(op, raw)
-    const handler = app.handlers[name] as unknown as LocalHandler<unknown>
-    try {
-      return (await handler(createContext(app, { tx: app.db, actor, op, input }), input)) as Json
-    } catch (error) {
-      if (error instanceof Problem && error.status < 500) return undefined
-      throw error
-    }
-  }
 
 const at = (value: unknown, ...path: string[]): unknown =>
   path.reduce<unknown>((inner, name) => (isObject(inner) ? inner[name] : undefined), value)
@@ -117,52 +97,26 @@ const withoutName = (template: unknown): Json | undefined => {
   return Object.keys(values).length > 0 ? values : undefined
 }
 
-/**
- * How records that have a name are found by the id in an input: by the operation that reads or lists them. `by`: what
- * that takes, where it is called otherwise.
- */
-const records: Readonly<Record<string, { label: string; name: OperationName; list?: true; by?: string }>> = {
-  contact_id: { label: 'Customer', name: 'crm_get_contact' },
-  other_contact_id: { label: 'Other contact', name: 'crm_get_contact', by: 'contact_id' },
-  template_id: { label: 'Template', name: 'messaging_get_template' },
-  saved_filter_id: { label: 'Saved filter', name: 'crm_get_saved_filter' },
-  short_link_id: { label: 'Short link', name: 'messaging_get_short_link' },
-  endpoint_id: { label: 'Webhook endpoint', name: 'webhooks_get_endpoint' },
-  tag_id: { label: 'Tag', name: 'crm_list_tags', list: true },
-  other_tag_id: { label: 'Other tag', name: 'crm_list_tags', list: true },
-  group_id: { label: 'Group', name: 'crm_list_groups', list: true },
-  custom_field_id: { label: 'Custom field', name: 'crm_list_custom_fields', list: true },
-  quick_message_id: { label: 'Quick message', name: 'messaging_list_quick_messages', list: true },
-  staff_id: { label: 'Staff member', name: 'workspace_list_staff', list: true },
-  team_id: { label: 'Team', name: 'workspace_list_teams', list: true },
-  channel_id: { label: 'Channel', name: 'workspace_channels', list: true },
+/** What the records are called that have a name, by the fields of an input that hold their ids. */
+const records: Readonly<Record<string, { label: string; kind: RecordKind }>> = {
+  contact_id: { label: 'Customer', kind: 'contact' },
+  other_contact_id: { label: 'Other contact', kind: 'contact' },
+  template_id: { label: 'Template', kind: 'template' },
+  saved_filter_id: { label: 'Saved filter', kind: 'saved_filter' },
+  short_link_id: { label: 'Short link', kind: 'short_link' },
+  endpoint_id: { label: 'Webhook endpoint', kind: 'endpoint' },
+  tag_id: { label: 'Tag', kind: 'tag' },
+  other_tag_id: { label: 'Other tag', kind: 'tag' },
+  group_id: { label: 'Group', kind: 'group' },
+  custom_field_id: { label: 'Custom field', kind: 'custom_field' },
+  quick_message_id: { label: 'Quick message', kind: 'quick_message' },
+  staff_id: { label: 'Staff member', kind: 'staff' },
+  team_id: { label: 'Team', kind: 'team' },
+  channel_id: { label: 'Channel', kind: 'channel' },
 }
 
 /** As many records of a list are named; of the others there is the id. */
 const MAX_NAMED = 50
-const MAX_PAGES = 20
-
-/** Reads a list of records, once for all that are looked up in it. */
-const createListReader = (read: Read): ((name: OperationName) => Promise<readonly Json[]>) => {
-  const lists = new Map<OperationName, Promise<Json[]>>()
-  const readAll = async (name: OperationName): Promise<Json[]> => {
-    const isPaged = 'cursor' in findOperation(name)!.input.shape
-    const rows: Json[] = []
-    let cursor: unknown
-    for (let page = 0; page < MAX_PAGES; page++) {
-      const answer = await read(name, isPaged ? { limit: 100, ...(cursor ? { cursor } : {}) } : {})
-      rows.push(...((answer?.data ?? []) as Json[]))
-      cursor = answer?.next_cursor
-      if (!cursor) break
-    }
-    return rows
-  }
-  return (name) => {
-    const known = lists.get(name) ?? readAll(name)
-    lists.set(name, known)
-    return known
-  }
-}
 
 /** The records that an input names, one by one: `[field of the record, id]`. */
 const listReferences = (op: Operation, input: Json): [string, string][] =>
@@ -175,11 +129,11 @@ const listReferences = (op: Operation, input: Json): [string, string][] =>
   })
 
 const describeRecords = async (read: Read, op: Operation, input: Json): Promise<string[]> => {
-  const readList = createListReader(read)
+  const readRecord = createRecordReader(read)
   const lines: string[] = []
   for (const [field, id] of listReferences(op, input)) {
-    const { label, name, list, by = field } = records[field]!
-    const record = list ? (await readList(name)).find((row) => row.id === id) : await read(name, { [by]: id })
+    const { label, kind } = records[field]!
+    const record = await readRecord({ kind, id })
     const count = record?.contacts_count
     lines.push(
       ...line(
@@ -287,7 +241,7 @@ export const summarizeCall = async (
   input: Json,
   output: Json | null,
 ): Promise<string[]> => {
-  const read = createRead(app, actor)
+  const read = createRead(app, app.db, actor)
   const conversationId = input.conversation_id ?? output?.conversation_id
   const conversation =
     typeof conversationId === 'string'

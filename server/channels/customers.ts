@@ -15,10 +15,10 @@ import type { PhoneLine } from '../contacts/phone-lines.ts'
 import { parsePhoneLine } from '../contacts/phone.ts'
 import { eventContact } from '../contacts/view.ts'
 import { toName, updateContactFields } from '../inbound/customers.ts'
-import type { ConversationContext } from '../inbox/conversation-context.ts'
+import type { ChangeContext } from '../core/change-context.ts'
 
 type Person = z.output<typeof BridgeMessage>['from']
-type Flow = ConversationContext<'contact.created/1' | 'contact.updated/1'>
+type Flow = ChangeContext<'contact.created/1' | 'contact.updated/1'>
 
 /** The name under which a customer is locked: web visitors are the same on every web chat of a workspace. */
 export const toCustomerLock = ({ id, type }: TokenChannel, customerId: string): string =>

@@ -17,14 +17,14 @@ import { withRetries } from '../core/retry.ts'
 import { insertAllEvents, notifyEvents } from '../events/signal.ts'
 import type { InboundContent } from '../inbound/content.ts'
 import { receiveMessages } from '../inbound/messages.ts'
-import type { ConversationContext } from '../inbox/conversation-context.ts'
+import type { ChangeContext } from '../core/change-context.ts'
 import { applyStatus } from '../messaging/message-status.ts'
 import { findOrCreateCustomer, toCustomerLock } from './customers.ts'
 import { toInboundId, toOutboundId } from './ids.ts'
 
 type Message = z.output<typeof BridgeMessage>
 type Status = z.output<typeof BridgeStatus>
-type Flow = ConversationContext<EventTypeId>
+type Flow = ChangeContext<EventTypeId>
 
 /** What became of a customer's message. `duplicate`: it was stored before, and nothing changed. */
 export type ReceivedMessage = {

@@ -5,7 +5,7 @@ import type { Actor } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { createPage } from '../core/paging.ts'
 import { invalidField, notFound } from '../core/problem.ts'
-import { toConversationContext } from '../inbox/conversation-context.ts'
+import { toChangeContext } from '../core/change-context.ts'
 import { hasHiddenPhones, listVisibleChannels } from '../visibility/policy.ts'
 import { addConsent } from './record.ts'
 
@@ -42,7 +42,7 @@ export const recordConsent: Handler<'crm_record_consent'> = async (ctx, input) =
     staff_id: ctx.actor.staff.id,
     at,
   }
-  const { changed, ...added } = await addConsent(toConversationContext(ctx), change)
+  const { changed, ...added } = await addConsent(toChangeContext(ctx), change)
   const consent = showConsent(ctx.actor, { ...change, ...added, recorded_at: ctx.now })
   return { consent: { ...consent, id: ctx.dryRun ? null : added.id }, changed }
 }

@@ -4,14 +4,14 @@ import {
   listWithdrawals,
   type NewConsentChange,
 } from '../../storage/consents.ts'
-import type { ConversationContext } from '../inbox/conversation-context.ts'
+import type { ChangeContext } from '../core/change-context.ts'
 
 /** The purpose that marketing templates need. */
 export const MARKETING = 'marketing'
 /** Every type of channel. */
 export const ALL_CHANNELS = 'all'
 
-export type ConsentContext = ConversationContext<'consent.changed/1'>
+export type ConsentContext = ChangeContext<'consent.changed/1'>
 
 /** Records what a locked contact consented to, and emits the event when that changes something. */
 export const addConsent = async (

@@ -11,7 +11,7 @@ import { liftProviderOptOuts } from '../consent/record.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { invalidField, notFound, Problem } from '../core/problem.ts'
-import { toConversationContext } from '../inbox/conversation-context.ts'
+import { toChangeContext } from '../core/change-context.ts'
 import { refuseNumberInName, toContactName } from '../visibility/phones.ts'
 import { editContact } from './edit.ts'
 import { requireFreeExternalId } from './identity.ts'
@@ -69,7 +69,7 @@ export const updateContact: Handler<'crm_update_contact'> = async (ctx, input) =
     : new Map()
   if (typeof externalId === 'string') await requireFreeExternalId(ctx, externalId, id)
   await editContact(ctx, id, { name, externalId, metadata, dnd, starred, values })
-  if (dnd === false) await liftProviderOptOuts(toConversationContext(ctx), [id], ctx.actor.staff.id)
+  if (dnd === false) await liftProviderOptOuts(toChangeContext(ctx), [id], ctx.actor.staff.id)
   await markFirstUse(ctx, values)
   const { contact, fields } = await readWithFields(ctx, id)
   return showContact(ctx.actor, contact, fields, 'full')

@@ -20,7 +20,7 @@ import type { App } from '../core/app.ts'
 import type { Context } from '../core/context.ts'
 import type { EmitsOf, Handler, OutputOf } from '../core/handler.ts'
 import { invalidField, notFound, Problem } from '../core/problem.ts'
-import { toConversationContext } from '../inbox/conversation-context.ts'
+import { toChangeContext } from '../core/change-context.ts'
 import { changeInBatches } from '../jobs/change-in-batches.ts'
 import { daysAgo } from '../jobs/partitions.ts'
 import { canSeeField, canSeeMetadata, hasHiddenPhones } from '../visibility/policy.ts'
@@ -98,7 +98,7 @@ export const mergeContacts: Handler<'crm_merge_contacts'> = async (ctx, input) =
   for (const each of [id, otherId]) if (!locked.includes(each)) throw notFound('contact', each)
   // The value of the field `email` is named like the column that follows it.
   const preferOther = new Set(names.map((name) => (name === 'attributes.email' ? 'email' : name)))
-  const done = await merge(toConversationContext(ctx), id, otherId, {
+  const done = await merge(toChangeContext(ctx), id, otherId, {
     reason: 'request',
     preferOther,
     hidesPhones: hasHiddenPhones(ctx.actor),

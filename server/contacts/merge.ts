@@ -11,7 +11,7 @@ import { recordMerge, recordMergeResult } from '../../storage/contact-merges.ts'
 import { type FieldRow, listFields } from '../../storage/custom-fields.ts'
 import type { Db } from '../../storage/database.ts'
 import { findLabels } from '../../storage/labels.ts'
-import type { ConversationContext } from '../inbox/conversation-context.ts'
+import type { ChangeContext } from '../core/change-context.ts'
 import type { Metadata } from '../../storage/contact-values.ts'
 import { Problem } from '../core/problem.ts'
 import { toChangeName } from './edit.ts'
@@ -25,7 +25,7 @@ export type MergeEvent =
   | 'contact.tags_added/1'
   | 'contact.groups_added/1'
 
-type MergeContext = ConversationContext<MergeEvent>
+type MergeContext = ChangeContext<MergeEvent>
 
 /**
  * `preferOther`: names, as events have them, of what the contact that stays takes from the other one. `hidesPhones`:

@@ -14,7 +14,7 @@ import { liftProviderOptOuts } from '../consent/record.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler, InputOf } from '../core/handler.ts'
 import { invalidField } from '../core/problem.ts'
-import { toConversationContext } from '../inbox/conversation-context.ts'
+import { toChangeContext } from '../core/change-context.ts'
 import { distinctIds, type LabelRefs } from '../labels/labels.ts'
 import { hasHiddenPhones } from '../visibility/policy.ts'
 import { type ContactEdit, emitEdit } from './edit.ts'
@@ -88,7 +88,7 @@ const apply = async (ctx: EditContext, input: Input, ids: LabelRefs) => {
   const edit = await readEdit(ctx, input)
   const requested = distinctIds(ids)
   const found = await editContacts(ctx, requested, () => edit)
-  if (edit.dnd === false) await liftProviderOptOuts(toConversationContext(ctx), found, ctx.actor.staff.id)
+  if (edit.dnd === false) await liftProviderOptOuts(toChangeContext(ctx), found, ctx.actor.staff.id)
   if (found.length > 0) await markFirstUse(ctx, edit.values)
   return toBulkOutput(ctx, requested, listMissing(requested, found))
 }

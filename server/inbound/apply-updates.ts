@@ -15,11 +15,11 @@ import { businessTime, type Clocks, toBusinessTime } from '../clock.ts'
 import { addMarketingConsent } from '../consent/record.ts'
 import { createEmit } from '../core/emit.ts'
 import { type EventNews, insertAllEvents } from '../events/signal.ts'
-import type { ConversationContext } from '../inbox/conversation-context.ts'
+import type { ChangeContext } from '../core/change-context.ts'
 import { applyStatus, type MessageStatusUpdate } from '../messaging/message-status.ts'
 import { applyHealthFacts } from '../provider/health/record.ts'
 import { type ChannelProblem, readErrorCode } from '../provider/health/rules.ts'
-import { applyChannelChange, applyTemplateChange, type GetConversationContext } from './changes.ts'
+import { applyChannelChange, applyTemplateChange, type GetChangeContext } from './changes.ts'
 import { parseContent } from './content.ts'
 import {
   findOrCreateContacts,
@@ -58,8 +58,8 @@ export const applyUpdates = async (
   updates: readonly ClaimedUpdate[],
   clocks: Clocks,
 ): Promise<EventNews[]> => {
-  const contexts = new Map<string, { context: ConversationContext<EventTypeId>; events: EventRow[] }>()
-  const contextOf = (workspaceId: string): ConversationContext<EventTypeId> => {
+  const contexts = new Map<string, { context: ChangeContext<EventTypeId>; events: EventRow[] }>()
+  const contextOf = (workspaceId: string): ChangeContext<EventTypeId> => {
     const known = contexts.get(workspaceId)
     if (known) return known.context
     const events: EventRow[] = []
@@ -100,7 +100,7 @@ export const applyUpdates = async (
 /** What messages failed with, as far as it concerns their whole number or account. */
 const applyFailureCodes = async (
   tx: Db,
-  contextOf: GetConversationContext,
+  contextOf: GetChangeContext,
   routed: readonly RoutedUpdate[],
   realNow: string,
 ): Promise<void> => {
@@ -164,7 +164,7 @@ const finishBatch = async (
 }
 
 const applyWorkspaceUpdates = async (
-  context: ConversationContext<EventTypeId>,
+  context: ChangeContext<EventTypeId>,
   routed: readonly RoutedUpdate[],
   unfinished: UnfinishedUpdates,
 ): Promise<void> => {
@@ -223,7 +223,7 @@ const applyWorkspaceUpdates = async (
  * is not stored yet waits for it. One that names no message of its sender's conversation is unmatched.
  */
 const applyReceivedChanges = async (
-  context: ConversationContext<EventTypeId>,
+  context: ChangeContext<EventTypeId>,
   routed: readonly RoutedMessage[],
   unfinished: UnfinishedUpdates,
 ): Promise<void> => {
@@ -265,7 +265,7 @@ const byTime = (a: ClaimedUpdate, b: ClaimedUpdate): number => {
 
 /** The customer stopped marketing messages, or resumed them. */
 const applyOptOut = async (
-  context: ConversationContext<'contact.updated/1' | 'consent.changed/1'>,
+  context: ChangeContext<'contact.updated/1' | 'consent.changed/1'>,
   update: ClaimedUpdate,
   payload: PreferencePayload,
   contact: CustomerRow | undefined,

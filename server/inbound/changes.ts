@@ -1,7 +1,7 @@
 import type { Db } from '../../storage/database.ts'
 import { type InboundTemplate, lockTemplates, updateTemplateReview } from '../../storage/inbound.ts'
 import { lockTemplate, updateTemplateRow } from '../../storage/templates.ts'
-import type { ConversationContext } from '../inbox/conversation-context.ts'
+import type { ChangeContext } from '../core/change-context.ts'
 import { type HealthFact } from '../provider/health/change.ts'
 import { applyHealthFacts } from '../provider/health/record.ts'
 import { numberStates } from '../provider/health/rules.ts'
@@ -10,14 +10,14 @@ import { type JsonObject, asNumber, asObject, asObjects, asText } from './json.t
 import type { ChangePayload } from './parse-updates.ts'
 
 /** The context of a workspace in this transaction: a change of an account can concern several. */
-export type GetConversationContext = (
+export type GetChangeContext = (
   workspaceId: string,
-) => ConversationContext<'template.status_changed/1' | 'channel.status_changed/1'>
+) => ChangeContext<'template.status_changed/1' | 'channel.status_changed/1'>
 
 /** Applies a template's review, or its new category. Returns false when no such template exists. */
 export const applyTemplateChange = async (
   tx: Db,
-  contextOf: GetConversationContext,
+  contextOf: GetChangeContext,
   { account, field, value }: ChangePayload,
 ): Promise<boolean> => {
   const providerId = asText(value['message_template_id'])
@@ -35,7 +35,7 @@ export const applyTemplateChange = async (
 }
 
 const applyReview = async (
-  context: ConversationContext<'template.status_changed/1'>,
+  context: ChangeContext<'template.status_changed/1'>,
   template: InboundTemplate,
   providerId: string,
   field: string,
@@ -75,7 +75,7 @@ const applyReview = async (
 
 /** The text of a template was edited at the provider. That of codes is the provider's own. */
 const applyComponents = async (
-  { tx, workspaceId, now }: ConversationContext<'template.status_changed/1'>,
+  { tx, workspaceId, now }: ChangeContext<'template.status_changed/1'>,
   id: string,
   value: JsonObject,
 ): Promise<void> => {
@@ -123,7 +123,7 @@ const toRejectionReason = (value: JsonObject): string | null => {
 /** Applies the state of a number, or of an account with all its numbers. Returns false without a channel. */
 export const applyChannelChange = async (
   tx: Db,
-  contextOf: GetConversationContext,
+  contextOf: GetChangeContext,
   { account, field, value }: ChangePayload,
   realNow: string,
 ): Promise<boolean> => {

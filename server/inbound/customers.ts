@@ -14,7 +14,7 @@ import { FORMER_PHONE_DAYS } from '../../catalog/contacts/change-phone.ts'
 import { mergeContacts, type MergeEvent } from '../contacts/merge.ts'
 import { parsePhoneLine } from '../contacts/phone.ts'
 import { eventContact } from '../contacts/view.ts'
-import type { ConversationContext } from '../inbox/conversation-context.ts'
+import type { ChangeContext } from '../core/change-context.ts'
 import { daysAgo } from '../jobs/partitions.ts'
 import { toContactName } from '../visibility/phones.ts'
 import { type JsonObject, asObject, toStorableText, asText } from './json.ts'
@@ -109,7 +109,7 @@ const isFormer = (row: CustomerRow, { phone, userId }: InboundCustomer): boolean
  * contacts are merged and filled too; none is created, and those that have nothing to change are not locked.
  */
 export const findOrCreateContacts = async (
-  context: ConversationContext<'contact.created/1' | MergeEvent>,
+  context: ChangeContext<'contact.created/1' | MergeEvent>,
   customers: readonly InboundCustomer[],
   reports: readonly InboundCustomer[] = [],
 ): Promise<FindContact> => {
@@ -140,7 +140,7 @@ export const findOrCreateContacts = async (
 
 /** Merges and fills the locked contacts of these customers. Returns the contacts that remain. */
 const joinCustomers = async (
-  context: ConversationContext<MergeEvent>,
+  context: ChangeContext<MergeEvent>,
   rows: readonly CustomerRow[],
   customers: readonly InboundCustomer[],
 ): Promise<CustomerRow[]> => {
@@ -158,7 +158,7 @@ const joinCustomers = async (
  * phone: staff know two numbers.
  */
 const mergeDoubles = async (
-  context: ConversationContext<MergeEvent>,
+  context: ChangeContext<MergeEvent>,
   rows: readonly CustomerRow[],
   customer: InboundCustomer,
 ): Promise<CustomerRow[]> => {
@@ -177,7 +177,7 @@ const mergeDoubles = async (
 
 /** Applies what the provider says of a customer in the response to a message; see `findOrCreateContacts`. */
 export const applyCustomerReport = async (
-  context: ConversationContext<MergeEvent>,
+  context: ChangeContext<MergeEvent>,
   report: InboundCustomer,
 ): Promise<void> => {
   const news = await selectNews(context, [report])
@@ -186,7 +186,7 @@ export const applyCustomerReport = async (
 
 /** Returns the reports that say more than what is stored of contacts. */
 const selectNews = async (
-  context: ConversationContext,
+  context: ChangeContext,
   reports: readonly InboundCustomer[],
 ): Promise<InboundCustomer[]> => {
   const known = reports.filter(({ phone }) => phone !== null)
@@ -217,7 +217,7 @@ const listKeys = (customers: readonly InboundCustomer[]): [keys: string[], userI
 ]
 
 const lockContacts = (
-  { tx, workspaceId, now }: ConversationContext,
+  { tx, workspaceId, now }: ChangeContext,
   customers: readonly InboundCustomer[],
 ): Promise<CustomerWithFormer[]> =>
   lockCustomers(tx, workspaceId, ...listKeys(customers), daysAgo(now, FORMER_PHONE_DAYS))
@@ -228,7 +228,7 @@ const mergeById = (rows: readonly CustomerRow[], more: readonly CustomerRow[]): 
 
 /** One contact for each phone, and for each user id without one. */
 const createContacts = async (
-  context: ConversationContext<'contact.created/1'>,
+  context: ChangeContext<'contact.created/1'>,
   customers: readonly InboundCustomer[],
 ): Promise<CustomerRow[]> => {
   const newContacts: InboundCustomer[] = []
@@ -253,7 +253,7 @@ const createContacts = async (
 }
 
 const fillMissingFields = async (
-  context: ConversationContext<'contact.updated/1'>,
+  context: ChangeContext<'contact.updated/1'>,
   rows: readonly CustomerRow[],
   customer: InboundCustomer,
 ): Promise<void> => {
@@ -288,7 +288,7 @@ const INTERNAL_COLUMNS = new Set<string>(['phone_key', 'provider_phone'])
 
 /** Writes the fields of a locked contact that differ, also into `row`, and emits the event. */
 export const updateContactFields = async (
-  context: ConversationContext<'contact.updated/1'>,
+  context: ChangeContext<'contact.updated/1'>,
   row: CustomerRow,
   changes: Partial<CustomerRow>,
 ): Promise<void> => {

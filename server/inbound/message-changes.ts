@@ -6,7 +6,7 @@ import {
   updateMessageText,
   upsertReaction,
 } from '../../storage/message-changes.ts'
-import type { ConversationContext } from '../inbox/conversation-context.ts'
+import type { ChangeContext } from '../core/change-context.ts'
 import { clipText, eventMessage } from '../messaging/view.ts'
 import { parseContent } from './content.ts'
 import type { InboundCustomer } from './customers.ts'
@@ -100,7 +100,7 @@ const byTime = (a: ReceivedChange, b: ReceivedChange): number =>
  * another conversation (`foreign`).
  */
 export const applyMessageChanges = async (
-  context: ConversationContext<ChangeEvent>,
+  context: ChangeContext<ChangeEvent>,
   changes: readonly ReceivedChange[],
 ): Promise<{ unknown: string[]; foreign: string[] }> => {
   const result: { unknown: string[]; foreign: string[] } = { unknown: [], foreign: [] }
@@ -126,7 +126,7 @@ export const applyMessageChanges = async (
 }
 
 const applyChange = async (
-  context: ConversationContext<ChangeEvent>,
+  context: ChangeContext<ChangeEvent>,
   { change, at: reportedAt, updateId }: ReceivedChange,
   message: ChangedMessage,
   reactions: Map<string, string>,
@@ -142,7 +142,7 @@ const applyChange = async (
 
 /** A person has one reaction to a message: a new emoji replaces it, and none removes it. */
 const applyReaction = async (
-  context: ConversationContext<'message.reaction_changed/1'>,
+  context: ChangeContext<'message.reaction_changed/1'>,
   message: ChangedMessage,
   { emoji, at, updateId }: { emoji: string | null; at: string; updateId: string },
   reactions: Map<string, string>,
@@ -160,7 +160,7 @@ const applyReaction = async (
 }
 
 const applyEdit = async (
-  context: ConversationContext<'message.edited/1'>,
+  context: ChangeContext<'message.edited/1'>,
   message: ChangedMessage,
   text: string | null,
   at: string,

@@ -1,7 +1,7 @@
 import { insertMessages, type NewMessage } from '../../storage/messages.ts'
 import { type CustomerRow, lockCustomersByLine, findMessageIds } from '../../storage/inbound.ts'
 import { lockLatestConversation, type ConversationState } from '../../storage/conversations.ts'
-import type { ConversationContext } from '../inbox/conversation-context.ts'
+import type { ChangeContext } from '../core/change-context.ts'
 import { addConsentWord } from '../consent/record.ts'
 import { readConsentWord } from '../consent/words.ts'
 import { findOrCreateConversation, applyInboundMessage } from '../inbox/lifecycle.ts'
@@ -33,7 +33,7 @@ type ReceiveEvent =
  * are stored already change nothing.
  */
 export const receiveMessages = async (
-  context: ConversationContext<ReceiveEvent>,
+  context: ChangeContext<ReceiveEvent>,
   messages: readonly InboundMessage[],
 ): Promise<void> => {
   if (messages.length === 0) return
@@ -96,7 +96,7 @@ const toMessageRow = (
 })
 
 const recordMessage = async (
-  context: ConversationContext<'message.received/1' | 'conversation.reopened/1' | 'consent.changed/1'>,
+  context: ChangeContext<'message.received/1' | 'conversation.reopened/1' | 'consent.changed/1'>,
   { conversation, contact, content, createdAt, row }: PlacedMessage,
   id: string,
 ): Promise<void> => {
@@ -135,7 +135,7 @@ export const isPhoneChange = (message: JsonObject): boolean =>
  * conversation. It is not a message of the customer and needs no reply.
  */
 export const applyPhoneChange = async (
-  context: ConversationContext<'contact.updated/1'>,
+  context: ChangeContext<'contact.updated/1'>,
   channelId: string,
   providerId: string,
   message: JsonObject,

@@ -5,7 +5,7 @@ import { showMessage } from '../messaging/view.ts'
 import type { Handler } from '../core/handler.ts'
 import { invalidField } from '../core/problem.ts'
 import { lockVisibleConversation } from './access.ts'
-import { toConversationContext } from './conversation-context.ts'
+import { toChangeContext } from '../core/change-context.ts'
 import { applyCloses, applyReopen } from './lifecycle.ts'
 import { showConversationSummary } from './summary.ts'
 
@@ -15,7 +15,7 @@ export const closeConversation: Handler<'inbox_close_conversation'> = async (ctx
   ctx.auditChange({ state: conversation.state }, { state: 'closed' })
   if (changed)
     await applyCloses(
-      toConversationContext(ctx),
+      toChangeContext(ctx),
       [conversation],
       { by: ctx.actor.staff.id, keyId: ctx.actor.key.id },
       input.reason || null,
@@ -27,8 +27,7 @@ export const reopenConversation: Handler<'inbox_reopen_conversation'> = async (c
   const conversation = await lockVisibleConversation(ctx, input.conversation_id)
   const changed = conversation.state === 'closed'
   ctx.auditChange({ state: conversation.state }, { state: 'open' })
-  if (changed)
-    await applyReopen(toConversationContext(ctx), conversation, ctx.actor.staff.id, input.title ?? null)
+  if (changed) await applyReopen(toChangeContext(ctx), conversation, ctx.actor.staff.id, input.title ?? null)
   return { conversation: await showConversationSummary(ctx, conversation), changed }
 }
 

@@ -10,7 +10,7 @@ import {
 import { type BulkOutput, toBulkOutput } from '../bulk-jobs/output.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler, InputOf } from '../core/handler.ts'
-import { toConversationContext } from './conversation-context.ts'
+import { toChangeContext } from '../core/change-context.ts'
 import { applyCloses, applyReopen } from './lifecycle.ts'
 
 const closing: ConversationsChange<InputOf<'inbox_close_conversations'>, 'conversation.closed/1'> = {
@@ -20,7 +20,7 @@ const closing: ConversationsChange<InputOf<'inbox_close_conversations'>, 'conver
     const { requested, conversations, missing } = await lockVisibleConversations(ctx, ids)
     const open = conversations.filter(({ state }) => state === 'open')
     const who = { by: ctx.actor.staff.id, keyId: ctx.actor.key.id }
-    await applyCloses(toConversationContext(ctx), open, who, reason || null)
+    await applyCloses(toChangeContext(ctx), open, who, reason || null)
     for (const { id, episode } of open) ctx.recordUndo({ conversation_id: id, episode })
     return toBulkOutput(ctx, requested, missing)
   },
@@ -40,7 +40,7 @@ export const restoreClosed = async (
 ): Promise<BulkOutput<never>> => {
   const episodes = new Map(undone.map(({ conversation_id: id, episode }) => [id, episode]))
   const { requested, conversations, missing } = await lockVisibleConversations(ctx, [...episodes.keys()])
-  const context = toConversationContext(ctx)
+  const context = toChangeContext(ctx)
   for (const conversation of conversations) {
     const { id, state, episode } = conversation
     if (state !== 'closed' || episode !== episodes.get(id)) continue

@@ -9,7 +9,7 @@ import {
   type WaitRow,
 } from '../../storage/reply-corrections.ts'
 import { invalidateReports } from '../reports/invalidate.ts'
-import type { ConversationContext } from './conversation-context.ts'
+import type { ChangeContext } from '../core/change-context.ts'
 import { resumeEpisode, toEventConversation } from './lifecycle.ts'
 import { type Replayed, type ReplayedWait, replayReplies } from './replay.ts'
 import { computeNextResponseDue } from './sla.ts'
@@ -31,7 +31,7 @@ type Correction = {
  * `resume`: may reopen the conversation before its clocks are written. Returns undefined without episodes.
  */
 const recount = async (
-  context: ConversationContext,
+  context: ChangeContext,
   conversation: ConversationState,
   message: CorrectedMessage,
   resume: (correction: Correction) => Promise<void>,
@@ -59,7 +59,7 @@ const recount = async (
  * written, whatever happened since.
  */
 export const recountReplies = async (
-  context: ConversationContext,
+  context: ChangeContext,
   conversation: ConversationState,
   message: CorrectedMessage,
 ): Promise<void> => {
@@ -76,7 +76,7 @@ export type CorrectionEvent = 'conversation.reply_failed/1' | 'conversation.reop
  * nothing but a reopened conversation is told.
  */
 export const correctReplies = async (
-  context: ConversationContext<CorrectionEvent>,
+  context: ChangeContext<CorrectionEvent>,
   conversation: ConversationState,
   message: CorrectedMessage,
   { isNew }: { isNew: boolean },
@@ -104,7 +104,7 @@ const findFirstAffected = (episodes: readonly EpisodeRow[], episode: number): nu
 }
 
 const resolveDeadlines = async (
-  context: ConversationContext,
+  context: ChangeContext,
   conversation: ConversationState,
   { waits }: Replayed,
 ): Promise<WaitRow[]> => {
@@ -139,7 +139,7 @@ const wasClosedAfter = (
 }
 
 const writeState = async (
-  context: ConversationContext,
+  context: ChangeContext,
   conversation: ConversationState,
   { replayed: { replyStatus }, episode: current, waits }: Correction,
 ): Promise<void> => {
@@ -166,7 +166,7 @@ const writeState = async (
 
 /** Stored reports of the days on which something was counted differently are not used any more. */
 const invalidateReportsOf = async (
-  { tx, workspaceId, now }: ConversationContext,
+  { tx, workspaceId, now }: ChangeContext,
   message: CorrectedMessage,
   { stored, waits }: Correction,
 ): Promise<void> => {

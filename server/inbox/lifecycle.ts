@@ -10,7 +10,7 @@ import {
 } from '../../storage/conversation-changes.ts'
 import { type ConversationState, lockLatestConversation } from '../../storage/conversations.ts'
 import { reopenWait, type WaitRow } from '../../storage/reply-corrections.ts'
-import type { ConversationContext } from './conversation-context.ts'
+import type { ChangeContext } from '../core/change-context.ts'
 import { isAnyOverdue, computeNextResponseDue, computeEpisodeClocks } from './sla.ts'
 import { computeWindowExpiry } from './window.ts'
 
@@ -44,7 +44,7 @@ export const toEventConversation = ({
  * `openedBy`: the staff member; null: the customer. The caller holds the lock of the contact.
  */
 export const findOrCreateConversation = async (
-  context: ConversationContext<'conversation.created/1'>,
+  context: ChangeContext<'conversation.created/1'>,
   contactId: string,
   channelId: string,
   openedBy: string | null,
@@ -106,7 +106,7 @@ const updateLastMessage = (
 
 /** Opens a closed conversation with a new episode. */
 const startEpisode = async (
-  context: ConversationContext<'conversation.reopened/1'>,
+  context: ChangeContext<'conversation.reopened/1'>,
   conversation: ConversationState,
   openedBy: string | null,
   title: string | null,
@@ -134,7 +134,7 @@ export type InboundMessageEvent = { id: string; createdAt: string; ad: boolean; 
  * for a reply.
  */
 export const applyInboundMessage = async (
-  context: ConversationContext<'conversation.reopened/1'>,
+  context: ChangeContext<'conversation.reopened/1'>,
   conversation: ConversationState,
   message: InboundMessageEvent,
 ): Promise<void> => {
@@ -173,7 +173,7 @@ export type OutboundMessageEvent = {
  * conversation stays closed. A message that the customer wrote while it was on its way still waits.
  */
 export const applyOutboundMessage = async (
-  context: ConversationContext,
+  context: ChangeContext,
   conversation: ConversationState,
   message: OutboundMessageEvent,
 ): Promise<void> => {
@@ -212,7 +212,7 @@ export const applyOutboundMessage = async (
  * the window, and may arrive after the report.
  */
 export const applyWindowCorrection = async (
-  context: ConversationContext,
+  context: ChangeContext,
   conversation: ConversationState,
   writtenAt: string,
 ): Promise<void> => {
@@ -228,7 +228,7 @@ export const applyWindowCorrection = async (
 
 /** Closes open conversations: their episodes, clocks and waits end. `keyId`: the key that closes them. */
 export const applyCloses = async (
-  context: ConversationContext<'conversation.closed/1'>,
+  context: ChangeContext<'conversation.closed/1'>,
   conversations: readonly ConversationState[],
   { by, keyId }: { by: string | null; keyId: string | null },
   reason: string | null,
@@ -252,7 +252,7 @@ export const applyCloses = async (
 
 /** Reopens a closed conversation for a staff member. A customer who had no reply before waits from now. */
 export const applyReopen = async (
-  context: ConversationContext<'conversation.reopened/1'>,
+  context: ChangeContext<'conversation.reopened/1'>,
   conversation: ConversationState,
   by: string,
   title: string | null,
@@ -271,7 +271,7 @@ export const applyReopen = async (
  * wait goes on as if neither had happened. The caller writes the clocks of the wait.
  */
 export const resumeEpisode = async (
-  context: ConversationContext<'conversation.reopened/1'>,
+  context: ChangeContext<'conversation.reopened/1'>,
   conversation: ConversationState,
   wait: WaitRow,
 ): Promise<void> => {

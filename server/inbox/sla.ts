@@ -4,9 +4,9 @@ import type { SlaClocks } from '../../storage/conversation-changes.ts'
 import type { ConversationState } from '../../storage/conversations.ts'
 import { type ActiveSlaPolicy, listActiveSlaPolicies } from '../../storage/sla.ts'
 import { addBusinessTime, type BusinessHours } from './hours.ts'
-import type { ConversationContext } from './conversation-context.ts'
+import type { ChangeContext } from '../core/change-context.ts'
 
-const loadPolicies = (context: ConversationContext): Promise<ActiveSlaPolicy[]> =>
+const loadPolicies = (context: ChangeContext): Promise<ActiveSlaPolicy[]> =>
   (context.slaPolicies ??= listActiveSlaPolicies(context.tx, context.workspaceId))
 
 const ALL = Number.MAX_SAFE_INTEGER
@@ -31,7 +31,7 @@ const computeDue = (policy: ActiveSlaPolicy, seconds: number | null, from: strin
 
 /** Computes the clocks of an episode that opens now. A first response is due where the customer opened it. */
 export const computeEpisodeClocks = async (
-  context: ConversationContext,
+  context: ChangeContext,
   channelId: string | null,
   byCustomer: boolean,
 ): Promise<SlaClocks> => {
@@ -48,7 +48,7 @@ export const computeEpisodeClocks = async (
 
 /** Computes when a later message that came now is due; null where no policy applies, or it was disabled. */
 export const computeNextResponseDue = async (
-  context: ConversationContext,
+  context: ChangeContext,
   { sla_policy_id: id }: ConversationState,
 ): Promise<string | null> => {
   if (id === null) return null

@@ -5,14 +5,17 @@ import {
   markMediaKept,
   findSecondsUntilNextMedia,
   postponeMedia,
+  releaseMedia,
   type ClaimedMedia,
 } from '../../storage/media.ts'
+import { waitAtMost } from '../../storage/wait-at-most.ts'
 import type { App } from '../core/app.ts'
 import { Problem } from '../core/problem.ts'
 import { errorLogDetails } from '../core/log-details.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { isProviderConfigured } from '../provider/port.ts'
 import { type Download, downloadFromUrl } from './download-url.ts'
+import { type StallWatch, watchForStall } from './stall.ts'
 import { type FileDigest, type MediaStore, mediaKey, tooLargeProblem } from './store.ts'
 
 const MB = 1024 * 1024
@@ -26,13 +29,19 @@ const maxBytesByType: Readonly<Record<string, number>> = {
 }
 
 const DOWNLOAD_TIMEOUT_MS = 120_000
+/** A download of which nothing arrives for so long is given up, until its next retry. */
+const STALL_TIMEOUT_MS = 15_000
 /** Seconds until the next retry. The provider keeps a file for a week; after the last retry it is lost. */
 const RETRY_DELAYS_SECONDS = [5, 30, 120, 600, 1800, 7200, 21_600, 43_200, 86_400, 86_400, 86_400, 86_400]
 /** After so many refusals the file is given up, before the last retry. */
 const MAX_REFUSALS = 5
 /** Reasons that concern the file; an expired token, for one, says nothing about it. */
 const refusalReasons = new Set<unknown>(['provider_not_found', 'media_refused'])
-const MAX_CONCURRENT_DOWNLOADS = 4
+const MAX_CONCURRENT_DOWNLOADS = 16
+/** Fewer than all, so that a channel whose files come slowly or never does not keep those of others waiting. */
+const MAX_DOWNLOADS_PER_CHANNEL = 4
+/** How often files that became due are looked for while others are downloaded. */
+const LOOK_AGAIN_MS = 500
 const MIN_DELAY_MS = 50
 
 /**
@@ -52,26 +61,69 @@ export const mediaDownloadsJob = (app: App, store: MediaStore): JobDefinition =>
 
 /**
  * Downloads files that customers sent into the media store, before the provider deletes them, until none is
- * due. Returns the number of attempts.
+ * due. Returns the number of attempts. Those in progress when `signal` is aborted are cut off.
  */
 export const downloadDueMedia = async (
   app: App,
   store: MediaStore,
-  signal?: AbortSignal,
+  signal: AbortSignal = new AbortController().signal,
+  stallMs = STALL_TIMEOUT_MS,
 ): Promise<number> => {
   const hasProvider = isProviderConfigured(app.provider)
-  for (let attempts = 0; ;) {
-    const claimed = signal?.aborted ? [] : await claimMedia(app.db, MAX_CONCURRENT_DOWNLOADS, hasProvider)
-    if (claimed.length === 0) return attempts
-    await Promise.all(claimed.map((file) => downloadOne(app, store, file)))
+  const running = new Map<Promise<void>, ClaimedMedia>()
+  const failures: unknown[] = []
+  const fail = (error: unknown): [] => (failures.push(error), [])
+  let attempts = 0
+  for (;;) {
+    const isEnding = signal.aborted || failures.length > 0
+    const claimed = isEnding ? [] : await claimNext(app, [...running.values()], hasProvider).catch(fail)
     attempts += claimed.length
+    for (const file of claimed) {
+      const download = downloadOne(app, store, file, { signal, stallMs })
+        .catch((error: unknown) => void fail(error))
+        .finally(() => running.delete(download))
+      running.set(download, file)
+    }
+    if (claimed.length > 0) continue
+    if (running.size === 0) break
+    await waitAtMost(LOOK_AGAIN_MS, Promise.race(running.keys()))
   }
+  if (failures.length > 0) throw failures[0]
+  return attempts
 }
 
-const downloadOne = async (app: App, store: MediaStore, file: ClaimedMedia): Promise<void> => {
+const channelOf = ({ workspace_id: workspaceId, channel_id: channelId }: ClaimedMedia): string =>
+  `${workspaceId}/${channelId}`
+
+/** Claims files that are due, as many as may be downloaded besides the running ones: of any channel, and of each. */
+const claimNext = async (
+  app: App,
+  running: readonly ClaimedMedia[],
+  hasProvider: boolean,
+): Promise<ClaimedMedia[]> => {
+  const byChannel = Map.groupBy(running, channelOf)
+  const counts = [...byChannel.values()].map(({ length }) => length)
+  const busiest = Math.max(0, ...counts.filter((count) => count < MAX_DOWNLOADS_PER_CHANNEL))
+  // All of them may be of the busiest channel.
+  const limit = Math.min(MAX_CONCURRENT_DOWNLOADS - running.length, MAX_DOWNLOADS_PER_CHANNEL - busiest)
+  if (limit <= 0) return []
+  const full = [...byChannel.values()].filter(({ length }) => length >= MAX_DOWNLOADS_PER_CHANNEL)
+  return await claimMedia(app.db, { limit, hasProvider, except: full.map(([file]) => file!) })
+}
+
+/** `signal` is aborted when the server stops. */
+type Limits = { signal: AbortSignal; stallMs: number }
+
+const downloadOne = async (
+  app: App,
+  store: MediaStore,
+  file: ClaimedMedia,
+  { signal, stallMs }: Limits,
+): Promise<void> => {
   const { workspace_id: workspaceId, message_id: messageId } = file
+  const watch = watchForStall(AbortSignal.any([signal, AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS)]), stallMs)
   try {
-    const { content, contentType, reportedDigests } = await download(app, store, file)
+    const { content, contentType, reportedDigests } = await download(app, store, file, watch)
     const { size, sha256 } = await store.write(mediaKey(workspaceId, messageId), content, (digest) =>
       requireReportedDigests(digest, reportedDigests),
     )
@@ -81,7 +133,10 @@ const downloadOne = async (app: App, store: MediaStore, file: ClaimedMedia): Pro
     await markMediaErasable(app.db, workspaceId, messageId)
     app.jobs.job('file-removal').wake()
   } catch (error) {
-    await recordFailedDownload(app, file, error)
+    if (signal.aborted) await releaseMedia(app.db, workspaceId, messageId)
+    else await recordFailedDownload(app, file, error)
+  } finally {
+    watch.end()
   }
 }
 
@@ -89,19 +144,20 @@ const download = async (
   app: App,
   store: MediaStore,
   file: ClaimedMedia,
+  { signal, follow, restart }: StallWatch,
 ): Promise<Download & { reportedDigests: readonly (string | null)[] }> => {
-  const signal = AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS)
   const maxBytes = Math.min(maxBytesByType[file.type] ?? MB, store.maxBytes)
   if (file.provider_media_id === null) {
     const { content, contentType } = await downloadFromUrl(app.webhookGuard, file.url!, maxBytes, signal)
-    return { content, contentType: file.content_type ?? contentType, reportedDigests: [] }
+    return { content: follow(content), contentType: file.content_type ?? contentType, reportedDigests: [] }
   }
   const owner = { phoneNumberId: file.phone_number_id }
   const info = await app.provider.mediaInfo(file.provider_media_id, signal, owner)
+  restart()
   if (info.size !== null && info.size > maxBytes) throw tooLargeProblem(maxBytes)
   return {
     // At once: the address expires after five minutes.
-    content: await app.provider.downloadMedia(info.url, maxBytes, signal, owner),
+    content: follow(await app.provider.downloadMedia(info.url, maxBytes, signal, owner)),
     contentType: file.content_type ?? info.contentType,
     reportedDigests: [info.sha256, file.sha256],
   }

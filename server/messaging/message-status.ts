@@ -14,7 +14,7 @@ import {
   markMessageSent,
 } from '../../storage/sends.ts'
 import { eventContact } from '../contacts/view.ts'
-import type { ConversationContext } from '../inbox/conversation-context.ts'
+import type { ChangeContext } from '../core/change-context.ts'
 import { invalidateReports } from '../reports/invalidate.ts'
 import { type CorrectionEvent, correctReplies, recountReplies } from '../inbox/corrections.ts'
 import { applyWindowCorrection, toEventConversation, applyOutboundMessage } from '../inbox/lifecycle.ts'
@@ -42,7 +42,7 @@ export type MessageStatusUpdate = {
  * message.
  */
 const lockMessageAndConversation = async (
-  flow: ConversationContext,
+  flow: ChangeContext,
   row: OutboundMessageRow,
 ): Promise<{ message: OutboundMessageRow; conversation: ConversationState } | undefined> => {
   if (row.contact_id !== null) await lockContact(flow.tx, flow.workspaceId, row.contact_id)
@@ -57,7 +57,7 @@ const lockMessageAndConversation = async (
  * Returns false when the message was confirmed before.
  */
 export const markSent = async (
-  flow: ConversationContext<'message.sent/1'>,
+  flow: ChangeContext<'message.sent/1'>,
   key: { reference: string } | { id: string },
   providerId: string,
   at: string,
@@ -68,7 +68,7 @@ export const markSent = async (
 }
 
 const markAccepted = async (
-  flow: ConversationContext<'message.sent/1'>,
+  flow: ChangeContext<'message.sent/1'>,
   row: OutboundMessageRow,
   providerId: string,
   at: string,
@@ -104,10 +104,7 @@ export type EmitCreated = (created: ProviderCall, conversation: ConversationStat
 
 /** `messageId`: of the message that was sent, whose author the events name where no caller is at hand. */
 export const createEmitCreated =
-  (
-    flow: ConversationContext<'contact.created/1' | 'conversation.created/1'>,
-    messageId?: string,
-  ): EmitCreated =>
+  (flow: ChangeContext<'contact.created/1' | 'conversation.created/1'>, messageId?: string): EmitCreated =>
   async ({ opens, makes_contact: makesContact, contact_id: madeId }, conversation) => {
     // The contact that was made may have been merged into one that was there before.
     const isSame = madeId === undefined || madeId === conversation.contact_id
@@ -128,7 +125,7 @@ export const createEmitCreated =
  * and others change them meanwhile: whoever reads the events has to know them by then.
  */
 export const announceCreated = async (
-  flow: ConversationContext,
+  flow: ChangeContext,
   id: string,
   emitCreated: EmitCreated,
 ): Promise<void> => {
@@ -140,7 +137,7 @@ export const announceCreated = async (
   await markAnnounced(flow.tx, flow.workspaceId, id)
 }
 
-const loadEventMessage = async ({ tx, workspaceId }: ConversationContext, id: string) => {
+const loadEventMessage = async ({ tx, workspaceId }: ChangeContext, id: string) => {
   const row = await readMessage(tx, workspaceId, id)
   return row && showSentMessage(row)
 }
@@ -218,7 +215,7 @@ export type StatusEvent =
  * emitted), and `unknown` when no message of this workspace matches yet.
  */
 export const applyStatus = async (
-  flow: ConversationContext<StatusEvent>,
+  flow: ChangeContext<StatusEvent>,
   status: MessageStatusUpdate,
 ): Promise<'applied' | 'stale' | 'unknown'> => {
   const row = await findOutboundMessage(flow.tx, flow.workspaceId, {
@@ -263,7 +260,7 @@ const isStanding = ({ status }: Pick<DeliveryState, 'status'>): boolean =>
  * the status stays the same.
  */
 const writeDelivery = async (
-  flow: ConversationContext,
+  flow: ChangeContext,
   before: OutboundMessageRow,
   next: DeliveryState,
 ): Promise<Awaited<ReturnType<typeof loadEventMessage>>> => {
@@ -277,7 +274,7 @@ const writeDelivery = async (
  * more; a confirmation that comes later overrules the failure.
  */
 export const failUnconfirmed = async (
-  flow: ConversationContext<'message.failed/1' | CorrectionEvent>,
+  flow: ChangeContext<'message.failed/1' | CorrectionEvent>,
   id: string,
   title: string,
   emitCreated?: EmitCreated,
@@ -307,7 +304,7 @@ const isSameDelivery = (a: DeliveryState, b: DeliveryState): boolean =>
  * contact and conversation. `createdAt`: of the message, ISO 8601 UTC.
  */
 export const applyFailureSideEffects = async (
-  flow: ConversationContext<'contact.updated/1' | 'consent.changed/1'>,
+  flow: ChangeContext<'contact.updated/1' | 'consent.changed/1'>,
   conversation: ConversationState,
   code: number | undefined,
   createdAt: string,
@@ -322,7 +319,7 @@ export const applyFailureSideEffects = async (
 }
 
 const setDoNotDisturb = async (
-  flow: ConversationContext<'contact.updated/1' | 'consent.changed/1'>,
+  flow: ChangeContext<'contact.updated/1' | 'consent.changed/1'>,
   contactId: string,
 ): Promise<void> => {
   const read = await readContact(flow.tx, flow.workspaceId, contactId)

@@ -7,7 +7,7 @@ import { requirePhone } from '../contacts/input.ts'
 import { requireRoomForContact } from '../contacts/limit.ts'
 import type { PhoneLine } from '../contacts/phone-lines.ts'
 import type { Context } from '../core/context.ts'
-import { toConversationContext } from '../inbox/conversation-context.ts'
+import { toChangeContext } from '../core/change-context.ts'
 import { findOrCreateConversation } from '../inbox/lifecycle.ts'
 import type { InputOf } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
@@ -45,7 +45,7 @@ export const sendTemplate = defineProviderHandler<'messaging_send_template', Int
     if (known) await requireRecipientAllowed(ctx, known, channel, template)
     const recipient = known ? requireReachable(known) : await createContact(ctx, line!)
     // Events of rows that are created here are emitted once it is sure that no refusal undoes them.
-    const silent = { ...toConversationContext(ctx), emit: () => {} }
+    const silent = { ...toChangeContext(ctx), emit: () => {} }
     const { conversation, created } = await findOrCreateConversation(
       silent,
       recipient.id,
@@ -86,19 +86,18 @@ export const sendTemplate = defineProviderHandler<'messaging_send_template', Int
     }
   },
   complete: async (ctx, intent, result) => ({
-    ...(await completeSend(ctx, intent, result, createEmitCreated(toConversationContext(ctx)))),
+    ...(await completeSend(ctx, intent, result, createEmitCreated(toChangeContext(ctx)))),
     preview: intent.preview,
     ...(intent.parts ? { parts: intent.parts } : {}),
     ...(isBlindRehearsal(ctx) && intent.makesContact ? { warnings: [BLIND_WARNING] } : {}),
   }),
   compensate: (ctx, intent, problem) =>
-    undoSend(ctx, intent, problem, createEmitCreated(toConversationContext(ctx))),
-  giveUp: (ctx, intent, problem) =>
-    giveUpSend(ctx, intent, problem, createEmitCreated(toConversationContext(ctx))),
+    undoSend(ctx, intent, problem, createEmitCreated(toChangeContext(ctx))),
+  giveUp: (ctx, intent, problem) => giveUpSend(ctx, intent, problem, createEmitCreated(toChangeContext(ctx))),
   leaveOpen: ({ opens, makesContact, messageId }) => {
     if (!opens && !makesContact) return undefined
     return async (ctx) => {
-      const flow = toConversationContext(ctx)
+      const flow = toChangeContext(ctx)
       await announceCreated(flow, messageId, createEmitCreated(flow))
     }
   },

@@ -17,7 +17,7 @@ import { createUlid } from '../ids.ts'
 import type { MergeEvent } from '../contacts/merge.ts'
 import { applyCustomerReport, parseCustomer } from '../inbound/customers.ts'
 import type { CorrectionEvent } from '../inbox/corrections.ts'
-import { toConversationContext } from '../inbox/conversation-context.ts'
+import { toChangeContext } from '../core/change-context.ts'
 import { toWindow } from '../inbox/window.ts'
 import type { CallOptions } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
@@ -192,7 +192,7 @@ export const undoSend = async (
   problem: Problem,
   emitCreated?: EmitCreated,
 ): Promise<void> => {
-  const flow = toConversationContext(ctx)
+  const flow = toChangeContext(ctx)
   const { tx, workspaceId } = flow
   const contact = await lockContact(tx, workspaceId, intent.contactId)
   const conversation = await lockConversation(tx, workspaceId, intent.conversationId)
@@ -220,7 +220,7 @@ export const giveUpSend = async (
   { extras }: Problem,
   emitCreated?: EmitCreated,
 ): Promise<Problem | undefined> => {
-  const flow = toConversationContext(ctx)
+  const flow = toChangeContext(ctx)
   const reason = 'The provider did not confirm the message within 24 hours.'
   const isFailed = await failUnconfirmed(flow, messageId, reason, emitCreated)
   if (!isFailed && (await findOutboundMessage(flow.tx, flow.workspaceId, { id: messageId }))) return undefined
@@ -242,7 +242,7 @@ export const completeSend = async (
   { id, customer }: SentMessage,
   emitCreated?: EmitCreated,
 ) => {
-  const flow = toConversationContext(ctx)
+  const flow = toChangeContext(ctx)
   const toldLater: Parameters<typeof flow.emit>[] = []
   const emitLater: typeof flow.emit = (...event) => void toldLater.push(event)
   // Before the message: contacts are locked first. Its events come after that of a contact which the send made.

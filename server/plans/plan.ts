@@ -9,10 +9,11 @@ import type { Actor } from '../core/context.ts'
 import type { PendingWrites } from '../core/create-context.ts'
 import { canonicalJson } from '../core/cursors.ts'
 import { Problem } from '../core/problem.ts'
+import { createRead, createRecordReader } from '../core/read-records.ts'
 import { computeFingerprint } from '../core/steps/idempotency.ts'
 import type { WriteCall } from '../core/write-call.ts'
 import { ID, listKnownIds, toIdKind, toKnownId, withoutNewIds } from './record-ids.ts'
-import { createExistenceTest, createRecordReader, listTouched, type Touched } from './touched.ts'
+import { createExistenceTest, listTouched, type Touched } from './touched.ts'
 
 /*
  * What a change would do: the fields of each record that would differ, before and after. A token seals a digest of it.
@@ -145,14 +146,14 @@ const observe = async (
   const { rehearsed, touched, shown, after } = await undone(tx, async () => {
     const result = await rehearse()
     const all = listTouched(call.input, result.output, result.pending.events)
-    const read = createRecordReader(app, tx, call.actor)
+    const read = createRecordReader(createRead(app, tx, call.actor))
     const first = readable ? all.slice(0, MAX_RECORDS) : []
     const records: (Json | null)[] = []
     for (const one of first) records.push(await read(one))
     return { rehearsed: result, touched: all, shown: first, after: records }
   })
-  const read = createRecordReader(app, tx, call.actor)
-  const exists = createExistenceTest(app, tx, call.actor, read)
+  const read = createRecordReader(createRead(app, tx, call.actor))
+  const exists = createExistenceTest(tx, call.actor, read)
   const changes: Change[] = []
   const records: Change[] = []
   const visible = touched.slice(shown.length).filter((one) => !one.made)

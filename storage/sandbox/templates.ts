@@ -17,15 +17,37 @@ export type NewSandboxTemplate = Pick<
   | 'review_at'
 >
 
-/** False when another template has its id, or its name in this language. */
-export const insertSandboxTemplate = async (db: Db, template: NewSandboxTemplate): Promise<boolean> => {
-  const rows = await db
-    .insertInto('sandbox_templates')
-    .values({ ...template, components: sql`${JSON.stringify(template.components)}::json` })
-    .onConflict((conflict) => conflict.doNothing())
-    .returning('id')
-    .execute()
-  return rows.length > 0
+/** Inserts those of which no other has the id, or the name in the language. Returns how many. */
+export const insertSandboxTemplates = async (
+  db: Db,
+  templates: readonly NewSandboxTemplate[],
+): Promise<number> => {
+  // `json` keeps the components as they were submitted.
+  const { rows } = await sql`
+    insert into sandbox_templates
+      (id, account_id, name, language, category, status, parameter_format, components, created_at, review_at)
+    select * from json_to_recordset(${JSON.stringify(templates)}::json) as t (id text, account_id text, name text,
+      language text, category text, status text, parameter_format text, components json, created_at timestamptz,
+      review_at timestamptz)
+    on conflict do nothing returning id`.execute(db)
+  return rows.length
+}
+
+/** Returns those of the templates whose account, name and language no template has. */
+export const listUnknownTemplates = async <
+  T extends Pick<SandboxTemplate, 'account_id' | 'name' | 'language'>,
+>(
+  db: Db,
+  templates: readonly T[],
+): Promise<T[]> => {
+  const { rows } = await sql<{ index: number }>`
+    select (n - 1)::int as index
+    from unnest(${templates.map((t) => t.account_id)}::text[], ${templates.map((t) => t.name)}::text[],
+      ${templates.map((t) => t.language)}::text[]) with ordinality as t (account_id, name, language, n)
+    where not exists (select from sandbox_templates s where s.account_id = t.account_id and s.name = t.name
+      and s.language = t.language and s.deleted_at is null)
+    order by n`.execute(db)
+  return rows.map(({ index }) => templates[index]!)
 }
 
 const selectTemplates = (db: Db) =>

@@ -88,6 +88,19 @@ describe('wcrm admin doctor, of an installation on PostgreSQL', { skip }, () => 
       assert.ok(!JSON.stringify(rows).includes(secret))
     }))
 
+  it('looks into the schema of the tables, also where another one is first in the search path', () =>
+    withDatabase(async (url, db) => {
+      await sql`
+        update pg_index set indisvalid = false where indexrelid = 'contacts_pkey'::regclass`.execute(db)
+      await sql`create schema "Other"`.execute(db)
+      const name = new URL(url).pathname.slice(1)
+      await sql`alter database ${sql.id(name)} set search_path = "Other", public`.execute(db)
+      const { rows } = await runDoctor({ WCRM_DATABASE_URL: url, WCRM_PROVIDER: 'none' })
+      const found = rows.filter(({ check }) => check === 'tables')
+      assert.deepEqual(show(found), ['problem tables: search_path', 'problem tables: contacts_pkey'])
+      assert.match(found[0]!.detail, /schema public, .* in "Other",/)
+    }))
+
   it('reports a check that takes too long, and makes the others', () =>
     withDatabase(async (url, db) => {
       const [held, locked] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]

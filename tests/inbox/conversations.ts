@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import { sql } from 'kysely'
 import type { EventTypeId } from '../../catalog/events.ts'
 import { createEmit } from '../../server/core/emit.ts'
-import type { ConversationContext } from '../../server/inbox/conversation-context.ts'
+import type { ChangeContext } from '../../server/core/change-context.ts'
 import {
   findOrCreateConversation,
   applyInboundMessage,
@@ -17,11 +17,11 @@ import type { TestServer } from '../servers.ts'
 type Server = Pick<TestServer, 'db' | 'app'>
 
 /** Runs a conversation change as the job for provider updates does: in one transaction with its events. */
-export const inConversationContext = <T>(
+export const inChangeContext = <T>(
   { db }: Server,
   workspaceId: string,
   now: string,
-  work: (context: ConversationContext<EventTypeId>) => Promise<T>,
+  work: (context: ChangeContext<EventTypeId>) => Promise<T>,
 ): Promise<T> =>
   db.transaction().execute(async (tx) => {
     const events: EventRow[] = []
@@ -31,7 +31,7 @@ export const inConversationContext = <T>(
   })
 
 const insertMessage = async (
-  { tx, workspaceId }: ConversationContext<EventTypeId>,
+  { tx, workspaceId }: ChangeContext<EventTypeId>,
   { id, channel_id, episode }: ConversationState,
   message: Partial<NewMessage> & Pick<NewMessage, 'direction' | 'status' | 'created_at'>,
 ): Promise<string> =>
@@ -60,13 +60,13 @@ export const receiveMessage = async (
   conversationId: string,
   { at = server.app.now(), ad = false, opensWindow = true, arrivedAt = at, ...fields }: Inbound = {},
 ): Promise<string> =>
-  await inConversationContext(server, workspaceId, arrivedAt, async (context) => {
+  await inChangeContext(server, workspaceId, arrivedAt, async (context) => {
     const conversation = (await lockConversation(context.tx, workspaceId, conversationId))!
     return await storeInbound(context, conversation, { at, ad, opensWindow, ...fields })
   })
 
 const storeInbound = async (
-  context: ConversationContext<EventTypeId>,
+  context: ChangeContext<EventTypeId>,
   conversation: ConversationState,
   { at, ad, opensWindow, ...fields }: Required<Pick<Inbound, 'at' | 'ad' | 'opensWindow'>> & Inbound,
 ): Promise<string> => {
@@ -95,7 +95,7 @@ export const sendReply = async (
     text = 'Reply',
   }: { at?: string; staffId?: string | null; text?: string } = {},
 ): Promise<string> =>
-  await inConversationContext(server, workspaceId, at, async (context) => {
+  await inChangeContext(server, workspaceId, at, async (context) => {
     const conversation = (await lockConversation(context.tx, workspaceId, conversationId))!
     const id = await insertMessage(context, conversation, {
       direction: 'outbound',
@@ -171,7 +171,7 @@ export const plantConversation = async (
           }>`select id from staff where workspace_id = ${workspaceId} order by id limit 1`.execute(server.db)
         ).rows[0]!.id
       : null
-  const id = await inConversationContext(server, workspaceId, now, async (context) => {
+  const id = await inChangeContext(server, workspaceId, now, async (context) => {
     const { conversation } = await findOrCreateConversation(context, contact, channel, openedBy)
     if (inboundAt !== null)
       await storeInbound(context, conversation, { at: inboundAt, ad: false, opensWindow: true, ...message })

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { type WindowFacts, toWindow } from '../../server/inbox/window.ts'
 import { doAs } from '../calls.ts'
-import { receiveMessage, inConversationContext, plantConversation } from './conversations.ts'
+import { receiveMessage, inChangeContext, plantConversation } from './conversations.ts'
 import { everyDatabase } from '../doors.ts'
 import { applyWindowCorrection } from '../../server/inbox/lifecycle.ts'
 import { createChannel } from '../../storage/admin.ts'
@@ -231,7 +231,7 @@ everyDatabase(
       assert.deepEqual(await windowAt(id, 0), closed('service', null, 'never_opened'))
       await receiveMessage(server(), workspace.id, id, { at: at(0), ad: true })
       assert.deepEqual(await windowAt(id, 71 * HOUR), open('free_entry', 72 * HOUR))
-      await inConversationContext(server(), workspace.id, at(71 * HOUR), async (context) => {
+      await inChangeContext(server(), workspace.id, at(71 * HOUR), async (context) => {
         const conversation = (await lockConversation(context.tx, workspace.id, id))!
         await applyWindowCorrection(context, conversation, at(70 * HOUR))
       })

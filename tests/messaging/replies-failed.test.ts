@@ -6,12 +6,7 @@ import { loadEpisodes, loadWaits } from '../../storage/reply-corrections.ts'
 import { insertSlaPolicy, type SlaPolicyFields } from '../../storage/sla.ts'
 import { doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
-import {
-  inConversationContext,
-  plantConversation,
-  receiveMessage,
-  sendReply,
-} from '../inbox/conversations.ts'
+import { inChangeContext, plantConversation, receiveMessage, sendReply } from '../inbox/conversations.ts'
 import { makeWorkspace } from '../servers.ts'
 import { listEmittedEventTypes } from './fixtures.ts'
 import { createReplyScene } from './replies.ts'
@@ -176,7 +171,7 @@ everyDatabase('Replies without a confirmation', (server) => {
     await sendReply(server(), workspace.id, id, { at: at('10:10:00') })
     const first = { ...wait, since: at('10:00:00') }
     assert.deepEqual(await waits(), [{ ...first, ended_at: at('10:10:00'), ended_by: null }])
-    await inConversationContext(server(), workspace.id, at('10:20:00'), (context) =>
+    await inChangeContext(server(), workspace.id, at('10:20:00'), (context) =>
       markSent(context, { id: message }, `wamid.${message}.confirmed`, at('10:02:01')),
     )
     assert.deepEqual(await waits(), [
@@ -194,7 +189,7 @@ everyDatabase('Replies without a confirmation', (server) => {
   it('that is confirmed late, a reply does not put off when the message after it is due', async () => {
     const { workspace, id, message, waits } = await setUp({ policy: { next_response_seconds: 3600 } })
     await receiveMessage(server(), workspace.id, id, { at: at('10:05:00') })
-    await inConversationContext(server(), workspace.id, at('13:00:00'), (context) =>
+    await inChangeContext(server(), workspace.id, at('13:00:00'), (context) =>
       markSent(context, { id: message }, `wamid.${message}.confirmed`, at('10:02:01')),
     )
     assert.deepEqual((await waits()).at(-1), {
@@ -210,7 +205,7 @@ everyDatabase('Replies without a confirmation', (server) => {
   it('that is given up, a reply reopens the conversation that was closed after it', async () => {
     const { workspace, id, message, run, waits } = await setUp()
     await run('inbox_close_conversation', { conversation_id: id })
-    await inConversationContext(server(), workspace.id, server().app.now(), (context) =>
+    await inChangeContext(server(), workspace.id, server().app.now(), (context) =>
       failUnconfirmed(context, message, 'Not confirmed.'),
     )
     const row = await run('inbox_get_conversation', { conversation_id: id })

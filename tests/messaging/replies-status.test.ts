@@ -5,7 +5,7 @@ import { applyStatus, type MessageStatusUpdate } from '../../server/messaging/me
 import type { TableRow } from '../../storage/database.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
-import { inConversationContext, plantConversation } from '../inbox/conversations.ts'
+import { inChangeContext, plantConversation } from '../inbox/conversations.ts'
 import { makeWorkspace } from '../servers.ts'
 import { summarizeReply } from './fixtures.ts'
 import { createReplyScene } from './replies.ts'
@@ -145,7 +145,7 @@ everyDatabase('Replies: window and status', (server) => {
     }
     const at = (seconds: number) => new Date(Date.parse(sent.created_at) + seconds * 1000).toISOString()
     const apply = (update: MessageStatusUpdate) =>
-      inConversationContext(server(), workspace.id, at(100), (context) => applyStatus(context, update))
+      inChangeContext(server(), workspace.id, at(100), (context) => applyStatus(context, update))
     const { update, failure } = createStatusUpdates(sent.provider_id!, at)
     await fc.assert(
       fc.asyncProperty(

@@ -4,7 +4,7 @@ import { generateReport, nightlyRanges } from '../../server/reports/generate.ts'
 import { updateAssignments } from '../../storage/conversation-changes.ts'
 import { lockConversation } from '../../storage/conversations.ts'
 import { insertMessages } from '../../storage/messages.ts'
-import { inConversationContext, receiveMessage } from '../inbox/conversations.ts'
+import { inChangeContext, receiveMessage } from '../inbox/conversations.ts'
 import type { TestServer } from '../servers.ts'
 import { type Fact, isResumed, play, type Step } from './replies-model.ts'
 
@@ -34,7 +34,7 @@ const sendReply = async (scene: Scene, told: Told, by: number): Promise<void> =>
   const { server, workspaceId, staff } = scene
   const clock = scene.now()
   const providerId = `wamid.late.${process.pid}.${++serial}`
-  await inConversationContext(server, workspaceId, clock, async (context) => {
+  await inChangeContext(server, workspaceId, clock, async (context) => {
     const conversation = (await lockConversation(context.tx, workspaceId, told.id))!
     const [id] = await insertMessages(context.tx, workspaceId, [
       {
@@ -62,7 +62,7 @@ const sendReply = async (scene: Scene, told: Told, by: number): Promise<void> =>
 }
 
 const report = (scene: Scene, providerId: string, status: 'failed' | 'read'): Promise<unknown> =>
-  inConversationContext(scene.server, scene.workspaceId, scene.now(), (context) =>
+  inChangeContext(scene.server, scene.workspaceId, scene.now(), (context) =>
     applyStatus(context, {
       providerId,
       status,
@@ -94,7 +94,7 @@ const changeState = async (scene: Scene, told: Told, { do: what, by }: Step & { 
   if (open !== (what === 'close')) return
   const { server, workspaceId, staff } = scene
   const clock = scene.now()
-  await inConversationContext(server, workspaceId, clock, async (context) => {
+  await inChangeContext(server, workspaceId, clock, async (context) => {
     const conversation = (await lockConversation(context.tx, workspaceId, told.id))!
     await (what === 'close'
       ? applyCloses(context, [conversation], { by: staff[by]!, keyId: null }, null)

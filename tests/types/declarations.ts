@@ -11,7 +11,7 @@ import { verbHints } from '../../mcp/write-hints.ts'
 import type { Context } from '../../server/core/context.ts'
 import type { Handler, Handlers, ProviderHandler } from '../../server/core/handler.ts'
 import { handlers } from '../../server/handlers.ts'
-import type { ConversationContext } from '../../server/inbox/conversation-context.ts'
+import type { ChangeContext } from '../../server/core/change-context.ts'
 
 const common = {
   cli: 'things change',
@@ -129,8 +129,8 @@ declare const emitCreated: (ctx: Context<'group.created/1'>) => void
 declare const emitDeleted: (ctx: Context<'group.deleted/1'>) => void
 declare const emitNothing: (ctx: Context) => void
 declare const emitAnything: (ctx: Context<EventTypeId>) => void
-declare const closeConversation: (context: ConversationContext<'conversation.closed/1'>) => void
-declare const reopening: ConversationContext<'conversation.reopened/1'>
+declare const closeConversation: (context: ChangeContext<'conversation.closed/1'>) => void
+declare const reopening: ChangeContext<'conversation.reopened/1'>
 checkHandler('crm_create_group', async (ctx) => {
   emitNothing(ctx)
   emitCreated(ctx)

@@ -2,11 +2,22 @@ import assert from 'node:assert/strict'
 import { mock } from 'node:test'
 import { sql } from 'kysely'
 import { BREAKER_RULES } from '../../server/webhooks/breaker.ts'
+import type { Db } from '../../storage/database.ts'
 import { claimDeliveries } from '../../storage/webhook-deliveries.ts'
 import { recordDeliveryResults } from '../../storage/webhook-results.ts'
 import { deleteOldDeliveries } from '../../server/webhooks/delivery-job.ts'
 import { everyDatabase } from '../doors.ts'
 import { createDeliveryTest, startDeliveries, waitUntil } from './delivery-fixture.ts'
+
+/** Plants this many failed deliveries of an endpoint, which are tried again from in an hour on, one each second. */
+const plantBacklog = (db: Db, workspaceId: string, endpointId: string, now: string, count: number) =>
+  sql`
+    insert into webhook_deliveries (workspace_id, id, endpoint_id, event_id, event_type, status, attempts,
+      next_attempt_at, created_at)
+    select ${workspaceId}::bigint, 'dlv_01K0000000' || lpad(n::text, 16, '0'), ${endpointId},
+      'evt_01K0000000' || lpad(n::text, 16, '0'), 'group.created/1', 'failed', 1,
+      now() + interval '1 hour' + n * interval '1 second', ${now}::timestamptz
+    from generate_series(1, ${count}::int) as n`.execute(db)
 
 everyDatabase('Webhook delivery queue', (server) => {
   const test = createDeliveryTest(server)
@@ -289,13 +300,7 @@ everyDatabase('Webhook delivery queue', (server) => {
     server: { app, db },
   }) => {
     const hook = await createEndpoint((await startReceiver()).url)
-    await sql`
-      insert into webhook_deliveries (workspace_id, id, endpoint_id, event_id, event_type, status, attempts,
-        next_attempt_at, created_at)
-      select ${workspaceId}::bigint, 'dlv_01K0000000' || lpad(n::text, 16, '0'), ${hook.id},
-        'evt_01K0000000' || lpad(n::text, 16, '0'), 'group.created/1', 'failed', 1,
-        now() + interval '1 hour' + n * interval '1 second', ${app.now()}::timestamptz
-      from generate_series(1, 2500) as n`.execute(db)
+    await plantBacklog(db, workspaceId, hook.id, app.now(), 2500)
     const countBy = async (column: string): Promise<unknown> =>
       (
         await sql<{ n: number }>`
@@ -331,14 +336,11 @@ everyDatabase('Webhook delivery queue', (server) => {
     server: { app, db },
   }) => {
     const hook = await createEndpoint((await startReceiver()).url)
+    await plantBacklog(db, workspaceId, hook.id, app.now(), 1501)
     await sql`
-      insert into webhook_deliveries (workspace_id, id, endpoint_id, event_id, event_type, status, attempts,
-        next_attempt_at, created_at)
-      select ${workspaceId}::bigint, 'dlv_01K0000000' || lpad(n::text, 16, '0'), ${hook.id},
-        'evt_01K0000000' || lpad(n::text, 16, '0'), 'group.created/1',
-        case when n = 0 then 'delivered' else 'failed' end, 1,
-        case when n > 0 then now() + interval '1 hour' end, ${app.now()}::timestamptz
-      from generate_series(0, 1500) as n`.execute(db)
+      update webhook_deliveries set status = 'delivered', next_attempt_at = null
+      where endpoint_id = ${hook.id} and id = (
+        select min(id) from webhook_deliveries where endpoint_id = ${hook.id})`.execute(db)
     await run('webhooks_disable_endpoint', { endpoint_id: hook.id })
     await run('webhooks_enable_endpoint', { endpoint_id: hook.id })
     mock.timers.enable({ apis: ['Date'], now: Date.now() + 500 * 86_400_000 })

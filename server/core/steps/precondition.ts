@@ -1,8 +1,8 @@
 import type { Db } from '../../../storage/database.ts'
 import { lockVersion } from '../../../storage/record-versions.ts'
-import { createRecordReader } from '../../plans/touched.ts'
 import type { App } from '../app.ts'
 import { Problem } from '../problem.ts'
+import { createRead, createRecordReader } from '../read-records.ts'
 import { hasHad, isMet, listChangedFields } from '../record-version.ts'
 import type { WriteCall } from '../write-call.ts'
 
@@ -23,7 +23,7 @@ export const checkPrecondition = async (
   const id = String(input[by])
   const n = await lockVersion(tx, actor.workspace.id, kind, id)
   if (n === undefined || isMet(given, n)) return
-  const shown = await createRecordReader(app, tx, actor)({ kind, id })
+  const shown = await createRecordReader(createRead(app, tx, actor))({ kind, id })
   if (!shown) return
   const version = shown['version'] as string
   const changed = listChangedFields(kind, given, version)

@@ -11,13 +11,13 @@ import type { App } from '../../core/app.ts'
 import { createEmit } from '../../core/emit.ts'
 import { withRetries } from '../../core/retry.ts'
 import { insertAllEvents, notifyEvents } from '../../events/signal.ts'
-import type { ConversationContext } from '../../inbox/conversation-context.ts'
+import type { ChangeContext } from '../../core/change-context.ts'
 import { changeHealth, type HealthFact } from './change.ts'
 
 /** Which channels something is about. */
 export type HealthTarget = ChannelsOf
 
-type GetContext = (workspaceId: string) => ConversationContext<'channel.status_changed/1'>
+type GetContext = (workspaceId: string) => ChangeContext<'channel.status_changed/1'>
 
 /** The health of a channel as events and lists show it. */
 export const showHealth = (row: {

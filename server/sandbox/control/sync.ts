@@ -2,6 +2,7 @@ import {
   assignProviderIds,
   listProviderChannels,
   listProviderTemplates,
+  type ProviderTemplateRow,
 } from '../../../storage/sandbox-control.ts'
 import type { App } from '../../core/app.ts'
 import { WEBHOOK_PATH } from '../../provider/settings.ts'
@@ -24,6 +25,8 @@ export type SandboxSync = {
 }
 
 const SUBSCRIBE_TIMEOUT_MS = 10_000
+/** How many numbers or templates one request registers: they may be very many, and its time and body are limited. */
+const PART_SIZE = 200
 
 /**
  * Registers numbers and templates that the sandbox does not know yet; the real provider has them before we
@@ -49,6 +52,25 @@ export const createSandboxSync = (app: App, control: ControlClient, verifyToken:
       app.log.warn({ detail: (error as Error).message }, "The sandbox rejects this server's webhook URL")
     }
   }
+  const registerTemplates = async (
+    workspaceId: string | undefined,
+    accounts: ReadonlyMap<string, string>,
+  ): Promise<void> => {
+    let rows: ProviderTemplateRow[] = []
+    do {
+      rows = await listProviderTemplates(app.db, workspaceId, rows.at(-1), PART_SIZE)
+      const templates = rows.map((row) => ({
+        id: row.provider_id,
+        account_id: providerAccountId(row, accounts),
+        name: row.name,
+        language: row.language,
+        category: row.category ?? 'UTILITY',
+        status: row.status,
+        components: row.components,
+      }))
+      if (templates.length > 0) await control.request('PUT', 'templates', { templates })
+    } while (rows.length === PART_SIZE)
+  }
   const sync = async (workspaceId?: string): Promise<void> => {
     await assignProviderIds(app.db, workspaceId)
     const channels = await listProviderChannels(app.db, workspaceId)
@@ -59,22 +81,14 @@ export const createSandboxSync = (app: App, control: ControlClient, verifyToken:
       verified_name: channel.name ?? `Channel ${channel.id}`,
       clock_offset_ms: Number(channel.clock_offset_ms),
     }))
-    if (numbers.length > 0) await control.request('PUT', 'numbers', { numbers })
+    for (let i = 0; i < numbers.length; i += PART_SIZE)
+      await control.request('PUT', 'numbers', { numbers: numbers.slice(i, i + PART_SIZE) })
     for (const account of new Set(channels.map((channel) => providerAccountId(channel))))
       await subscribe(account)
     const accounts = new Map(
       channels.toReversed().map((channel) => [channel.workspace_id, providerAccountId(channel)]),
     )
-    const templates = (await listProviderTemplates(app.db, workspaceId)).map((row) => ({
-      id: row.provider_id,
-      account_id: providerAccountId(row, accounts),
-      name: row.name,
-      language: row.language,
-      category: row.category ?? 'UTILITY',
-      status: row.status,
-      components: row.components,
-    }))
-    if (templates.length > 0) await control.request('PUT', 'templates', { templates })
+    await registerTemplates(workspaceId, accounts)
   }
   return {
     sync,

@@ -41,7 +41,7 @@ import { linkNode } from './links.ts'
 import { type ReviewDecision, reviewTemplate } from './reviewer.ts'
 import { parseCustomerKey, handleSay } from './say.ts'
 import { TEMPLATE_CATEGORIES } from './template-checks.ts'
-import { importTemplate, templateNode } from './templates.ts'
+import { importTemplates, templateNode } from './templates.ts'
 import { preferenceUpdate, qualityUpdate, statusUpdate, accountUpdate, limitUpdate } from './updates.ts'
 
 const notFoundError = (what: string, id: string) =>
@@ -180,10 +180,7 @@ const handleAccount = async (call: SandboxCall): Promise<Response> => {
 
 const handlePutTemplates = async (call: SandboxCall): Promise<Response> => {
   const list = requireObjects(call.body, 'templates')
-  let added = 0
-  await inTransaction(call.db, async (tx) => {
-    for (const template of list) if (await importTemplate({ ...call, db: tx }, template)) added++
-  })
+  const added = await inTransaction(call.db, (tx) => importTemplates({ ...call, db: tx }, list))
   return okResponse({ success: true, added })
 }
 

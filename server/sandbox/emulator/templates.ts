@@ -3,11 +3,11 @@ import { findAccountClockOffset, hasSandboxAccount } from '../../../storage/sand
 import { loadSandboxSettings } from '../../../storage/sandbox/settings.ts'
 import {
   findSandboxTemplate,
-  insertSandboxTemplate,
+  insertSandboxTemplates,
   listSandboxTemplates,
+  listUnknownTemplates,
   lockSandboxTemplate,
   type SandboxTemplate,
-  findSandboxTemplateByName,
   wasTemplateDeletedSince,
   updateSandboxTemplate,
 } from '../../../storage/sandbox/templates.ts'
@@ -104,7 +104,7 @@ export const handleCreateTemplate = async (call: SandboxCall): Promise<Response>
         'Try again in 4 weeks or consider creating a new message template.',
     )
   }
-  if (!(await insertSandboxTemplate(call.db, template))) {
+  if ((await insertSandboxTemplates(call.db, [template])) === 0) {
     throw invalidTemplate(
       2388024,
       'Content in This Language Already Exists',
@@ -302,27 +302,59 @@ export const handleArchiveTemplates = async (call: SandboxCall): Promise<Respons
   })
 }
 
-/** Adds a template that was not created here; false when its account, name and language exist. */
-export const importTemplate = async (call: SandboxCall, given: Record<string, unknown>): Promise<boolean> => {
-  const { id, account_id: account, name, language, category, status, components } = given
+/** How many templates one statement adds: each may have several samples, and parameters are limited. */
+const IMPORT_SIZE = 200
+
+/**
+ * Adds templates that were not created here, but for those whose account, name and language exist. Returns how many it
+ * added.
+ */
+export const importTemplates = async (
+  call: SandboxCall,
+  given: readonly Record<string, unknown>[],
+): Promise<number> => {
+  const templates = given.map(parseImported)
+  const times = new Map<string, string>()
+  let added = 0
+  for (let i = 0; i < templates.length; i += IMPORT_SIZE) {
+    // Most are known: a server sends all that it has, again and again.
+    const unknown = await listUnknownTemplates(call.db, templates.slice(i, i + IMPORT_SIZE))
+    if (unknown.length === 0) continue
+    for (const { account_id: account } of unknown)
+      if (!times.has(account)) times.set(account, await timeOfAccount(call, account))
+    await importSamples(
+      call.db,
+      unknown.flatMap(({ components }) => components),
+    )
+    const rows = unknown.map((t) => ({ ...t, created_at: times.get(t.account_id)!, review_at: null }))
+    added += await insertSandboxTemplates(call.db, rows)
+  }
+  return added
+}
+
+const parseImported = ({
+  id,
+  account_id: account,
+  name,
+  language,
+  category,
+  status,
+  components,
+  parameter_format: format,
+}: Record<string, unknown>) => {
   if (!isNonEmptyText(account) || !isNonEmptyText(name) || !isNonEmptyText(language))
     throw invalidParameter('Each template needs account_id, name and language.')
   if (!Array.isArray(components) || !components.every(isObject))
     throw invalidParameter('Param components must be a list of objects.')
-  const variables = JSON.stringify(components)
-  if (await findSandboxTemplateByName(call.db, account, name, language)) return false
-  await importSamples(call.db, components)
-  return await insertSandboxTemplate(call.db, {
+  const isNamed = format === 'NAMED' || /\{\{\s*[a-z_]/.test(JSON.stringify(components))
+  return {
     id: isNonEmptyText(id) ? id : newObjectId(),
     account_id: account,
     name,
     language,
     category: isNonEmptyText(category) ? category : 'UTILITY',
     status: isNonEmptyText(status) ? status : 'APPROVED',
-    parameter_format:
-      given.parameter_format === 'NAMED' || /\{\{\s*[a-z_]/.test(variables) ? 'NAMED' : 'POSITIONAL',
+    parameter_format: isNamed ? 'NAMED' : 'POSITIONAL',
     components,
-    created_at: await timeOfAccount(call, account),
-    review_at: null,
-  })
+  }
 }
