@@ -10,6 +10,7 @@ import {
 } from '../../storage/conversation-changes.ts'
 import { type ConversationState, lockLatestConversation } from '../../storage/conversations.ts'
 import { reopenWait, type WaitRow } from '../../storage/reply-corrections.ts'
+import type { Unannounced } from '../../storage/unannounced.ts'
 import type { ConversationContext } from './conversation-context.ts'
 import { isAnyOverdue, computeNextResponseDue, computeEpisodeClocks } from './sla.ts'
 import { computeWindowExpiry } from './window.ts'
@@ -29,7 +30,7 @@ export const toEventConversation = ({
   assigned_staff_id,
   assigned_team_id,
   episode,
-}: ConversationState): EventData<'conversation.created/1'>['conversation'] => ({
+}: Unannounced['conversation']): EventData<'conversation.created/1'>['conversation'] => ({
   id,
   state,
   contact_id,

@@ -10,9 +10,9 @@ import {
   lockOutboundMessage,
   type OutboundMessageRow,
   updateDeliveryState,
-  markAnnounced,
   markMessageSent,
 } from '../../storage/sends.ts'
+import { markAnnounced, type Unannounced } from '../../storage/unannounced.ts'
 import { eventContact } from '../contacts/view.ts'
 import type { ConversationContext } from '../inbox/conversation-context.ts'
 import { invalidateReports } from '../reports/invalidate.ts'
@@ -100,7 +100,7 @@ const markAccepted = async (
 }
 
 /** Emits the events of the contact or conversation that a send created. A reply creates neither. */
-export type EmitCreated = (created: ProviderCall, conversation: ConversationState) => Promise<void>
+export type EmitCreated = (created: ProviderCall, conversation: Unannounced['conversation']) => Promise<void>
 
 /** `messageId`: of the message that was sent, whose author the events name where no caller is at hand. */
 export const createEmitCreated =
