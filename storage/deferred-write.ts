@@ -33,7 +33,10 @@ const expectationFailed = (expectRow: string, cause: unknown): Error =>
 export const isExpectationFailed = (error: unknown): boolean =>
   error instanceof Error && error.name === 'ExpectationFailed'
 
-/** Awaits the statement that holds this write and its guard; throws `ExpectationFailed` for a missing row. */
+/**
+ * Awaits the statement that holds this write and its guard, or that of events (`announcedEventInserts`); throws
+ * `ExpectationFailed` for a missing row.
+ */
 export const expectingRow = async <T>(
   write: DeferredWrite | undefined,
   statement: Promise<T>,
@@ -41,8 +44,8 @@ export const expectingRow = async <T>(
   try {
     return await statement
   } catch (error) {
-    if (write?.expectRow !== undefined && (error as { code?: string }).code === DIVISION_BY_ZERO)
-      throw expectationFailed(write.expectRow, error)
+    if ((error as { code?: string }).code === DIVISION_BY_ZERO)
+      throw expectationFailed(write?.expectRow ?? 'written', error)
     throw error
   }
 }

@@ -18,17 +18,19 @@ export const deliveryIdSql = (eventId: string) =>
       `upper(left(gen_random_uuid()::text, 8) || right(gen_random_uuid()::text, 8))`,
   )
 
-const eventGuard = (write: Pick<DeferredWrite, 'eventsOf'> | undefined) =>
-  write?.eventsOf === undefined ? sql`` : sql`where exists (select from ${sql.raw(write.eventsOf)})`
+const writesEvents = (write: Pick<DeferredWrite, 'eventsOf'> | undefined) =>
+  write?.eventsOf === undefined ? [] : [sql`exists (select from ${sql.raw(write.eventsOf)})`]
 
 /**
  * Common table expressions that insert events, and the deliveries of each, so that both commit together.
  * Where a workspace has no endpoint the deliveries cost one index lookup. `write`: the change they tell of.
+ * `condition`: else none is written.
  */
 export const eventInserts = (
   workspaceId: string,
   events: readonly EventRow[],
   write?: Pick<DeferredWrite, 'eventsOf'>,
+  condition?: RawBuilder<unknown>,
 ) =>
   events.length === 0
     ? sql`owed as (select 1 where false)`
@@ -36,7 +38,8 @@ export const eventInserts = (
   written as (
     insert into events (workspace_id, id, type, occurred_at, data)
     select ${workspaceId}::bigint, e->>'id', e->>'type', (e->>'occurred_at')::timestamptz, e->'data'
-    from jsonb_array_elements(${JSON.stringify(events)}::jsonb) as e ${eventGuard(write)}
+    from jsonb_array_elements(${JSON.stringify(events)}::jsonb) as e
+    where ${sql.join([...writesEvents(write), condition ?? sql`true`], sql` and `)}
     returning id, type, occurred_at
   ), owed as (
     insert into webhook_deliveries
@@ -56,8 +59,8 @@ export const eventInserts = (
 export const isOwed = sql<boolean>`exists (select from owed) as is_owed`
 
 /**
- * Inserts the events of a change that was not made by a request, in its transaction. Returns whether webhook
- * endpoints are owed any of them.
+ * Inserts events that name nothing which is still to be announced (`event-writes.ts`), in their transaction. Returns
+ * whether webhook endpoints are owed any of them.
  */
 export const insertEvents = async (
   tx: Db,

@@ -3,7 +3,8 @@ import { type AuditEntry, auditInsertPart } from './audit.ts'
 import type { Db } from './database.ts'
 import { type DeferredWrite, deferredParts, expectingRow, rowGuard } from './deferred-write.ts'
 import { executeAndCommit } from './driver.ts'
-import { type EventRow, eventInserts, isOwed } from './events.ts'
+import { announcedEventInserts } from './event-writes.ts'
+import { type EventRow, isOwed } from './events.ts'
 
 // Every write of the service sends these statements, so they are raw SQL that does as much as it can in one
 // round trip.
@@ -84,7 +85,8 @@ export type CompletedRecord = RecordKey & {
 /**
  * Writes the deferred write of a change, its events, its audit row and the record of its response in one
  * statement, and commits. Violates the primary key when the record already exists, and throws
- * `ExpectationFailed` when the deferred write lacks its row. Returns whether webhook endpoints are owed events.
+ * `ExpectationFailed` when the deferred write lacks its row, or the events name what is to be announced before. Returns
+ * whether webhook endpoints are owed events.
  */
 export const insertResult = async (
   tx: Db,
@@ -94,7 +96,7 @@ export const insertResult = async (
 ): Promise<boolean> => {
   const { workspaceId, staffId, key, operation, fingerprint, status, body, view, now, expiresAt } = record
   const statement = sql<{ is_owed: boolean }>`
-    with ${deferredParts(write)} ${eventInserts(workspaceId, events, write)}
+    with ${deferredParts(write)} ${announcedEventInserts(workspaceId, events, write)}
       ${auditInsertPart(workspaceId, record.audit)}
     insert into idempotency (workspace_id, staff_id, key, operation, fingerprint, state, status, body, view,
       created_at, expires_at)
@@ -117,14 +119,14 @@ export const completeRecord = async (
   events: readonly EventRow[],
 ): Promise<boolean> => {
   const statement = sql<{ is_owed: boolean }>`
-    with ${eventInserts(record.workspaceId, events)} ${auditInsertPart(record.workspaceId, record.audit)}
+    with ${announcedEventInserts(record.workspaceId, events)} ${auditInsertPart(record.workspaceId, record.audit)}
     update idempotency
     set state = 'done', status = ${record.status}, body = ${record.body},
       view = coalesce(view, ${JSON.stringify(record.view)}::jsonb),
       intent = null, lease_until = null, give_up_at = null, expires_at = ${record.expiresAt}::timestamptz
     where ${isRecord(record)} and state = 'running'
     returning ${isOwed}`
-  const { rows } = await executeAndCommit(tx, statement)
+  const { rows } = await expectingRow(undefined, executeAndCommit(tx, statement))
   return rows[0]?.is_owed ?? false
 }
 

@@ -90,13 +90,6 @@ export const markMessageSent = async (
     ${updateRecipient}`.execute(tx)
 }
 
-/** Notes that the events of what a send created are written, although its outcome is unknown. */
-export const markAnnounced = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
-  await sql`
-    update messages set content = jsonb_set(content, '{call}', '{"opens": false, "makes_contact": false}')
-    where workspace_id = ${workspaceId} and id = ${id}::bigint`.execute(tx)
-}
-
 /** Writes the delivery of the message `m` to the recipient of a broadcast that it was sent to. */
 const updateRecipient = sql`
   update broadcast_recipients r set status = m.status, sent_at = m.sent_at, delivered_at = m.delivered_at,
@@ -125,16 +118,24 @@ export const updateDeliveryState = async (
     ${updateRecipient}`.execute(tx)
 }
 
-/** Deletes a message that the provider refused; false when it is no longer pending. */
-export const deletePendingMessage = async (tx: Db, workspaceId: string, id: string): Promise<boolean> =>
+/**
+ * Deletes a message that the provider refused. Returns what its send created and nobody has told of; undefined when
+ * the message is no longer pending.
+ */
+export const deletePendingMessage = async (
+  tx: Db,
+  workspaceId: string,
+  id: string,
+): Promise<Pick<ProviderCall, 'opens' | 'makes_contact'> | undefined> =>
   (
-    await sql`
+    await sql<Pick<ProviderCall, 'opens' | 'makes_contact'>>`
     with gone as (delete from messages where workspace_id = ${workspaceId} and id = ${id}::bigint
-      and status = 'pending' returning id),
+      and status = 'pending' returning id, content->'call' as call),
     media as (delete from media using gone where media.workspace_id = ${workspaceId}
       and media.message_id = gone.id)
-    select 1 from gone`.execute(tx)
-  ).rows.length > 0
+    select coalesce((call->>'opens')::boolean, false) as opens,
+      coalesce((call->>'makes_contact')::boolean, false) as makes_contact from gone`.execute(tx)
+  ).rows[0]
 
 /** Deletes a locked conversation in which nothing happened; false when something did. */
 export const deleteEmptyConversation = async (tx: Db, workspaceId: string, id: string): Promise<boolean> =>

@@ -17,6 +17,7 @@ import {
 } from '../../storage/bulk-jobs.ts'
 import { insertAuditRow } from '../../storage/audit.ts'
 import { type EventRow, insertEvents } from '../../storage/events.ts'
+import { writeEvents } from '../messaging/announce.ts'
 import { findLiveKeyById } from '../../storage/keys.ts'
 import { toAuditEntry } from '../audit/entry.ts'
 import { businessTime } from '../clock.ts'
@@ -147,7 +148,7 @@ const runNext = (app: App, { workspace_id: workspaceId, id }: Claimed, actor: Ac
       }
       const { events, failures, undo } = await runBatch(app, tx, job, actor, batch, attempt)
       const { changed, calls } = toUndoCalls(events, undo)
-      const isOwed = events.length > 0 && (await insertEvents(tx, workspaceId, events))
+      const isOwed = await writeEvents(tx, workspaceId, events)
       const tookMs = performance.now() - startedAt
       await commitWith(
         tx,

@@ -6,6 +6,7 @@ import { toFailure } from '../audit/entry.ts'
 import { type EventNews, notifyEvents } from '../events/signal.ts'
 import { hasContactBudget, takeContacts } from '../visibility/contact-budget.ts'
 import { listContactSubjects } from '../visibility/contact-subjects.ts'
+import { announceOnRetry } from '../messaging/announce.ts'
 import type { JobName } from '../jobs/runner.ts'
 import type { App } from './app.ts'
 import { createContext, type PendingWrites } from './create-context.ts'
@@ -149,7 +150,8 @@ const executeLocal = (app: App, call: WriteCall, handler: LocalHandler<unknown>)
           await takeContacts(app, tx, call.actor, listContactSubjects(call.op, call.input, output))
         const [status, body] = [getSuccessStatus(call.op, output), JSON.stringify(output)]
         const record = toFinalRecord(app, call, status, body, toSuccess(output, pending))
-        const isOwed = await commitWith(tx, insertResult(tx, record, pending.events, pending.deferred))
+        const events = await announceOnRetry(tx, call.actor.workspace.id, pending.events, attempt)
+        const isOwed = await commitWith(tx, insertResult(tx, record, events, pending.deferred))
         return { status, body, isOwed }
       },
       call,

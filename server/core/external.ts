@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { insertAuditRow } from '../../storage/audit.ts'
-import { insertEvents } from '../../storage/events.ts'
 import {
   deleteRunningRecord,
   releaseLease,
@@ -17,6 +16,7 @@ import { businessTime } from '../clock.ts'
 import { notifyEvents } from '../events/signal.ts'
 import { errorLogDetails } from './log-details.ts'
 import { isOutcomeUnknown, requireProviderConfigured } from '../provider/port.ts'
+import { announceOnRetry, writeEvents } from '../messaging/announce.ts'
 import { hasContactBudget, takeContacts } from '../visibility/contact-budget.ts'
 import { listContactSubjects } from '../visibility/contact-subjects.ts'
 import type { App } from './app.ts'
@@ -128,7 +128,8 @@ const startCall = (app: App, call: WriteCall, handler: Handler, attempt: number)
         const output = await handler.complete(ctx, intent, handler.dryRunResult(intent))
         const [status, body] = [getSuccessStatus(call.op), JSON.stringify(output)]
         const final = toFinalRecord(app, call, status, body, toSuccess(output, pending))
-        const isOwed = await commitWith(tx, insertResult(tx, final, pending.events))
+        const events = await announceOnRetry(tx, call.actor.workspace.id, pending.events, attempt)
+        const isOwed = await commitWith(tx, insertResult(tx, final, events))
         return { queued: { status, body, isOwed } }
       }
       const stored: StoredIntent = {
@@ -177,7 +178,7 @@ const makeCall = async (
   } catch (error) {
     throw await handleFailedCall(app, call, handler, started, error, again)
   }
-  return await withRetries(() => writeResult(app, call, handler, started.intent, result))
+  return await withRetries((attempt) => writeResult(app, call, handler, started.intent, result, attempt))
 }
 
 /**
@@ -199,7 +200,7 @@ const repeatCall = async (
     throw await handleFailedCall(app, call, handler, started, error, true)
   }
   if (found !== undefined)
-    return await withRetries(() => writeResult(app, call, handler, started.intent, found))
+    return await withRetries((attempt) => writeResult(app, call, handler, started.intent, found, attempt))
   if (over) return await giveUp(app, call, handler, started)
   if (handler.mayRepeat) return await makeCall(app, call, handler, started, true)
   throw await handleFailedCall(app, call, handler, started, timeoutProblem(), true)
@@ -244,7 +245,7 @@ export const settleOpenCall = async (
     throw await handleFailedCall(app, call, handler, started, error, true)
   }
   if (found !== undefined)
-    return await withRetries(() => writeResult(app, call, handler, started.intent, found))
+    return await withRetries((attempt) => writeResult(app, call, handler, started.intent, found, attempt))
   if (over) return await giveUp(app, call, handler, started)
   await leaveOpen(app, call, handler, started)
   return undefined
@@ -291,7 +292,7 @@ const leaveOpen = async (
         withTransaction(app, async (tx) => {
           const pending: PendingWrites = { events: [] }
           await write(createContext(app, { ...call, tx, pending }))
-          return await commitWith(tx, insertEvents(tx, workspaceId, pending.events))
+          return await commitWith(tx, writeEvents(tx, workspaceId, pending.events))
         }),
       ))
     notifyEvents(app, { workspaceId, isOwed })
@@ -326,6 +327,7 @@ const writeResult = (
   handler: Handler,
   intent: unknown,
   result: unknown,
+  attempt: number,
 ): Promise<ExecutionResult> =>
   finishOnce(app, call, async (tx, isRunning) => {
     const pending: PendingWrites = { events: [] }
@@ -333,10 +335,8 @@ const writeResult = (
     const output = await handler.complete(ctx, intent, result)
     const [status, body] = [getSuccessStatus(call.op), JSON.stringify(output)]
     const final = toFinalRecord(app, call, status, body, toSuccess(output, pending))
-    const isOwed = await commitWith(
-      tx,
-      (isRunning ? completeRecord : insertResult)(tx, final, pending.events),
-    )
+    const events = await announceOnRetry(tx, call.actor.workspace.id, pending.events, attempt)
+    const isOwed = await commitWith(tx, (isRunning ? completeRecord : insertResult)(tx, final, events))
     return { status, body, isOwed }
   })
 
@@ -347,7 +347,7 @@ const giveUp = (
   handler: Handler,
   { intent }: StartedCall,
 ): Promise<ExecutionResult> =>
-  withRetries(() =>
+  withRetries((attempt) =>
     finishOnce(app, call, async (tx, isRunning) => {
       const pending: PendingWrites = { events: [] }
       const ctx = createContext(app, { ...call, tx, pending })
@@ -357,10 +357,8 @@ const giveUp = (
       if (!handler.giveUp) await handler.compensate?.(ctx, intent, problem)
       const body = toStoredProblem(final)
       const record = toFinalRecord(app, call, final.status, body, toFailure(final))
-      const isOwed = await commitWith(
-        tx,
-        (isRunning ? completeRecord : insertResult)(tx, record, pending.events),
-      )
+      const events = await announceOnRetry(tx, call.actor.workspace.id, pending.events, attempt)
+      const isOwed = await commitWith(tx, (isRunning ? completeRecord : insertResult)(tx, record, events))
       return { status: final.status, body, problem: final, isOwed }
     }),
   )
@@ -380,7 +378,7 @@ const compensate = async (
       let owed = false
       if (await deleteRunningRecord(tx, toRecordKey(call), lease)) {
         await handler.compensate?.(createContext(app, { ...call, tx, pending }), intent, problem)
-        owed = await insertEvents(tx, workspaceId, pending.events)
+        owed = await writeEvents(tx, workspaceId, pending.events)
         const entry = toCallAudit(app, call, { at: app.now(), ...toFailure(problem) })
         if (entry) await insertAuditRow(tx, workspaceId, entry)
       }

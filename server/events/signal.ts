@@ -1,6 +1,7 @@
 import type { Db } from '../../storage/database.ts'
-import { type EventRow, insertEvents } from '../../storage/events.ts'
+import type { EventRow } from '../../storage/events.ts'
 import type { App } from '../core/app.ts'
+import { writeEvents } from '../messaging/announce.ts'
 
 /** Of what a change wrote: its workspace, and whether it owes events to webhook endpoints. */
 export type EventNews = { readonly workspaceId: string; readonly isOwed: boolean }
@@ -21,6 +22,6 @@ export const insertAllEvents = async (
 ): Promise<EventNews[]> => {
   const news: EventNews[] = []
   for (const [workspaceId, events] of byWorkspace)
-    if (events.length > 0) news.push({ workspaceId, isOwed: await insertEvents(tx, workspaceId, events) })
+    if (events.length > 0) news.push({ workspaceId, isOwed: await writeEvents(tx, workspaceId, events) })
   return news
 }

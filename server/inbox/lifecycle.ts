@@ -10,6 +10,7 @@ import {
 } from '../../storage/conversation-changes.ts'
 import { type ConversationState, lockLatestConversation } from '../../storage/conversations.ts'
 import { reopenWait, type WaitRow } from '../../storage/reply-corrections.ts'
+import type { Unannounced } from '../../storage/unannounced.ts'
 import type { ChangeContext } from '../core/change-context.ts'
 import { isAnyOverdue, computeNextResponseDue, computeEpisodeClocks } from './sla.ts'
 import { computeWindowExpiry } from './window.ts'
@@ -29,7 +30,7 @@ export const toEventConversation = ({
   assigned_staff_id,
   assigned_team_id,
   episode,
-}: ConversationState): EventData<'conversation.created/1'>['conversation'] => ({
+}: Unannounced['conversation']): EventData<'conversation.created/1'>['conversation'] => ({
   id,
   state,
   contact_id,
@@ -169,6 +170,13 @@ export type OutboundMessageEvent = {
 }
 
 /**
+ * Whether the last message by time arrived after this one was written. Its own time may be earlier: whoever wrote this
+ * one had not seen it.
+ */
+export const isOvertaken = ({ last_message_id: last }: ConversationState, id: string): boolean =>
+  last !== null && BigInt(last) > BigInt(id)
+
+/**
  * Applies a message that the provider accepted: it is the last by time and answers the customer. A closed
  * conversation stays closed. A message that the customer wrote while it was on its way still waits.
  */
@@ -179,7 +187,11 @@ export const applyOutboundMessage = async (
 ): Promise<void> => {
   const { last_activity_at: before, reply_status: status, unread_count: unread } = conversation
   const overtakenBy =
-    status === 'incoming_no_reply' && before !== null && before > message.createdAt ? before : undefined
+    status === 'incoming_no_reply' &&
+    before !== null &&
+    (before > message.createdAt || isOvertaken(conversation, message.id))
+      ? before
+      : undefined
   updateLastMessage(conversation, message)
   if (overtakenBy === undefined)
     Object.assign(conversation, { unread_count: 0, reply_status: 'outgoing_no_response' })

@@ -10,14 +10,19 @@ import {
   lockOutboundMessage,
   type OutboundMessageRow,
   updateDeliveryState,
-  markAnnounced,
   markMessageSent,
 } from '../../storage/sends.ts'
+import { markAnnounced, type Unannounced } from '../../storage/unannounced.ts'
 import { eventContact } from '../contacts/view.ts'
 import type { ChangeContext } from '../core/change-context.ts'
 import { invalidateReports } from '../reports/invalidate.ts'
 import { type CorrectionEvent, correctReplies, recountReplies } from '../inbox/corrections.ts'
-import { applyWindowCorrection, toEventConversation, applyOutboundMessage } from '../inbox/lifecycle.ts'
+import {
+  applyWindowCorrection,
+  toEventConversation,
+  applyOutboundMessage,
+  isOvertaken,
+} from '../inbox/lifecycle.ts'
 import { addMarketingConsent, ALL_CHANNELS, MARKETING } from '../consent/record.ts'
 import { showSentMessage } from './view.ts'
 
@@ -85,13 +90,14 @@ const markAccepted = async (
     clampToCreation(at, message.created_at),
   )
   if (message.call) await emitCreated?.(message.call, conversation)
+  const wasOvertaken = isOvertaken(conversation, message.id)
   await applyOutboundMessage(flow, conversation, {
     id: message.id,
     createdAt: message.created_at,
     staffId: message.staff_id,
     keyId: message.key_id,
   })
-  if (conversation.last_message_id !== message.id || message.status === 'failed')
+  if (wasOvertaken || conversation.last_message_id !== message.id || message.status === 'failed')
     await recountReplies(flow, conversation, { ...message, episode: conversation.episode })
   else await invalidateReports(flow.tx, flow.workspaceId, message.created_at, flow.now)
   const sent = await loadEventMessage(flow, message.id)
@@ -100,7 +106,7 @@ const markAccepted = async (
 }
 
 /** Emits the events of the contact or conversation that a send created. A reply creates neither. */
-export type EmitCreated = (created: ProviderCall, conversation: ConversationState) => Promise<void>
+export type EmitCreated = (created: ProviderCall, conversation: Unannounced['conversation']) => Promise<void>
 
 /** `messageId`: of the message that was sent, whose author the events name where no caller is at hand. */
 export const createEmitCreated =

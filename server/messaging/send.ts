@@ -184,7 +184,7 @@ export const windowClosedProblem = (
 
 /**
  * Undoes what `prepare` wrote after the provider refused, and records what the refusal means. A contact or
- * conversation that others have used in the meantime stays, and its events are emitted.
+ * conversation that others have used in the meantime stays, and its events are emitted unless others have.
  */
 export const undoSend = async (
   ctx: Context<'contact.updated/1' | 'consent.changed/1'>,
@@ -196,15 +196,16 @@ export const undoSend = async (
   const { tx, workspaceId } = flow
   const contact = await lockContact(tx, workspaceId, intent.contactId)
   const conversation = await lockConversation(tx, workspaceId, intent.conversationId)
-  if (!(await deletePendingMessage(tx, workspaceId, intent.messageId)) || !conversation) return
+  const untold = await deletePendingMessage(tx, workspaceId, intent.messageId)
+  if (!untold || !conversation) return
   const code = providerCodeOf(problem)
-  const opens = intent.opens && !(await deleteEmptyConversation(tx, workspaceId, conversation.id))
+  const opens = untold.opens && !(await deleteEmptyConversation(tx, workspaceId, conversation.id))
   // A contact who declined marketing is kept, so that the choice is not lost.
   const makesContact =
-    intent.makesContact &&
+    untold.makes_contact &&
     contact &&
     (code === MARKETING_STOPPED_CODE || !(await isContactUntouched(tx, workspaceId, intent.contactId)))
-  if (intent.makesContact && contact && !makesContact)
+  if (untold.makes_contact && contact && !makesContact)
     await deleteContactRows(tx, workspaceId, [intent.contactId])
   await emitCreated?.({ opens, makes_contact: makesContact }, conversation)
   await applyFailureSideEffects(flow, conversation, code, intent.writtenAt)

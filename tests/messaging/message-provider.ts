@@ -7,7 +7,12 @@ import type { TestServer } from '../servers.ts'
 export type ReceivedMessage = { id: string; reference: string; phoneNumberId: string }
 
 /** What the provider does with a call: whether it accepts the message, and whether it responds. */
-type CallOutcome = 'accept' | 'accept without response' | 'drop' | 'accept when released'
+type CallOutcome =
+  | 'accept'
+  | 'accept without response'
+  | 'drop'
+  | 'accept when released'
+  | 'refuse when released'
 
 const APP_SECRET = 'an app secret'
 
@@ -18,6 +23,10 @@ const UNSUPPORTED = {
     code: 100,
     fbtrace_id: 'A1',
   },
+}
+
+const UNDELIVERABLE = {
+  error: { message: '(#131026) Message undeliverable', code: 131026, fbtrace_id: 'A1' },
 }
 
 const readText = async (request: IncomingMessage): Promise<string> => {
@@ -58,10 +67,11 @@ export const startMessageProvider = async () => {
       request.socket.destroy()
       return
     }
-    if (outcome === 'accept when released') {
+    if (outcome.endsWith('when released')) {
       arrived.resolve()
       await released.promise
     }
+    if (outcome === 'refuse when released') return respond(400, UNDELIVERABLE)
     respond(200, {
       messaging_product: 'whatsapp',
       contacts: [{ input: '1', ...customer }],
@@ -86,7 +96,7 @@ export const startMessageProvider = async () => {
       providerAppSecret: APP_SECRET,
       providerVerifyToken: 'a verify token',
     },
-    /** Resolves when a call with the outcome `accept when released` has arrived; `release` lets it respond. */
+    /** Resolves when a call with an outcome `… when released` has arrived; `release` lets it respond. */
     waitForCall: () => arrived.promise,
     release: () => {
       released.resolve()
@@ -111,7 +121,7 @@ export const createTemplate = (workspaceId: string) => ({
 })
 
 /** Delivers statuses of a message to the server, in this order, and waits until they are applied. */
-export const deliverStatuses = async (
+export const deliverStatuses = (
   server: TestServer,
   workspaceId: string,
   { id, reference }: ReceivedMessage,
@@ -125,10 +135,15 @@ export const deliverStatuses = async (
     biz_opaque_callback_data: reference,
     ...(status === 'failed' ? { errors: [{ code: 131026, title: 'Message undeliverable' }] } : {}),
   }))
+  return deliver(server, workspaceId, { statuses })
+}
+
+/** Delivers statuses and messages of customers to the number of a workspace, and waits until they are applied. */
+export const deliver = async (server: TestServer, workspaceId: string, updates: object): Promise<void> => {
   const value = {
     messaging_product: 'whatsapp',
     metadata: { display_phone_number: '15550100001', phone_number_id: `88${workspaceId}` },
-    statuses,
+    ...updates,
   }
   const body = JSON.stringify({
     object: 'whatsapp_business_account',

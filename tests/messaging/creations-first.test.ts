@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { insertTemplate } from '../../storage/templates.ts'
+import { callAs, doAs } from '../calls.ts'
+import { databases } from '../databases.ts'
+import { makeWorkspace, startServer, type TestServer } from '../servers.ts'
+import { createTemplate, deliver, startMessageProvider } from './message-provider.ts'
+
+const PHONE = '15550100777'
+
+type Event = { id: string; type: string; data: Record<string, unknown> }
+
+/** Whether the data of an event names a record, wherever it does. */
+const names = (data: unknown, kind: string, id: string): boolean =>
+  Object.entries((data ?? {}) as Record<string, unknown>).some(
+    ([key, value]) =>
+      (key === `${kind}_id` && value === id) ||
+      (key === `${kind}_ids` && (value as string[]).includes(id)) ||
+      (key === kind && (value as { id: string }).id === id) ||
+      (typeof value === 'object' && names(value, kind, id)),
+  )
+
+for (const database of databases) {
+  describe(`Events of what a send in progress created (${database})`, () => {
+    let provider: Awaited<ReturnType<typeof startMessageProvider>>
+    let server: TestServer
+    before(async () => {
+      provider = await startMessageProvider()
+      server = await startServer(database, { provider: { ...provider.config } })
+    })
+    after(async () => {
+      await server.close()
+      await provider.close()
+    })
+
+    /** A template message to a new phone, whose call the provider holds. */
+    const startSend = async (outcome: 'accept when released' | 'refuse when released') => {
+      const workspace = await makeWorkspace({ db: server.db, app: server.app })
+      await insertTemplate(server.db, workspace.id, createTemplate(workspace.id), server.app.now())
+      const [call, run] = [callAs(server, workspace.owner.key), doAs(server, workspace.owner.key)]
+      const other: string = (await run('crm_upsert_contact', { phone: '+15550100778', name: 'Grace' })).id
+      const { group } = await run('crm_create_group', { name: 'Regulars' })
+      const { next_cursor: start } = await run('events_list', { after: 'now' })
+      // A test that failed may have left a call that the provider holds.
+      provider.release()
+      provider.outcomes.push(outcome)
+      const send = () =>
+        call(
+          'messaging_send_template',
+          { phone: `+${PHONE}`, template: { name: 'order_update', language: 'en_US' } },
+          { confirm: 'send' },
+        )
+      const first = send()
+      await provider.waitForCall()
+      const contact: string = (await run('crm_search_contacts', { query: PHONE })).data[0].id
+      const { data } = await run('inbox_search_conversations', { contact_id: contact })
+      const conversation: string = data[0].id
+      return {
+        call,
+        run,
+        send,
+        ids: { contact, conversation, other, group: group.id as string, staff: workspace.owner.staffId },
+        release: async () => {
+          provider.release()
+          return (await first).status
+        },
+        deliver: (updates: object) => deliver(server, workspace.id, updates),
+        sent: () => provider.received.findLast((message) => message.phoneNumberId === `88${workspace.id}`)!,
+        listEvents: async (): Promise<Event[]> =>
+          (await run('events_list', { limit: 100, after: start })).data,
+      }
+    }
+    type Scene = Awaited<ReturnType<typeof startSend>>
+
+    const assertCreatedFirst = async ({ ids, listEvents }: Scene) => {
+      const events = await listEvents()
+      for (const kind of ['contact', 'conversation'] as const) {
+        const naming = events.filter(({ data }) => names(data, kind, ids[kind])).map(({ type }) => type)
+        // A conversation names its contact too, and is created after it.
+        const created = naming.filter((type) => type === `${kind}.created/1`)
+        assert.deepEqual(
+          [naming[0], created.length],
+          [`${kind}.created/1`, 1],
+          `${kind}: ${naming.join(' ')}`,
+        )
+      }
+    }
+
+    const changes: Record<string, (scene: Scene) => Promise<unknown>> = {
+      'tags of a contact': ({ run, ids }) =>
+        run('crm_tag_contacts', { contact_ids: [ids.contact], tags: ['VIP'] }),
+      'tags of several contacts': ({ run, ids }) =>
+        run('crm_tag_contacts', { contact_ids: [ids.other, ids.contact], tags: ['VIP', 'Press'] }),
+      'a group': ({ run, ids }) =>
+        run('crm_add_contacts_to_group', { contact_ids: [ids.contact], group_id: ids.group }),
+      'fields of a contact': ({ run, ids }) =>
+        run('crm_update_contact', { contact_id: ids.contact, name: 'Ada' }),
+      'fields of several contacts': ({ run, ids }) =>
+        run('crm_update_contacts', { contact_ids: [ids.contact, ids.other], starred: true }),
+      'an upsert by its phone': ({ run }) => run('crm_upsert_contact', { phone: `+${PHONE}`, name: 'Ada' }),
+      consent: ({ run, ids }) =>
+        run('crm_record_consent', {
+          contact_id: ids.contact,
+          purpose: 'research',
+          state: 'granted',
+          source: 'form',
+        }),
+      'an assignment': ({ run, ids }) =>
+        run('inbox_assign_conversation', { conversation_id: ids.conversation, staff_id: ids.staff }),
+      assignments: ({ run, ids }) =>
+        run('inbox_assign_conversations', { conversation_ids: [ids.conversation], staff_id: ids.staff }),
+      'a close': ({ run, ids }) => run('inbox_close_conversation', { conversation_id: ids.conversation }),
+      closes: ({ run, ids }) => run('inbox_close_conversations', { conversation_ids: [ids.conversation] }),
+      'a message of the customer': ({ deliver: post }) =>
+        post({
+          messages: [
+            { from: PHONE, id: `wamid.${PHONE}`, timestamp: '1', type: 'text', text: { body: 'Hello' } },
+          ],
+        }),
+    }
+
+    for (const [name, change] of Object.entries(changes))
+      for (const outcome of ['accept when released', 'refuse when released'] as const)
+        it(`a creation is told before ${name}, and stays when it was told: ${outcome}`, async () => {
+          const scene = await startSend(outcome)
+          await change(scene)
+          await assertCreatedFirst(scene)
+          const isRefused = outcome === 'refuse when released'
+          assert.equal(await scene.release(), isRefused ? 502 : 201)
+          await assertCreatedFirst(scene)
+          await scene.run('crm_get_contact', { contact_id: scene.ids.contact })
+          await scene.run('inbox_get_conversation', { conversation_id: scene.ids.conversation })
+        })
+
+    it('a creation is told before the message of another send to it', async () => {
+      const scene = await startSend('accept when released')
+      assert.equal((await scene.send()).status, 201)
+      await assertCreatedFirst(scene)
+      assert.equal(await scene.release(), 201)
+      await assertCreatedFirst(scene)
+    })
+
+    it('a creation is told before what a status that overtakes the response reports of the customer', async () => {
+      const scene = await startSend('accept when released')
+      const { id, reference } = scene.sent()
+      const status = {
+        id,
+        status: 'delivered',
+        timestamp: String(Math.floor(Date.now() / 1000)),
+        recipient_id: PHONE,
+        recipient_user_id: `US.${PHONE}`,
+        biz_opaque_callback_data: reference,
+      }
+      await scene.deliver({ statuses: [status] })
+      const types = (await scene.listEvents()).map(({ type }) => type)
+      assert.deepEqual(types, [
+        'contact.created/1',
+        'contact.updated/1',
+        'conversation.created/1',
+        'message.sent/1',
+        'message.delivered/1',
+      ])
+      assert.equal(await scene.release(), 201)
+      await assertCreatedFirst(scene)
+    })
+
+    it('a creation is told before a merge of its contact into another one, or of that into it', async () => {
+      for (const isKept of [true, false]) {
+        const scene = await startSend('accept when released')
+        const { contact, conversation, other } = scene.ids
+        const [kept, merged] = isKept ? [contact, other] : [other, contact]
+        const input = { contact_id: kept, other_contact_id: merged }
+        const { status } = await scene.call('crm_merge_contacts', input, { confirm: 'delete' })
+        assert.equal(status, 200)
+        assert.equal(await scene.release(), 201)
+        if (isKept) await assertCreatedFirst(scene)
+        const naming = (await scene.listEvents()).filter(({ data }) =>
+          names(data, 'conversation', conversation),
+        )
+        assert.equal(naming[0]!.type, 'conversation.created/1')
+      }
+    })
+  })
+}
