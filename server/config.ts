@@ -97,8 +97,8 @@ export const Config = z.object({
     .enum(['small', 'large'])
     .optional()
     .describe(
-      'large: faster, with up to 320 MB in each process, as with PostgreSQL when it is absent. small: up to ' +
-        '200 MB, as with the embedded database.',
+      'large: faster, with up to 370 MB in each process, as with PostgreSQL when it is absent. small: slower, ' +
+        'with up to 280 MB, as with the embedded database.',
     )
     .meta({ env: 'WCRM_MEMORY' }),
   publicUrl: z
