@@ -30,7 +30,7 @@ import { computeRetrySeconds } from '../jobs/backoff.ts'
 import { changeInBatches } from '../jobs/change-in-batches.ts'
 import { errorLogDetails } from '../core/log-details.ts'
 import { FIXED_HOURS, hoursAgo } from '../jobs/retention-periods.ts'
-import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
+import { computeNextRunMs, getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { takePhoneBudget } from '../visibility/phone-budget.ts'
 import { digestTemplate, requireSameTemplate } from './freeze.ts'
 import { mayReplay, toApprovedCall, toRunInput } from './stored-call.ts'
@@ -198,8 +198,7 @@ export const approvalsJob = (app: App): JobDefinition => ({
     const processed = await runAllApproved(app, signal)
     await expireApprovals(app)
     const seconds = await findSecondsUntilNextRun(app.db)
-    const nextInMs = Math.min(getIdleMs(app), Math.max(MIN_DELAY_MS, (seconds ?? Infinity) * 1000))
-    return { processed, nextInMs }
+    return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: getIdleMs(app) }) }
   },
 })
 
