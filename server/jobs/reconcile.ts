@@ -13,6 +13,8 @@ import { settleOpenCall, type StoredIntent } from '../core/external.ts'
 /** Longer than a claimed batch may take, whose calls are looked for at the same time. */
 const LEASE_SECONDS = 30
 const BATCH_SIZE = 10
+/** Those beyond wait for the next run, which takes what became due meanwhile in its order. */
+const MAX_PER_RUN = 1000
 /** Of calls that were made before there was an audit trail. */
 const untraced: CallTrace = { door: 'rest', client: null, requestId: 'unknown', confirmed: false }
 
@@ -23,7 +25,7 @@ type OpenCall = Awaited<ReturnType<typeof claimOpenCalls>>[number]
  * process died. It asks by natural key and never makes a call; one without an outcome is given up after 24
  * hours of business time. Returns how many were looked for.
  */
-export const reconcileProviderCalls = async (app: App, limit = 1000): Promise<number> => {
+export const reconcileProviderCalls = async (app: App): Promise<number> => {
   // Without a provider the outcome stays unknown, and nothing is undone.
   if (!isProviderConfigured(app.provider)) return 0
   for (let count = 0; ;) {
@@ -31,7 +33,7 @@ export const reconcileProviderCalls = async (app: App, limit = 1000): Promise<nu
     const batch = await claimOpenCalls(app.db, app.now(), app.clockOffsets, LEASE_SECONDS, BATCH_SIZE)
     await Promise.all(batch.map((open) => settle(app, open)))
     count += batch.length
-    if (batch.length < BATCH_SIZE || count >= limit) return count
+    if (batch.length < BATCH_SIZE || count >= MAX_PER_RUN) return count
   }
 }
 
