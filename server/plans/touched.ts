@@ -43,9 +43,12 @@ const namedOnly = ['message', 'tag']
 const findKind = (of: string): string | undefined =>
   [...Object.keys(readers), ...namedOnly].find((kind) => of === kind || of.endsWith(`_${kind}`))
 
+/** Members may have any name, such as those of metadata: an object has `constructor` by itself. */
+const isRead = (kind: string): boolean => Object.hasOwn(readers, kind)
+
 const toKind = (field: string): string | undefined => {
   const kind = field.replace(/_ids?$/, '')
-  return kind !== field && kind in readers ? kind : undefined
+  return kind !== field && isRead(kind) ? kind : undefined
 }
 
 const listIds = (value: unknown): string[] =>
@@ -57,7 +60,7 @@ const collect = (value: unknown, add: (kind: string, id: string) => void): void 
   for (const [name, member] of Object.entries(value)) {
     const kind = toKind(name)
     if (kind) for (const id of listIds(member)) add(kind, id)
-    if (name in readers && isObject(member) && typeof member['id'] === 'string') add(name, member['id'])
+    if (isRead(name) && isObject(member) && typeof member['id'] === 'string') add(name, member['id'])
     if (isObject(member)) collect(member, add)
   }
 }
