@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { isIP, type Socket } from 'node:net'
 import { checkServerIdentity, connect, type ConnectionOptions } from 'node:tls'
 import { type Address, nameSocket, type TlsSettings } from './addresses.ts'
+import { codedError } from './error-codes.ts'
 
 /** As postgres.js has it: these encrypt, and trust every certificate. */
 const UNVERIFIED = new Set(['require', 'allow', 'prefer'])
@@ -32,7 +33,7 @@ const readRootCertificates = (file: string): Buffer => {
     return readFileSync(file)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw connectionError('NO_ROOT_CERTIFICATES', `sslrootcert names ${file}, which cannot be read (${code})`)
+    throw codedError('NO_ROOT_CERTIFICATES', `sslrootcert names ${file}, which cannot be read (${code})`)
   }
 }
 
@@ -69,16 +70,15 @@ export const beginTls = async (
   // PostgreSQL has none on a unix socket, and libpq does not ask.
   if ('path' in address) return socket
   const end = new AbortController()
-  const lose = () =>
-    end.abort(connectionError('CONNECTION_CLOSED', 'the connection to the database is closed'))
+  const lose = () => end.abort(codedError('CONNECTION_CLOSED', 'the connection to the database is closed'))
   const timer = setTimeout(() => {
-    end.abort(connectionError('CONNECT_TIMEOUT', 'the database does not begin TLS in time'))
+    end.abort(codedError('CONNECT_TIMEOUT', 'the database does not begin TLS in time'))
   }, timeoutMs)
   socket.once('close', lose)
   try {
     if (!isDirect && !(await hasTls(socket, end.signal))) {
       if (mode === 'prefer') return socket
-      throw connectionError('NO_TLS', 'the server of the database has no TLS')
+      throw codedError('NO_TLS', 'the server of the database has no TLS')
     }
     return await encrypt(socket, address, { isDirect, verify }, end.signal)
   } catch (error) {
@@ -117,5 +117,3 @@ const encrypt = async (
     throw error
   }
 }
-
-const connectionError = (code: string, message: string): Error => Object.assign(new Error(message), { code })

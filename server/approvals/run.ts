@@ -203,7 +203,7 @@ export const approvalsJob = (app: App): JobDefinition => ({
 })
 
 /** Deletes requests that ended 30 days ago. */
-export const deleteOldApprovals = (app: App, signal?: AbortSignal): Promise<number> =>
+export const deleteOldApprovals = (app: App, signal: AbortSignal): Promise<number> =>
   changeInBatches(
     (limit) => deleteApprovalsBefore(app.db, hoursAgo(app.now(), FIXED_HOURS.approvals), limit),
     signal,

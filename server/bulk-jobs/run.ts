@@ -264,7 +264,7 @@ export const bulkJobsJob = (app: App): JobDefinition => ({
 })
 
 /** Deletes plans that nobody carried out, and jobs that ended long ago. Returns their count. */
-export const deleteOldJobs = (app: App, signal?: AbortSignal): Promise<number> => {
+export const deleteOldJobs = (app: App, signal: AbortSignal): Promise<number> => {
   const before = {
     plans: hoursAgo(app.now(), FIXED_HOURS.plans),
     jobs: hoursAgo(app.now(), FIXED_HOURS.jobs),

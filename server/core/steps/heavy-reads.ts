@@ -196,7 +196,7 @@ export const runHeavyRead = async <T>(
   app: App,
   actor: Actor,
   work: (db: Db) => Promise<T>,
-  heavy: Db = app.heavy,
+  heavy: Db,
 ): Promise<T> => {
   const endTurn = await takeHeavyTurn(app, actor)
   try {
