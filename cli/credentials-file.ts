@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { isObject } from '../catalog/values.ts'
 import { cliError } from './error.ts'
 import { makePrivate, writePrivateFile } from './files.ts'
 
@@ -55,11 +56,8 @@ const upgrade = ({ url, logins = {} }: OldCredentials): Credentials => {
   return { ...(chosen === undefined ? {} : { default: chosen }), profiles }
 }
 
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 const isProfile = (value: unknown): boolean =>
-  isRecord(value) && typeof value['url'] === 'string' && ['keychain', 'file'].includes(String(value['store']))
+  isObject(value) && typeof value['url'] === 'string' && ['keychain', 'file'].includes(String(value['store']))
 
 /** Parses the text of the file; undefined when it is not one. Never quotes the text: it holds keys. */
 const parseCredentials = (text: string): Credentials | undefined => {
@@ -69,11 +67,11 @@ const parseCredentials = (text: string): Credentials | undefined => {
   } catch {
     return undefined
   }
-  if (!isRecord(value)) return undefined
+  if (!isObject(value)) return undefined
   const { profiles, logins } = value
-  if (profiles === undefined && (logins === undefined || isRecord(logins)))
+  if (profiles === undefined && (logins === undefined || isObject(logins)))
     return upgrade(value as OldCredentials)
-  if (!isRecord(profiles) || !Object.values(profiles).every(isProfile)) return undefined
+  if (!isObject(profiles) || !Object.values(profiles).every(isProfile)) return undefined
   return value as Credentials
 }
 

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import { registerPoolMetrics } from './pool-metrics.ts'
 import { catalog, type Operation } from '../catalog/index.ts'
 import type { Storage } from '../storage/open.ts'
+import { Config } from './config.ts'
 import type { App } from './core/app.ts'
 import { createAppState } from './core/app-state.ts'
 import { noteSharedFailure } from './core/outage.ts'
@@ -11,7 +12,6 @@ import { handlers, settlers } from './handlers.ts'
 import { parseProxyList } from './http/address.ts'
 import { errorLogDetails } from './core/log-details.ts'
 import { createJobRunner } from './jobs/runner.ts'
-import { DEFAULT_DAYS } from './jobs/retention-periods.ts'
 import type { MediaStore } from './media/store.ts'
 import type { Metrics } from './metrics.ts'
 import { isOauthPossible } from './oauth/metadata.ts'
@@ -39,6 +39,7 @@ export type AppOptions = {
   secrets: SecretRing
   log: Logger
   metrics: Metrics
+  /** What is absent is as `Config` has it, but for the audit trail, which has no setting: calls are recorded. */
   config: {
     publicUrl: string
     /** `WCRM_OAUTH`. */
@@ -79,6 +80,8 @@ export type AppOptions = {
   extra?: readonly { operation: Operation; handler: AnyHandler }[]
 }
 
+const defaults = Config.parse({})
+
 const toAppConfig = (config: AppOptions['config'], embedded: boolean, processes: number): App['config'] => ({
   publicUrl: config.publicUrl,
   oauth: config.oauth !== 'off' && isOauthPossible(config.publicUrl),
@@ -91,22 +94,22 @@ const toAppConfig = (config: AppOptions['config'], embedded: boolean, processes:
       key: config.limitWrite,
       workspace: config.limitWorkspaceWrite ?? config.limitWrite * WORKSPACE_LIMIT_FACTOR,
     },
-    channel: config.limitChannel ?? 1200,
+    channel: config.limitChannel ?? defaults.limitChannel,
   },
-  phoneBudget: config.phoneBudget ?? 100,
-  contactBudget: config.contactBudget ?? 2000,
+  phoneBudget: config.phoneBudget ?? defaults.phoneBudget,
+  contactBudget: config.contactBudget ?? defaults.contactBudget,
   filters: {
     enabled: config.advancedFilters !== 'off',
-    countTimeBoxMs: config.countTimeBox ?? 1000,
+    countTimeBoxMs: config.countTimeBox ?? defaults.countTimeBox,
     stepMs: embedded ? EMBEDDED_STEP_MS : undefined,
   },
-  webhookRetentionDays: config.webhookRetentionDays ?? DEFAULT_DAYS.webhooks,
+  webhookRetentionDays: config.webhookRetentionDays ?? defaults.webhookRetentionDays,
   eventRetentionDays:
-    config.eventRetentionDays === undefined ? DEFAULT_DAYS.events : config.eventRetentionDays,
+    config.eventRetentionDays === undefined ? defaults.eventRetentionDays : config.eventRetentionDays,
   audit: config.audit ?? true,
-  auditRetentionDays: config.auditRetentionDays ?? DEFAULT_DAYS.audit,
+  auditRetentionDays: config.auditRetentionDays ?? defaults.auditRetentionDays,
   // Each process counts for itself.
-  authFailureLimit: Math.ceil((config.limitAuthFailures ?? 20) / processes),
+  authFailureLimit: Math.ceil((config.limitAuthFailures ?? defaults.limitAuthFailures) / processes),
   metrics: { token: config.metricsToken, isApart: config.metricsListen !== undefined },
   trustedProxies: parseProxyList(config.trustProxy ?? ''),
   providerTimeoutMs: toTimeoutMs(config),

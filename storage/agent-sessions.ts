@@ -66,7 +66,7 @@ export const loadAgentFigures = async (
   tx: Db,
   workspaceId: string,
   range: TimeRange,
-  channels: VisibleChannels = null,
+  channels: VisibleChannels,
 ): Promise<AgentFigures> => {
   const {
     rows: [row],

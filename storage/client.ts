@@ -9,6 +9,7 @@ import {
   toRoleOption,
 } from './addresses.ts'
 import { arrayTypes } from './array-types.ts'
+import { codedError } from './error-codes.ts'
 import { createServerFinder, type ServerFinder } from './find-server.ts'
 import type { SessionSettings } from './session-settings.ts'
 import { toIsoTime } from './times.ts'
@@ -128,9 +129,7 @@ const WAITS_FOR_STANDBYS = 'SyncRepWaitForLSN'
 const isUnreplicatedCommit = (notice: { routine?: string }): boolean => notice.routine === WAITS_FOR_STANDBYS
 
 const unreplicatedError = (): Error =>
-  Object.assign(new Error('a commit did not reach the synchronous standbys in time'), {
-    code: 'COMMIT_NOT_REPLICATED',
-  })
+  codedError('COMMIT_NOT_REPLICATED', 'a commit did not reach the synchronous standbys in time')
 
 type OpenerOptions = {
   /** Absent for the embedded database. */
@@ -264,4 +263,4 @@ const createSocketOpener = (open: Open, tls: Tls | undefined, onClose: () => voi
 
 /** The error of postgres.js for a connection that closed. */
 export const connectionClosedError = (): Error =>
-  Object.assign(new Error('the connection to the database is closed'), { code: 'CONNECTION_CLOSED' })
+  codedError('CONNECTION_CLOSED', 'the connection to the database is closed')

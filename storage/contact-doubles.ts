@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
 
-/** A contact that is the same customer as another one. `ofId`: the other, which the service finds. */
+/** A contact that is the same customer as another one. `of_id`: the other, which the service finds. */
 export type ContactDouble = { id: string; phone: string | null; of_id: string | null }
 
 /**

@@ -84,7 +84,7 @@ export const findMergedInto = async (db: Db, workspaceId: string, id: string): P
     select into_id from steps order by n desc limit 1`.execute(db)
   ).rows[0]?.into_id
 
-/** A merge. `isUndoable`: what undoes it is still there. */
+/** A merge. `is_undoable`: what undoes it is still there. */
 export type ContactMerge = { into_id: string; merged_at: string; is_undoable: boolean }
 
 export const findMerge = async (tx: Db, workspaceId: string, id: string): Promise<ContactMerge | undefined> =>

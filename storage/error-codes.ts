@@ -9,3 +9,7 @@ export const errorCode = {
   lockNotAvailable: '55P03',
   queryCanceled: '57014',
 } as const
+
+/** An error of this side, such as of a lost connection, with a code as those of the database and of sockets have. */
+export const codedError = (code: string, message: string): Error =>
+  Object.assign(new Error(message), { code })

@@ -1,4 +1,5 @@
 import type { Address, Servers } from './addresses.ts'
+import { codedError } from './error-codes.ts'
 import { waitAtMost } from './wait-at-most.ts'
 
 /** Asks the server at an address, over a connection of its own, whether it takes changes. */
@@ -44,9 +45,7 @@ export const createServerFinder = ({ addresses, role }: Servers, ask: AskServer)
       return await findIn('standby').catch(() => findIn('primary'))
     } catch {
       const wanted = role === 'primary' ? 'primary server' : 'standby'
-      throw Object.assign(new Error(`none of the addresses of the database answers as its ${wanted}`), {
-        code: 'NO_SERVER',
-      })
+      throw codedError('NO_SERVER', `none of the addresses of the database answers as its ${wanted}`)
     }
   }
   const isReplaced = async (address: Address): Promise<boolean> => {

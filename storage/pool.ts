@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ParameterOrJSON, RowList, Row } from 'postgres'
 import { type Client, connectionClosedError, type OnClose, type PendingStatement } from './client.ts'
-import { errorCode } from './error-codes.ts'
+import { codedError, errorCode } from './error-codes.ts'
 import { waitAtMost } from './wait-at-most.ts'
 
 /** Milliseconds; 0 means no limit. */
@@ -93,8 +93,6 @@ const MAX_PENDING = 100
 const SUSPECT_AFTER_MS = 2_000
 const CLOSE_GRACE_MS = 4_000
 const END_TIMEOUT_MS = 1_000
-
-const createPoolError = (code: string, message: string): Error => Object.assign(new Error(message), { code })
 
 export const createPool = (options: PoolOptions): Pool => {
   const pool: PoolState = {
@@ -262,7 +260,7 @@ const checkSilence = (pool: PoolState, connection: Connection, ms: number): void
     return
   }
   connection.client.cancel(oldest)
-  discard(pool, connection, createPoolError('RESPONSE_TIMEOUT', 'the database does not respond'))
+  discard(pool, connection, codedError('RESPONSE_TIMEOUT', 'the database does not respond'))
 }
 
 /**
@@ -323,7 +321,7 @@ const withConnection = <T>(
   use: (connection: Connection) => Promise<T>,
   exclusive = false,
 ): Promise<T> => {
-  if (pool.closed) return Promise.reject(createPoolError('CONNECTION_ENDED', 'the storage is closed'))
+  if (pool.closed) return Promise.reject(codedError('CONNECTION_ENDED', 'the storage is closed'))
   const connection = pool.waiters.length === 0 ? findConnection(pool, exclusive) : undefined
   if (connection) return use(connection)
   const since = performance.now()
@@ -347,7 +345,7 @@ const withConnection = <T>(
     const expire = (): void => {
       pool.waiters.splice(pool.waiters.indexOf(waiter), 1)
       countWait()
-      reject(createPoolError('ACQUIRE_TIMEOUT', 'no connection to the database became free'))
+      reject(codedError('ACQUIRE_TIMEOUT', 'no connection to the database became free'))
       serveWaiters(pool)
     }
     const { acquireMs } = pool.limits
@@ -369,7 +367,7 @@ const acquire = (pool: PoolState): Promise<Connection> =>
 const closePool = async (pool: PoolState): Promise<void> => {
   pool.closed = true
   for (const { reject } of pool.waiters.splice(0))
-    reject(createPoolError('CONNECTION_ENDED', 'the storage is closed'))
+    reject(codedError('CONNECTION_ENDED', 'the storage is closed'))
   const isBusy = () => [...pool.connections].some(({ held, pending }) => held || pending.size > 0)
   const deadline = performance.now() + CLOSE_GRACE_MS
   while (isBusy() && performance.now() < deadline) await pause(10)

@@ -15,7 +15,7 @@ export const loadMedians = async (
   tx: Db,
   workspaceId: string,
   range: TimeRange,
-  channels: VisibleChannels = null,
+  channels: VisibleChannels,
 ): Promise<Map<string | null, Medians>> => {
   const onChannels = (column: string) => isOnChannels(column, workspaceId, channels)
   const [responses, closes] = await Promise.all([

@@ -34,7 +34,7 @@ export const countOutbound = async (
   tx: Db,
   workspaceId: string,
   range: TimeRange,
-  channels: VisibleChannels = null,
+  channels: VisibleChannels,
 ): Promise<Map<MessageStatus, number>> => {
   const { rows } = await sql<{ status: MessageStatus; n: string }>`
     select status, count(*) as n from messages
@@ -52,7 +52,7 @@ export const loadCloseFigures = async (
   tx: Db,
   workspaceId: string,
   range: TimeRange,
-  channels: VisibleChannels = null,
+  channels: VisibleChannels,
 ): Promise<CloseFigures> => {
   // Sorting intervals was measured a third faster than sorting numbers made of them.
   const {
@@ -76,7 +76,7 @@ export const countReopenings = async (
   tx: Db,
   workspaceId: string,
   range: TimeRange,
-  channels: VisibleChannels = null,
+  channels: VisibleChannels,
 ): Promise<number> =>
   countRows(
     tx,
@@ -94,7 +94,7 @@ export const countWaitsByDuration = async (
   workspaceId: string,
   now: string,
   bounds: readonly number[],
-  channels: VisibleChannels = null,
+  channels: VisibleChannels,
 ): Promise<number[]> => {
   const { rows } = await sql<{ bucket: number; n: string }>`
     select width_bucket(extract(epoch from ${now}::timestamptz - since)::double precision,
@@ -109,7 +109,7 @@ export const countWaitsByDuration = async (
 export const countUnassigned = async (
   tx: Db,
   workspaceId: string,
-  channels: VisibleChannels = null,
+  channels: VisibleChannels,
 ): Promise<number> =>
   // The facets of such conversations with any reply status, for their index (migration 0003).
   countRows(
@@ -150,7 +150,7 @@ export const loadBroadcastTotals = async (
   tx: Db,
   workspaceId: string,
   range: TimeRange,
-  channels: VisibleChannels = null,
+  channels: VisibleChannels,
 ): Promise<BroadcastTotals> => {
   // A started broadcast began when it was started, and begins_at is indexed.
   const {
@@ -173,7 +173,7 @@ export const countSlaBreaches = async (
   workspaceId: string,
   range: TimeRange,
   now: string,
-  channels: VisibleChannels = null,
+  channels: VisibleChannels,
 ): Promise<number> => {
   const overdue = (table: string, dueAt: string, metAt: string) => {
     const due = sql`

@@ -56,7 +56,7 @@ export const loadWorkFigures = (
   db: Db,
   workspaceId: string,
   range: TimeRange,
-  channels: VisibleChannels = null,
+  channels: VisibleChannels,
 ): Promise<Map<string, WorkFigures>> =>
   withSettings(db, async (tx) => {
     const onChannels = (column: string) => isOnChannels(column, workspaceId, channels)
@@ -108,7 +108,7 @@ const loadReopenedFigures = async (
   tx: Db,
   workspaceId: string,
   range: TimeRange,
-  channels: VisibleChannels = null,
+  channels: VisibleChannels,
 ): Promise<Map<string, { reopened: number }>> => {
   const { rows } = await sql<{ member: string; reopened: string }>`
     select coalesce(p.closed_by, 0) as member, count(*) as reopened
@@ -133,7 +133,7 @@ const loadResponseFigures = async (
   tx: Db,
   workspaceId: string,
   range: TimeRange,
-  channels: VisibleChannels = null,
+  channels: VisibleChannels,
 ): Promise<Map<string, ResponseFigures>> => {
   const { rows } = await sql<Record<keyof ResponseFigures, string> & { member: string }>`
     select coalesce(r.ended_by, 0) as member,
@@ -167,7 +167,7 @@ const loadBreachFigures = async (
   workspaceId: string,
   range: TimeRange,
   now: string,
-  channels: VisibleChannels = null,
+  channels: VisibleChannels,
 ): Promise<Map<string, BreachFigures>> => {
   const clocks = (table: string, what: string, dueAt: string, metAt: string, metBy: string) => {
     const due = (member: string) => sql`
@@ -204,7 +204,7 @@ export const loadTimeFigures = (
   workspaceId: string,
   range: TimeRange,
   now: string,
-  channels: VisibleChannels = null,
+  channels: VisibleChannels,
 ): Promise<TimeFigures> =>
   withSettings(db, async (tx) => {
     const [reopened, responses, breaches] = await Promise.all([
@@ -234,7 +234,7 @@ export const loadWorkloadFigures = async (
   workspaceId: string,
   rules: readonly WindowRule[],
   now: string,
-  channels: VisibleChannels = null,
+  channels: VisibleChannels,
 ): Promise<Map<string, WorkloadFigures>> => {
   const { rows } = await sql<
     Record<(typeof workloadNames)[number], string> & { member: string; oldest: string | null }

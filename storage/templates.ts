@@ -33,49 +33,6 @@ export const findTemplate = async (
     order by (account_id is null), id limit 1`.execute(tx)
   ).rows[0]
 
-export type NewTemplate = {
-  account_id: string | null
-  account_name?: string | null
-  provider_id?: string | null
-  name: string
-  language: string
-  category: string | null
-  sub_category?: string | null
-  status: string
-  rejection_reason?: string | null
-  components: readonly unknown[]
-  submitted_by?: string | null
-}
-
-/** Returns the id. Violates the unique key when the account has a template of this name and language. */
-export const insertTemplate = async (
-  tx: Db,
-  workspaceId: string,
-  template: NewTemplate,
-  now: string,
-): Promise<string> => {
-  const { components, ...columns } = template
-  const { id } = await tx
-    .insertInto('templates')
-    .values({
-      account_name: null,
-      provider_id: null,
-      sub_category: null,
-      rejection_reason: null,
-      submitted_by: null,
-      meta_errors: null,
-      archived_at: null,
-      ...columns,
-      workspace_id: workspaceId,
-      components: sql`${JSON.stringify(components)}::jsonb`,
-      created_at: now,
-      updated_at: now,
-    })
-    .returning('id')
-    .executeTakeFirstOrThrow()
-  return id
-}
-
 /** A template with everything that is returned of it. */
 export type TemplateDetails = TemplateRow & {
   account_name: string | null
@@ -233,6 +190,17 @@ export const countTemplatesInPlan = async (tx: Db, workspaceId: string): Promise
     ).n,
   )
 
+export type PendingTemplate = {
+  account_id: string
+  account_name: string | null
+  name: string
+  language: string
+  category: string | null
+  status: string
+  components: readonly unknown[]
+  submitted_by: string | null
+}
+
 /**
  * Inserts a template that is about to be submitted, replacing one that the provider deleted. Waits for
  * concurrent inserts of this name. Returns the id; undefined when the account has a template of this name and
@@ -241,8 +209,7 @@ export const countTemplatesInPlan = async (tx: Db, workspaceId: string): Promise
 export const insertPendingTemplate = async (
   tx: Db,
   workspaceId: string,
-  template: Required<Pick<NewTemplate, 'account_name' | 'submitted_by'>> &
-    NewTemplate & { account_id: string },
+  template: PendingTemplate,
   now: string,
 ): Promise<string | undefined> => {
   const { account_id, account_name, name, language, category, status, components, submitted_by } = template

@@ -4,6 +4,7 @@ import { isIP, type Socket } from 'node:net'
 import { checkServerIdentity, connect, type ConnectionOptions, createSecureContext } from 'node:tls'
 import { type Address, nameSocket, type TlsSettings } from './addresses.ts'
 import type { ClientCertificate } from './database-url.ts'
+import { codedError } from './error-codes.ts'
 
 /** As postgres.js has it: these encrypt, and trust every certificate. */
 const UNVERIFIED = new Set(['require', 'allow', 'prefer'])
@@ -37,13 +38,13 @@ const readNamed = (parameter: string, file: string): Buffer => {
     return readFileSync(file)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw connectionError(UNUSABLE_FILE, `${parameter} names ${file}, which cannot be read (${code})`)
+    throw codedError(UNUSABLE_FILE, `${parameter} names ${file}, which cannot be read (${code})`)
   }
 }
 
 const readClientCertificate = ({ file, keyFile, password }: ClientCertificate): ConnectionOptions => {
   if (file === undefined || keyFile === undefined)
-    throw connectionError(UNUSABLE_FILE, 'sslcert and sslkey are given together, or none of them')
+    throw codedError(UNUSABLE_FILE, 'sslcert and sslkey are given together, or none of them')
   const cert = readNamed('sslcert', file)
   const key = readNamed('sslkey', keyFile)
   const unsealed = password === undefined ? { key } : { key, passphrase: password }
@@ -60,7 +61,7 @@ const tryOut = (options: ConnectionOptions, problem: string): void => {
     createSecureContext(options)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw connectionError(UNUSABLE_FILE, `${problem} (${code})`)
+    throw codedError(UNUSABLE_FILE, `${problem} (${code})`)
   }
 }
 
@@ -97,16 +98,15 @@ export const beginTls = async (
   // PostgreSQL has none on a unix socket, and libpq does not ask.
   if ('path' in address) return socket
   const end = new AbortController()
-  const lose = () =>
-    end.abort(connectionError('CONNECTION_CLOSED', 'the connection to the database is closed'))
+  const lose = () => end.abort(codedError('CONNECTION_CLOSED', 'the connection to the database is closed'))
   const timer = setTimeout(() => {
-    end.abort(connectionError('CONNECT_TIMEOUT', 'the database does not begin TLS in time'))
+    end.abort(codedError('CONNECT_TIMEOUT', 'the database does not begin TLS in time'))
   }, timeoutMs)
   socket.once('close', lose)
   try {
     if (!isDirect && !(await hasTls(socket, end.signal))) {
       if (mode === 'prefer') return socket
-      throw connectionError('NO_TLS', 'the server of the database has no TLS')
+      throw codedError('NO_TLS', 'the server of the database has no TLS')
     }
     return await encrypt(socket, address, { isDirect, identity }, end.signal)
   } catch (error) {
@@ -145,5 +145,3 @@ const encrypt = async (
     throw error
   }
 }
-
-const connectionError = (code: string, message: string): Error => Object.assign(new Error(message), { code })

@@ -1,3 +1,4 @@
+import { pluralize } from '../../catalog/values.ts'
 import { lineRules, toPhoneLine } from '../../server/contacts/phone-lines.ts'
 import { listWorkspaces } from '../../storage/admin.ts'
 import { listContactsWithoutLine, listUserIdDoubles } from '../../storage/contact-doubles.ts'
@@ -167,14 +168,12 @@ export const doctorVerb: AdminVerb = {
   exitCode: ({ ok }) => (ok === true ? 0 : 1),
 }
 
-const count = (number: number, name: string): string => `${number} ${name}${number === 1 ? '' : 's'}`
-
 const describePage = (
   { problems, warnings }: { problems: number; warnings: number },
   next: string | null,
 ): string =>
   [
-    problems === 0 ? 'No problems' : count(problems, 'problem'),
-    ...(warnings === 0 ? [] : [count(warnings, 'warning')]),
+    problems === 0 ? 'No problems' : pluralize(problems, 'problem'),
+    ...(warnings === 0 ? [] : [pluralize(warnings, 'warning')]),
     ...(next === null ? [] : [`and more: --after ${next}`]),
   ].join(', ') + '.\n'

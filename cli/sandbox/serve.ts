@@ -15,12 +15,9 @@ import { usageError } from '../error.ts'
 import type { Io } from '../io.ts'
 import { waitForStopSignal } from '../service.ts'
 import { listenError, type PortSettings, toSentence } from '../start-errors.ts'
-import type { SandboxFlags } from './verbs.ts'
+import { type SandboxFlags, stringFlag } from './verbs.ts'
 
 type SandboxSecrets = { token: string; appSecret: string; verifyToken: string }
-
-const stringFlag = (flags: SandboxFlags, name: string): string | undefined =>
-  typeof flags[name] === 'string' ? flags[name] : undefined
 
 const readSandboxConfig = (flags: SandboxFlags, io: Io): Config => {
   const callback = stringFlag(flags, 'webhookUrl')

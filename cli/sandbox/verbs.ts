@@ -34,7 +34,7 @@ export type SandboxVerb = {
   readonly run: (work: SandboxVerbContext) => Promise<CommandResult | undefined>
 }
 
-const stringFlag = (flags: SandboxFlags, name: string): string | undefined =>
+export const stringFlag = (flags: SandboxFlags, name: string): string | undefined =>
   typeof flags[name] === 'string' ? flags[name] : undefined
 
 const integerFlag = (flags: SandboxFlags, name: string, flag: string): number | undefined => {

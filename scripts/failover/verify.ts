@@ -6,7 +6,7 @@ import type { Db } from '../../storage/database.ts'
 import type { Acknowledged } from './clients.ts'
 import type { Scene } from './scene.ts'
 
-/** Counts; all but `repeatedWebhooks` and the totals have to be 0. */
+/** Counts; all but `webhooks.repeated` and the totals have to be 0. */
 export type Verdict = {
   contacts: { acknowledged: number; lost: number; doubled: number }
   tags: { acknowledged: number; lost: number; doubled: number }

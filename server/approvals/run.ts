@@ -30,7 +30,7 @@ import { computeRetrySeconds } from '../jobs/backoff.ts'
 import { changeInBatches } from '../jobs/change-in-batches.ts'
 import { errorLogDetails } from '../core/log-details.ts'
 import { FIXED_HOURS, hoursAgo } from '../jobs/retention-periods.ts'
-import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
+import { computeNextRunMs, getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { takePhoneBudget } from '../visibility/phone-budget.ts'
 import { digestTemplate, requireSameTemplate } from './freeze.ts'
 import { mayReplay, toApprovedCall, toRunInput } from './stored-call.ts'
@@ -199,13 +199,12 @@ export const approvalsJob = (app: App): JobDefinition => ({
     const processed = await runAllApproved(app, signal)
     await expireApprovals(app)
     const seconds = await findSecondsUntilNextRun(app.db)
-    const nextInMs = Math.min(getIdleMs(app), Math.max(MIN_DELAY_MS, (seconds ?? Infinity) * 1000))
-    return { processed, nextInMs }
+    return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: getIdleMs(app) }) }
   },
 })
 
 /** Deletes requests that ended 30 days ago. */
-export const deleteOldApprovals = (app: App, signal?: AbortSignal): Promise<number> =>
+export const deleteOldApprovals = (app: App, signal: AbortSignal): Promise<number> =>
   changeInBatches(
     (limit) => deleteApprovalsBefore(app.db, hoursAgo(app.now(), FIXED_HOURS.approvals), limit),
     signal,

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { passesSoon } from '../../catalog/passing-reasons.ts'
 import type { EventTypeId } from '../../catalog/events.ts'
 import { findOperation, type Operation, type OperationName } from '../../catalog/index.ts'
@@ -37,7 +38,7 @@ import { computeRetrySeconds } from '../jobs/backoff.ts'
 import { changeInBatches } from '../jobs/change-in-batches.ts'
 import { errorLogDetails } from '../core/log-details.ts'
 import { FIXED_HOURS, hoursAgo } from '../jobs/retention-periods.ts'
-import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
+import { computeNextRunMs, getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import type { BulkOutput } from './output.ts'
 import { getIdField, listCallIds } from './records.ts'
 import { getRestorer, toRestoringCalls, toUndoCalls } from './undo.ts'
@@ -217,17 +218,6 @@ export const findActor = async (
 /** Problems that a later attempt may not meet. */
 const isTransient = ({ status, extras }: Problem): boolean => status >= 500 || passesSoon(extras.reason)
 
-const wait = (ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-    const timer = setTimeout(done, ms)
-    signal.addEventListener('abort', done, { once: true })
-  })
-
 /** Lets a claimed job change batches for a while. Returns how many. */
 const takeTurn = async (app: App, claimed: Claimed, signal: AbortSignal): Promise<number> => {
   const { workspace_id: workspaceId, id, attempts } = claimed
@@ -239,7 +229,8 @@ const takeTurn = async (app: App, claimed: Claimed, signal: AbortSignal): Promis
     for (; !signal.aborted && performance.now() - startedAt < TURN_MS; count++) {
       const { goesOn, tookMs } = await runNext(app, claimed, actor)
       if (!goesOn) return count
-      await wait((tookMs * IDLE_SHARE) / (1 - IDLE_SHARE), signal)
+      // Rejects when the job is stopped, which ends the turn.
+      await sleep((tookMs * IDLE_SHARE) / (1 - IDLE_SHARE), undefined, { signal }).catch(() => {})
     }
   } catch (error) {
     if (error instanceof Problem && !isTransient(error)) {
@@ -269,14 +260,12 @@ export const bulkJobsJob = (app: App): JobDefinition => ({
   run: async (signal) => {
     const processed = await runAll(app, signal)
     const seconds = await findSecondsUntilJob(app.db, 'changes')
-    const nextInMs =
-      seconds === undefined ? undefined : Math.min(getIdleMs(app), Math.max(MIN_DELAY_MS, seconds * 1000))
-    return { processed, ...(nextInMs === undefined ? {} : { nextInMs }) }
+    return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: getIdleMs(app) }) }
   },
 })
 
 /** Deletes plans that nobody carried out, and jobs that ended long ago. Returns their count. */
-export const deleteOldJobs = (app: App, signal?: AbortSignal): Promise<number> => {
+export const deleteOldJobs = (app: App, signal: AbortSignal): Promise<number> => {
   const before = {
     plans: hoursAgo(app.now(), FIXED_HOURS.plans),
     jobs: hoursAgo(app.now(), FIXED_HOURS.jobs),

@@ -29,7 +29,7 @@ import { requireUndenied } from '../core/steps/policy.ts'
 import { withTransaction } from '../core/write-call.ts'
 import { errorLogDetails } from '../core/log-details.ts'
 import { computeRetrySeconds } from '../jobs/backoff.ts'
-import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
+import { computeNextRunMs, getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import type { TemplateValues } from '../messaging/template-values.ts'
 import { findOpenCountries, findRetry, findRoom } from './limits.ts'
 import { OWN_REFUSALS, type Outcome } from './outcome.ts'
@@ -350,8 +350,6 @@ export const bulkSendsJob = (app: App): JobDefinition => ({
   run: async (signal) => {
     const processed = await runAll(app, signal)
     const seconds = await findSecondsUntilJob(app.db, 'sends')
-    const nextInMs =
-      seconds === undefined ? undefined : Math.min(getIdleMs(app), Math.max(MIN_DELAY_MS, seconds * 1000))
-    return { processed, ...(nextInMs === undefined ? {} : { nextInMs }) }
+    return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: getIdleMs(app) }) }
   },
 })

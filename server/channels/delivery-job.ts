@@ -7,7 +7,7 @@ import {
 } from '../../storage/channel-deliveries.ts'
 import type { App } from '../core/app.ts'
 import { errorLogDetails } from '../core/log-details.ts'
-import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
+import { computeNextRunMs, getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { failUnconfirmed, markSent } from '../messaging/message-status.ts'
 import { toOutboundId } from './ids.ts'
 import { inFlow } from './receive.ts'
@@ -35,9 +35,7 @@ export const channelDeliveriesJob = (app: App): JobDefinition => {
     run: async (signal) => {
       const processed = signal.aborted ? 0 : await startDue(app, inFlight)
       const seconds = await findSecondsUntilNextChannelDelivery(app.db)
-      const nextInMs =
-        seconds === undefined ? undefined : Math.min(getIdleMs(app), Math.max(MIN_DELAY_MS, seconds * 1000))
-      return { processed, nextInMs }
+      return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: getIdleMs(app) }) }
     },
     drain: async () => {
       await Promise.all(inFlight)

@@ -4,6 +4,7 @@ import { isObject } from '../../catalog/values.ts'
 import { findChannelByToken, type TokenChannel } from '../../storage/channel-secrets.ts'
 import { hashApiKey, isChannelToken } from '../api-keys.ts'
 import type { App } from '../core/app.ts'
+import { parseBearer, unauthenticated } from '../core/bearer.ts'
 import { Problem } from '../core/problem.ts'
 import { takeChannelToken } from '../core/steps/rate-limit.ts'
 import { lookUpLimited } from '../core/steps/throttle.ts'
@@ -83,15 +84,12 @@ const findRoute = (request: Request): { channelId: string; serve: Serve } => {
   return { channelId, serve: routes[name]! }
 }
 
-const unauthenticated = (detail: string): Problem =>
-  new Problem('unauthenticated', detail, {}, { 'WWW-Authenticate': 'Bearer realm="wcrm"' })
-
 /**
  * Returns the channel of the request's token. Throws 401 unless it is this one, and 429 when the client's
  * address failed too often; a token that was valid before is looked up nevertheless.
  */
 const authenticateBridge = async (app: App, request: Request, channelId: string): Promise<TokenChannel> => {
-  const token = /^Bearer +(\S+) *$/i.exec(request.headers.get('authorization') ?? '')?.[1]
+  const token = parseBearer(request.headers.get('authorization'))
   if (token === undefined)
     throw unauthenticated('Send "Authorization: Bearer <token of the channel>" (wc_chan_…).')
   const { known } = app.keyCache

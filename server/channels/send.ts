@@ -4,7 +4,7 @@ import { isObject } from '../../catalog/values.ts'
 import { explainFailure } from '../webhooks/failures.ts'
 import { guardedFetch, type WebhookResponse } from '../webhooks/guard.ts'
 import { parseRetryAfter } from '../webhooks/schedule.ts'
-import { toExcerpt } from '../webhooks/send.ts'
+import { toResponseExcerpt } from '../webhooks/send.ts'
 import { signatureHeaders } from '../../catalog/webhooks/sign.ts'
 import { computeChannelRetryDelay } from './schedule.ts'
 import { unsealSigningSecrets } from './secrets.ts'
@@ -80,7 +80,7 @@ const retryOrFail = (
 
 /** What the bridge says about its refusal: the text of a problem or an error, else the text itself. */
 const explainBody = (response: WebhookResponse, secrets: readonly string[]): string => {
-  const text = toExcerpt(response, secrets)?.trim() ?? ''
+  const text = toResponseExcerpt(response, secrets)?.trim() ?? ''
   const said = (findText(text) ?? (/^[<{[]/.test(text) ? '' : text)).replaceAll(/\s+/g, ' ').trim()
   if (said === '') return '.'
   const cut = said.length > MAX_REASON_LENGTH ? `${said.slice(0, MAX_REASON_LENGTH).toWellFormed()}…` : said

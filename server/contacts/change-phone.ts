@@ -93,7 +93,7 @@ const writePhone = async (
 }
 
 /** Deletes numbers of before, of which messages find their contact no more. Returns their count. */
-export const deleteFormerPhones = (app: App, signal?: AbortSignal): Promise<number> => {
+export const deleteFormerPhones = (app: App, signal: AbortSignal): Promise<number> => {
   const before = daysAgo(app.now(), FORMER_PHONE_DAYS)
   return changeInBatches((limit) => deleteFormerPhonesBefore(app.db, before, limit), signal)
 }

@@ -253,7 +253,7 @@ export const undoContactMerge: Handler<'crm_undo_contact_merge'> = async (ctx, {
 }
 
 /** Forgets what undoes merges that are too old to be undone. Returns their count. */
-export const expireMerges = (app: App, signal?: AbortSignal): Promise<number> => {
+export const expireMerges = (app: App, signal: AbortSignal): Promise<number> => {
   const before = daysAgo(app.now(), UNDO_DAYS)
   return changeInBatches((limit) => expireMergesBefore(app.db, before, limit), signal)
 }

@@ -150,7 +150,7 @@ const fillMetadata = (
 ): Metadata | undefined => {
   let filled = first ?? {}
   for (const [key, value] of Object.entries(second ?? {})) {
-    if (filled[key] !== undefined) continue
+    if (Object.hasOwn(filled, key)) continue
     try {
       filled = mergeMetadata(filled, { [key]: value })
     } catch (error) {

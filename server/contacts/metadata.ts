@@ -65,4 +65,9 @@ export const auditMetadata = (
   stored: Metadata | null | undefined,
   changes: MetadataChanges | undefined,
 ): Record<string, unknown> =>
-  Object.fromEntries(Object.keys(changes ?? {}).map((key) => [`metadata.${key}`, stored?.[key] ?? null]))
+  Object.fromEntries(
+    Object.keys(changes ?? {}).map((key) => [
+      `metadata.${key}`,
+      stored && Object.hasOwn(stored, key) ? stored[key] : null,
+    ]),
+  )

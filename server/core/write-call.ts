@@ -176,7 +176,7 @@ export const endReplay = (tx: Transaction): Promise<void> => commitWith(tx, comm
  * Begins the transaction of a call. One with a plan is one snapshot: what is rehearsed in it and what then runs see the
  * same, and a change of another call to what this one writes is a serialization failure, which is retried.
  */
-export const beginFor = (app: App, call?: Pick<WriteCall, 'plan'>): Promise<Transaction> =>
+export const beginFor = (app: App, call: Pick<WriteCall, 'plan'> | undefined): Promise<Transaction> =>
   call?.plan === undefined
     ? app.db.startTransaction().execute()
     : app.db.startTransaction().setIsolationLevel('repeatable read').execute()

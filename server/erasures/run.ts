@@ -17,7 +17,7 @@ import { withRetries } from '../core/retry.ts'
 import { type Transaction, withTransaction } from '../core/write-call.ts'
 import { errorLogDetails } from '../core/log-details.ts'
 import { computeRetrySeconds } from '../jobs/backoff.ts'
-import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
+import { computeNextRunMs, getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { toPatterns } from './scans.ts'
 import { addCounts, steps } from './steps.ts'
 
@@ -132,8 +132,6 @@ export const erasuresJob = (app: App): JobDefinition => ({
   run: async (signal) => {
     const processed = await runAll(app, signal)
     const seconds = await findSecondsUntilErasure(app.db)
-    const nextInMs =
-      seconds === undefined ? undefined : Math.min(getIdleMs(app), Math.max(MIN_DELAY_MS, seconds * 1000))
-    return { processed, ...(nextInMs === undefined ? {} : { nextInMs }) }
+    return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: getIdleMs(app) }) }
   },
 })

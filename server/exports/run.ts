@@ -20,7 +20,7 @@ import { computeRetrySeconds } from '../jobs/backoff.ts'
 import { changeInBatches } from '../jobs/change-in-batches.ts'
 import { errorLogDetails } from '../core/log-details.ts'
 import { FIXED_HOURS, hoursAgo } from '../jobs/retention-periods.ts'
-import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
+import { computeNextRunMs, getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import type { MediaStore } from '../media/store.ts'
 import * as contactsFile from './contacts-file.ts'
 import { type FileEnd, LEASE_SECONDS, releasingParts, removePart, type StepResult } from './parts.ts'
@@ -152,9 +152,7 @@ export const exportsJob = (app: App, store: MediaStore): JobDefinition => ({
   run: async (signal) => {
     const processed = await runAll(app, store, signal)
     const seconds = await findSecondsUntilExport(app.db)
-    const nextInMs =
-      seconds === undefined ? undefined : Math.min(getIdleMs(app), Math.max(MIN_DELAY_MS, seconds * 1000))
-    return { processed, ...(nextInMs === undefined ? {} : { nextInMs }) }
+    return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: getIdleMs(app) }) }
   },
 })
 

@@ -36,8 +36,10 @@ const toObject = (properties: Record<string, JsonSchema>, more: JsonSchema = {})
   ...more,
 })
 
-const toTests = (field: FilterField, ops: readonly string[] = operators[field.kind]): JsonSchema =>
-  toObject(Object.fromEntries(ops.map((op) => [op, toOperand(field, op)])), { minProperties: 1 })
+const toTests = (field: FilterField): JsonSchema =>
+  toObject(Object.fromEntries(operators[field.kind].map((op) => [op, toOperand(field, op)])), {
+    minProperties: 1,
+  })
 
 const capitalize = (text: string): string => text[0]!.toUpperCase() + text.slice(1)
 const refTo = (name: string): JsonSchema => ({ $ref: `#/$defs/${name}` })

@@ -4,6 +4,7 @@ import { H3 } from 'h3'
 import { AggregatorRegistry } from 'prom-client'
 import { FastResponse } from 'srvx/node'
 import type { App } from '../core/app.ts'
+import { parseBearer } from '../core/bearer.ts'
 import { Problem } from '../core/problem.ts'
 import { readProcessMetrics } from '../metrics.ts'
 import { countFailure } from '../core/steps/throttle.ts'
@@ -84,6 +85,6 @@ const isFromThisMachine = ({ config }: App, request: Request): boolean => {
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
 
 const isToken = (token: string, authorization: string | null): boolean => {
-  const given = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? ''
+  const given = parseBearer(authorization) ?? ''
   return timingSafeEqual(digest(given), digest(token))
 }

@@ -113,17 +113,22 @@ const order: ContentParser = (body) => {
   }
 }
 
+const replyKinds: Readonly<Record<string, string>> = {
+  button_reply: 'button',
+  list_reply: 'list',
+  nfm_reply: 'form',
+}
+
 /** Replies to an interactive message: a button, a row of a list, a form. */
 const interactive: ContentParser = (body) => {
   const kind = asText(body['type']) ?? ''
   const reply = asObject(body[kind])
-  const kinds: Record<string, string> = { button_reply: 'button', list_reply: 'list', nfm_reply: 'form' }
   return {
     type: 'INTERACTIVE',
     text: asText(reply['title']) ?? asText(reply['body']) ?? asText(reply['name']),
     content: {
       reply: omitAbsent({
-        kind: kinds[kind] ?? kind,
+        kind: Object.hasOwn(replyKinds, kind) ? replyKinds[kind] : kind,
         id: asText(reply['id']),
         title: asText(reply['title']),
         description: asText(reply['description']),

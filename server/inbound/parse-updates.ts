@@ -184,7 +184,7 @@ const kinds: Readonly<Record<string, ProviderUpdateKind>> = {
  */
 const toChangeUpdate = (payload: ChangePayload): NewProviderUpdate => {
   const { account, time, field, value } = payload
-  const kind = kinds[field] ?? 'other'
+  const kind = Object.hasOwn(kinds, field) ? kinds[field]! : 'other'
   const subject =
     asText(value['message_template_id']) ?? asText(value['display_phone_number']) ?? account ?? ''
   return {

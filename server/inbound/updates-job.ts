@@ -11,7 +11,7 @@ import type { App } from '../core/app.ts'
 import { withRetries } from '../core/retry.ts'
 import { notifyEvents } from '../events/signal.ts'
 import { errorLogDetails } from '../core/log-details.ts'
-import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
+import { computeNextRunMs, getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { applyUpdates } from './apply-updates.ts'
 
 /** Updates per transaction. The embedded database has one session, which a transaction blocks for others. */
@@ -39,9 +39,7 @@ export const providerUpdatesJob = (app: App): JobDefinition => ({
     if (hasMessages && app.media)
       for (const name of ['media-downloads', 'file-removal'] as const) app.jobs.job(name).wake()
     const seconds = await findSecondsUntilNextUpdate(app.db)
-    const nextInMs =
-      seconds === undefined ? undefined : Math.min(getIdleMs(app), Math.max(MIN_DELAY_MS, seconds * 1000))
-    return { processed, nextInMs }
+    return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: getIdleMs(app) }) }
   },
 })
 

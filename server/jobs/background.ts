@@ -34,8 +34,8 @@ const staffReportsJob = (app: App): JobDefinition => {
   return {
     name: 'staff-reports',
     intervalMs: REPORTS_INTERVAL_MS,
-    run: async () => {
-      await generate()
+    run: async (signal) => {
+      await generate(signal)
       return {}
     },
   }

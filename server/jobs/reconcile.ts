@@ -13,6 +13,8 @@ import { settleOpenCall, type StoredIntent } from '../core/external.ts'
 /** Longer than a claimed batch may take, whose calls are looked for at the same time. */
 const LEASE_SECONDS = 30
 const BATCH_SIZE = 10
+/** Those beyond wait for the next run, which takes what became due meanwhile in its order. */
+const MAX_PER_RUN = 1000
 /** Of calls that were made before there was an audit trail. */
 const untraced: CallTrace = { door: 'rest', client: null, requestId: 'unknown', confirmed: false }
 
@@ -23,15 +25,16 @@ type OpenCall = Awaited<ReturnType<typeof claimOpenCalls>>[number]
  * process died. It asks by natural key and never makes a call; one without an outcome is given up after 24
  * hours of business time. Returns how many were looked for.
  */
-export const reconcileProviderCalls = async (app: App, limit = 1000): Promise<number> => {
+export const reconcileProviderCalls = async (app: App, signal?: AbortSignal): Promise<number> => {
   // Without a provider the outcome stays unknown, and nothing is undone.
   if (!isProviderConfigured(app.provider)) return 0
   for (let count = 0; ;) {
+    if (signal?.aborted) return count
     // The server's own offsets: where a true provider is configured, what a sandbox left counts for nothing.
     const batch = await claimOpenCalls(app.db, app.now(), app.clockOffsets, LEASE_SECONDS, BATCH_SIZE)
     await Promise.all(batch.map((open) => settle(app, open)))
     count += batch.length
-    if (batch.length < BATCH_SIZE || count >= limit) return count
+    if (batch.length < BATCH_SIZE || count >= MAX_PER_RUN) return count
   }
 }
 
@@ -63,5 +66,5 @@ const settle = async (app: App, open: OpenCall): Promise<void> => {
 export const reconciliationJob = (app: App): JobDefinition => ({
   name: 'provider-call-reconciliation',
   intervalMs: getIdleMs(app),
-  run: async () => ({ processed: await reconcileProviderCalls(app) }),
+  run: async (signal) => ({ processed: await reconcileProviderCalls(app, signal) }),
 })

@@ -88,6 +88,16 @@ export type Job = {
 export const getIdleMs = ({ embedded }: { readonly embedded: boolean }): number =>
   embedded ? 30_000 : 10_000
 
+/**
+ * Milliseconds until the next run of a job whose first work is due in so many `seconds`; undefined: none is scheduled.
+ * At least `min`: what is due may be in the hands of another server. At most `max`: work that nobody announced may be
+ * due earlier.
+ */
+export const computeNextRunMs = (
+  seconds: number | undefined,
+  { min, max }: { readonly min: number; readonly max: number },
+): number => Math.min(max, Math.max(min, (seconds ?? Infinity) * 1000))
+
 /** The first run comes soon: the last process may have left work behind. */
 const FIRST_RUN_MS = 1000
 

@@ -12,7 +12,7 @@ import { waitAtMost } from '../../storage/wait-at-most.ts'
 import type { App } from '../core/app.ts'
 import { Problem } from '../core/problem.ts'
 import { errorLogDetails } from '../core/log-details.ts'
-import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
+import { computeNextRunMs, getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { isProviderConfigured } from '../provider/port.ts'
 import { type Download, downloadFromUrl } from './download-url.ts'
 import { type StallWatch, watchForStall } from './stall.ts'
@@ -53,9 +53,7 @@ export const mediaDownloadsJob = (app: App, store: MediaStore): JobDefinition =>
   run: async (signal) => {
     const processed = await downloadDueMedia(app, store, signal)
     const seconds = await findSecondsUntilNextMedia(app.db, isProviderConfigured(app.provider))
-    const nextInMs =
-      seconds === undefined ? undefined : Math.min(getIdleMs(app), Math.max(MIN_DELAY_MS, seconds * 1000))
-    return { processed, nextInMs }
+    return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: getIdleMs(app) }) }
   },
 })
 

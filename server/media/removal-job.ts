@@ -1,7 +1,7 @@
 import { findSecondsUntilErasable } from '../../storage/media.ts'
 import type { App } from '../core/app.ts'
 import { removeUselessParts } from '../exports/parts.ts'
-import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
+import { computeNextRunMs, getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { removeErasedFiles } from './erase.ts'
 import type { MediaStore } from './store.ts'
 
@@ -28,7 +28,7 @@ export const fileRemovalJob = (app: App, store: MediaStore): JobDefinition => {
         await store.removeUnfinished(UNFINISHED_MS)
       }
       const seconds = await findSecondsUntilErasable(app.db)
-      return seconds === undefined ? {} : { nextInMs: Math.max(MIN_DELAY_MS, seconds * 1000) }
+      return { nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: getIdleMs(app) }) }
     },
   }
 }

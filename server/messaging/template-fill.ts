@@ -1,3 +1,4 @@
+import { pluralize } from '../../catalog/values.ts'
 import { type FieldError, toPointer } from '../core/problem.ts'
 import { fillVariables, textParameter, listVariables } from '../templates/variables.ts'
 import { parseTemplateParts, templateBodyText, type TemplateParts } from './template-components.ts'
@@ -6,7 +7,6 @@ import {
   checkTextValue,
   collectValueErrors,
   countCharacters,
-  pluralize,
   MAX_CODE_LENGTH,
   type TemplateValues,
   type ValueErrors,

@@ -50,5 +50,3 @@ export const checkTextValue = (value: string, path: ValuePath, errors: ValueErro
       'Remove the extra spaces.',
     )
 }
-
-export const pluralize = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' : 's'}`

@@ -7,7 +7,7 @@ import { createSamplesApi } from './adapter/samples.ts'
 import { createTemplatesApi } from './adapter/templates.ts'
 import { createWebhookGuard, type WebhookGuard } from '../webhooks/guard.ts'
 import type { Provider } from './port.ts'
-import { PROVIDER_HOSTS, toTimeoutMs } from './settings.ts'
+import { toTimeoutMs } from './settings.ts'
 
 export type AdapterOptions = {
   /** Base URL of the provider or of a sandbox, without the API version. */
@@ -26,8 +26,6 @@ export type AdapterOptions = {
   timeoutMs?: number | undefined
   /** False for the provider itself: it is not asked for what only a sandbox can answer. */
   sandbox?: boolean | undefined
-  /** Domains other than the base URL's that receive the token when a file is downloaded from them. */
-  mediaHosts?: readonly string[] | undefined
   /** Checks the addresses that files are downloaded from; public ones alone when absent. */
   guard?: WebhookGuard | undefined
 }
@@ -45,14 +43,13 @@ export const createAdapter = ({
   archiveUrl,
   timeoutMs = toTimeoutMs({}),
   sandbox = true,
-  mediaHosts = PROVIDER_HOSTS,
   guard = createWebhookGuard(),
 }: AdapterOptions): Provider => {
   const baseUrl = configuredUrl.replace(/\/+$/, '')
   const http = createProviderHttp({ baseUrl, version, token, timeoutMs })
   return {
     ...createMessagesApi(http, sandbox),
-    ...createMediaApi(http, mediaHosts, guard.agent),
+    ...createMediaApi(http, guard.agent),
     ...createAccountsApi(http),
     ...createTemplatesApi(http, archiveUrl?.replace(/\/+$/, '') ?? ARCHIVE_URLS[baseUrl] ?? baseUrl),
     ...createSamplesApi(http, appId),

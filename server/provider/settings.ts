@@ -63,11 +63,11 @@ export const chooseProvider = (
   providerUrl === undefined ? (provider ?? (embedded ? 'sandbox' : 'none')) : 'url'
 
 /** Domains of the provider itself. */
-export const PROVIDER_HOSTS = ['facebook.com', 'fbsbx.com', 'whatsapp.net'] as const
+const PROVIDER_HOSTS = ['facebook.com', 'fbsbx.com', 'whatsapp.net'] as const
 
-/** Whether the URL is on one of these hosts or below it. */
-export const isProviderHost = ({ hostname }: URL, hosts: readonly string[] = PROVIDER_HOSTS): boolean =>
-  hosts.some((host) => hostname === host || hostname.endsWith(`.${host}`))
+/** Whether the URL is on one of the provider's hosts or below it. */
+export const isProviderHost = ({ hostname }: URL): boolean =>
+  PROVIDER_HOSTS.some((host) => hostname === host || hostname.endsWith(`.${host}`))
 
 /**
  * Whether a standalone sandbox is at this URL. It is said by `WCRM_PROVIDER` or by the token, and never asked

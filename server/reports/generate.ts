@@ -91,8 +91,10 @@ const generateMissingReports = async (
   workspaceId: string,
   ranges: readonly NamedRange[],
   now: string,
+  signal: AbortSignal | undefined,
 ): Promise<void> => {
   for (const range of await filterMissingReports(db, workspaceId, ranges)) {
+    if (signal?.aborted) return
     await db.transaction().execute(async (tx) => {
       if (
         !(await tryLockReports(tx, workspaceId)) ||
@@ -110,17 +112,18 @@ const generateMissingReports = async (
  */
 export const createNightlyReportJob = (
   app: Pick<App, 'db' | 'now' | 'clockOffsets' | 'log'>,
-): (() => Promise<void>) => {
+): ((signal?: AbortSignal) => Promise<void>) => {
   const { db, log } = app
   const generated = new Map<string, string>()
-  return async () => {
+  return async (signal) => {
     for (const { id, timezone } of await listWorkspaces(db)) {
+      if (signal?.aborted) return
       const at = businessTime(app, id)
       const ranges = nightlyRanges(new Date(Date.parse(at) - GENERATION_DELAY_MS).toISOString(), timezone)
       const night = `${ranges[0]!.to} ${timezone}`
       if (generated.get(id) === night) continue
       try {
-        await generateMissingReports(db, id, ranges, at)
+        await generateMissingReports(db, id, ranges, at, signal)
         if ((await filterMissingReports(db, id, ranges)).length === 0) generated.set(id, night)
       } catch (error) {
         // A failure in one workspace must not stop the others.

@@ -1,3 +1,4 @@
+import { pluralize } from '../../catalog/values.ts'
 import type { InputOf, OutputOf } from '../core/handler.ts'
 import { invalidField, type Problem } from '../core/problem.ts'
 
@@ -51,7 +52,7 @@ export const precedingRange = (
     throw invalidField(
       'from',
       'no_days_before',
-      `leaves fewer than ${days} day${days === 1 ? '' : 's'} before it to compare with`,
+      `leaves fewer than ${pluralize(days, 'day')} before it to compare with`,
       {
         fix: `Send from ${earliest.toString()} or later, or leave out compare.`,
       },

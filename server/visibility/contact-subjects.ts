@@ -15,8 +15,12 @@ type Kind = Exclude<keyof ContactSubjects, 'questions'>
 
 const ID = /^[1-9]\d{0,17}$/
 
+/** A map by names that are chosen outside, such as those of attributes: an object has `constructor` by itself. */
+const toMap = (kinds: Readonly<Record<string, Kind>>): ReadonlyMap<string, Kind> =>
+  new Map(Object.entries(kinds))
+
 /** Members that hold an id, or a list of them. */
-const idMembers: Readonly<Record<string, Kind>> = {
+const idMembers = toMap({
   contact_id: 'contacts',
   contact_ids: 'contacts',
   other_contact_id: 'contacts',
@@ -29,14 +33,14 @@ const idMembers: Readonly<Record<string, Kind>> = {
   // Of what is to be sent (`prepare` of a handler).
   contactId: 'contacts',
   conversationId: 'conversations',
-}
+})
 
 /** Members that hold a record with its id; the values of `target.type` too. */
-const recordMembers: Readonly<Record<string, Kind>> = {
+const recordMembers = toMap({
   contact: 'contacts',
   conversation: 'conversations',
   message: 'messages',
-}
+})
 
 const add = (found: Found, kind: Kind, value: unknown): void => {
   if (Array.isArray(value)) for (const one of value) add(found, kind, one)
@@ -53,14 +57,14 @@ const collect = (found: Found, value: unknown): void => {
   // Only contacts have it; see also `isContact` in phones.ts.
   if ('dnd' in record || 'dnd_enabled' in record) add(found, 'contacts', record['id'])
   for (const [name, member] of Object.entries(record)) {
-    const kind = idMembers[name]
+    const kind = idMembers.get(name)
     if (kind) add(found, kind, member)
     else if (member !== null && typeof member === 'object') {
-      const recordKind = recordMembers[name]
+      const recordKind = recordMembers.get(name)
       if (recordKind) add(found, recordKind, (member as Json)['id'])
       if (name === 'target') {
         const { type, id } = member as Json
-        const targetKind = typeof type === 'string' ? recordMembers[type] : undefined
+        const targetKind = typeof type === 'string' ? recordMembers.get(type) : undefined
         if (targetKind) add(found, targetKind, id)
       }
       collect(found, member)
@@ -174,7 +178,7 @@ const createFound = (questions: readonly string[]): Found => ({
 export const listContactSubjects = (op: Operation, input: Json, answer?: unknown): ContactSubjects => {
   if (READS_NO_CONTACT.has(op.name)) return toLists(createFound([]))
   const found = createFound(listQuestions(op, input))
-  for (const [name, kind] of Object.entries(idMembers)) add(found, kind, input[name])
+  for (const [name, kind] of idMembers) add(found, kind, input[name])
   const given = countIds(found)
   collect(found, answer)
   const rows = rowKinds[op.name]

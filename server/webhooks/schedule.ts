@@ -37,13 +37,10 @@ export const computeJitteredDelay = (
     : Math.max(delay * (0.9 + Math.random() * 0.2), Math.min(retryAfter ?? 0, maxRetryAfter))
 
 /** Seconds of a `Retry-After` header: a number or a date (RFC 9110, 10.2.3). Undefined when it is neither. */
-export const parseRetryAfter = (
-  header: string | string[] | undefined,
-  now = Date.now(),
-): number | undefined => {
+export const parseRetryAfter = (header: string | string[] | undefined): number | undefined => {
   const text = (Array.isArray(header) ? header[0] : header)?.trim()
   if (text === undefined || text === '') return undefined
   if (/^\d+$/.test(text)) return Number(text)
   const at = /[A-Za-z]{3}/.test(text) ? Date.parse(text) : Number.NaN
-  return Number.isNaN(at) ? undefined : Math.max(0, (at - now) / 1000)
+  return Number.isNaN(at) ? undefined : Math.max(0, (at - Date.now()) / 1000)
 }

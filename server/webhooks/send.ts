@@ -109,7 +109,7 @@ const attempt = async (app: App, delivery: ClaimedDelivery): Promise<DeliveryAtt
     )
     return finish(
       response.status,
-      toExcerpt(response, [...secrets, ...Object.values(custom)]),
+      toResponseExcerpt(response, [...secrets, ...Object.values(custom)]),
       null,
       parseRetryAfter(response.headers['retry-after']),
     )
@@ -123,14 +123,19 @@ const markDead = ({ result, ...rest }: DeliveryAttempt): DeliveryAttempt => ({
   result: { ...result, status: 'dead', retry_in: null },
 })
 
+/** How a text can be spelt in a response: as it is, and as JSON escapes it. */
+const listSpellings = (text: string): string[] => [text, JSON.stringify(text).slice(1, -1)]
+
 /**
  * The beginning of a response body as text that the database can store. A receiver can echo what it was
  * sent: header values and secrets are masked.
  */
-export const toExcerpt = ({ body }: WebhookResponse, secrets: readonly string[]): string | null => {
+export const toResponseExcerpt = ({ body }: WebhookResponse, secrets: readonly string[]): string | null => {
   if (body.length === 0) return null
   let text = body.toString('utf8', 0, 8 * MAX_EXCERPT_BYTES)
-  for (const value of secrets) if (value.length >= 4) text = text.replaceAll(value, '****')
+  // The longest first: of one that begins with another the rest would stay.
+  const spellings = secrets.flatMap(listSpellings).toSorted((a, b) => b.length - a.length)
+  for (const spelling of spellings) if (spelling.length >= 4) text = text.replaceAll(spelling, '****')
   // oxlint-disable-next-line no-control-regex -- control characters are what must be replaced
   const clean = text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f]/g, ' ').toWellFormed()
   if (Buffer.byteLength(clean) <= MAX_EXCERPT_BYTES) return clean

@@ -84,6 +84,14 @@ everyDatabase('The daily budget of contacts', (server) => {
     assert.deepEqual(await countUsed(server(), scene), [1])
   })
 
+  it('is counted whatever the fields of a contact are called', async () => {
+    const { owner, call, contacts } = await createScene(server(), 1)
+    await owner('crm_create_custom_field', { key: 'constructor', type: 'text' })
+    await owner('crm_update_contact', { contact_id: contacts[0]!, attributes: { constructor: '12345' } })
+    const { status, body, text } = await call('crm_search_contacts', { detail: 'compact' })
+    assert.deepEqual([status, body.data?.[0].attributes_map], [200, { constructor: '12345' }], text)
+  })
+
   it('is not spent by examples, whose ids are of nobody', async () => {
     const scene = await createScene(server(), 1, 0)
     for (const door of doorsOf(server().url, scene.key)) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { sql } from 'kysely'
-import type { NewTemplate } from '../../storage/templates.ts'
+import type { NewTemplate } from '../templates/insert-template.ts'
 import { callAs } from '../calls.ts'
 import type { Reply } from '../doors.ts'
 import { createSandboxDriver } from '../messaging/fixtures.ts'

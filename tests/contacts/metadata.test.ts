@@ -81,6 +81,34 @@ everyDoor('Metadata of contacts', (test) => {
     assert.deepEqual(event.data.changes, ['metadata'])
   })
 
+  test('has keys that are called like members of every object, as any others', async ({ call, door }) => {
+    const [kept, other] = [
+      await call('crm_upsert_contact', { phone: PHONE, metadata: { constructor: '1' } }),
+      await call('crm_upsert_contact', {
+        phone: '+15550100043',
+        metadata: { constructor: '2', valueOf: '3' },
+      }),
+    ]
+    const updated = { contact_id: kept.body.id, metadata: { toString: '4' } }
+    assert.equal((await call('crm_update_contact', updated)).status, 200)
+    const [row] = (await call('audit_list', { operation: 'crm_update_contact' })).body.data
+    assert.deepEqual(
+      [row.changes.before, row.changes.after],
+      [{ 'metadata.toString': null }, { 'metadata.toString': '4' }],
+    )
+    if (!door.confirms) return
+    const merged = await call(
+      'crm_merge_contacts',
+      { contact_id: kept.body.id, other_contact_id: other.body.id },
+      { confirm: 'delete' },
+    )
+    assert.deepEqual(
+      merged.body.contact.metadata,
+      { constructor: '1', toString: '4', valueOf: '3' },
+      merged.text,
+    )
+  })
+
   test('is bounded', async ({ call }) => {
     const text = 'x'.repeat(500)
     const keys = (count: number, value: string) =>

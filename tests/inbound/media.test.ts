@@ -6,8 +6,10 @@ import { join } from 'node:path'
 import { it } from 'node:test'
 import { sql } from 'kysely'
 import { eraseMessage } from '../../storage/message-changes.ts'
+import { getIdleMs } from '../../server/jobs/runner.ts'
 import { downloadDueMedia } from '../../server/media/downloads-job.ts'
 import { createFolderStore } from '../../server/media/folder-store.ts'
+import { fileRemovalJob } from '../../server/media/removal-job.ts'
 import { createAdapter } from '../../server/provider/adapter.ts'
 import { resolveSandboxSettings } from '../../server/provider/settings.ts'
 import { callAs } from '../calls.ts'
@@ -84,6 +86,9 @@ everyDatabase('Media of inbound messages', (server) => {
       // Another server may be writing it still.
       await remove()
       assert.ok(await media.read(key!))
+      // What nobody announced does not wait for that file.
+      const { nextInMs } = await fileRemovalJob(app, media).run(new AbortController().signal)
+      assert.ok(nextInMs! > 0 && nextInMs! <= getIdleMs(app), String(nextInMs))
       await sql`update media set next_attempt_at = now() where message_id = ${id}`.execute(db)
       await remove()
       assert.equal(await media.read(key!), undefined)

@@ -118,6 +118,13 @@ const messageCases: [WebhookPart, string, string | null, WebhookPart | null][] =
     { reply: { kind: 'form', name: 'flow', values: '{"a":1}' } },
   ],
   [
+    // A kind that this version does not know, and that every object of JavaScript has a member of.
+    { type: 'interactive', interactive: { type: 'constructor', constructor: { title: 'New' } } },
+    'INTERACTIVE',
+    'New',
+    { reply: { kind: 'constructor', title: 'New' } },
+  ],
+  [
     { type: 'unsupported', errors: [{ code: 131051, title: 'Message type unknown' }] },
     'SYSTEM',
     'The customer sent a message of a kind that cannot be shown.',

@@ -136,6 +136,15 @@ everyDatabase('Template and channel updates', (server) => {
     assert.equal((await templates(scene.workspace.id))[0]!['status'], 'APPROVED')
   })
 
+  it('changes of kinds that this version does not know are accepted, whatever they are called', async () => {
+    const scene = await createCustomerFixture(server())
+    for (const field of ['a_future_update', 'constructor', '__proto__']) {
+      const entry = { id: scene.account, time: 100, changes: [{ field, value: { event: 'NEW' } }] }
+      const body = JSON.stringify({ object: 'whatsapp_business_account', entry: [entry] })
+      assert.equal((await postWebhook(server(), body)).status, 200, field)
+    }
+  })
+
   it('quality flags, bans and reinstatements are shown on the channel', async () => {
     const scene = await createCustomerFixture(server())
     const channel = async () => {

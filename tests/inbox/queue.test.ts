@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { callAs, doAs, everyPage } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
 import { runs } from '../level.ts'
-import { insertTemplate, type NewTemplate } from '../../storage/templates.ts'
+import { insertTemplate, type NewTemplate } from '../templates/insert-template.ts'
 import { at, idsOf, insertContact, insertConversation, insertMessage } from './inbox-rows.ts'
 import {
   expectedIds,

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { insertTemplate } from '../../storage/templates.ts'
 import { callAs, doAs } from '../calls.ts'
 import { databases } from '../databases.ts'
 import { makeWorkspace, startServer, type TestServer } from '../servers.ts'
+import { insertTemplate } from '../templates/insert-template.ts'
 import { createTemplate, deliver, startMessageProvider } from './message-provider.ts'
 
 const PHONE = '15550100777'

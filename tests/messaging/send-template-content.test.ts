@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import type { NewTemplate } from '../../storage/templates.ts'
+import type { NewTemplate } from '../templates/insert-template.ts'
 import { everyDatabase } from '../doors.ts'
 import { summarizeReply } from './fixtures.ts'
 import { createTemplateScene, ORDER_UPDATE } from './send-template.ts'

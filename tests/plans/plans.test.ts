@@ -101,6 +101,16 @@ everyDatabase('Plans of all operations', (server) => {
     }
   })
 
+  it('hold whatever the keys of metadata are called', async () => {
+    const { owner } = await makeWorkspace(server())
+    const ops = checked(doorsOf(server().url, owner.key)[1]!)
+    const input = { phone: '+15550155091', metadata: { constructor_id: '12', valueOf_ids: '13' } }
+    const dry = await ops.call('crm_upsert_contact', { ...input, dry_run: true }, { plan: 'show' })
+    assert.equal(dry.status, 200, dry.text)
+    const done = await ops.call('crm_upsert_contact', input, { plan: dry.body.plan.token })
+    assert.equal(done.status, 200, done.text)
+  })
+
   it('hold for one of two calls that are sent at once', async () => {
     const { owner } = await makeWorkspace(server())
     const ops = checked(doorsOf(server().url, owner.key)[1]!)

@@ -82,6 +82,8 @@ everyDatabase(
           ['7 days', weekFrom],
           ['30 days', monthFrom],
         ].map(([name, from]) => ({ name, from, to, timezone: 'Pacific/Kiritimati', rows: 1 }))
+      await runJob(AbortSignal.abort())
+      assert.deepEqual(await listStored(), [], 'a server that stops begins no report')
       await runJob()
       // October 8 began there half an hour ago. A night starts an hour after midnight.
       const firstNight = [...createNight('2026-10-06', '2026-09-30', '2026-09-07')]

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { createChannel } from '../../storage/admin.ts'
-import { insertTemplate } from '../../storage/templates.ts'
+import { insertTemplate } from '../templates/insert-template.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { createSandboxCli } from './cli-fixture.ts'

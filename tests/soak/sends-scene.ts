@@ -9,7 +9,7 @@ import { createKey } from '../../storage/admin-keys.ts'
 import { createChannel, createStaff, createWorkspace } from '../../storage/admin.ts'
 import { migrate } from '../../storage/migrate.ts'
 import type { Location } from '../../storage/open.ts'
-import { insertTemplate } from '../../storage/templates.ts'
+import { insertTemplate } from '../templates/insert-template.ts'
 import { withStorage } from '../databases.ts'
 import { type ServerProcess, startCommand } from '../process.ts'
 

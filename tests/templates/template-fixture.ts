@@ -1,4 +1,4 @@
-import { insertTemplate, type NewTemplate } from '../../storage/templates.ts'
+import { insertTemplate, type NewTemplate } from './insert-template.ts'
 import { callAs, doAs } from '../calls.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
 import { createTemplateDriver, orderDraft } from './drafts.ts'

@@ -61,6 +61,16 @@ test('each question by a phone or an external id counts, unless the answer names
   assert.equal(count('crm_import_contacts', { rows }, { results }), 3)
 })
 
+test('members that are called like those of every object hold no ids', () => {
+  const contact = {
+    id: '9',
+    dnd: false,
+    attributes: { constructor: '12345', valueOf: { id: '7' } },
+    target: { type: 'toString', id: '8' },
+  }
+  assert.equal(count('crm_search_contacts', {}, { data: [contact] }), 1)
+})
+
 test('what a change would do to those that match is a question of its own', () => {
   const asks = (input: object) =>
     listContactSubjects(findOperation('crm_update_contacts') as Operation, {

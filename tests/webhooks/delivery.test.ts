@@ -273,6 +273,28 @@ everyDatabase('Webhook deliveries', (server, database) => {
     assert.match(made.response_excerpt, /^you sent \*{4}  ��😀+…$/u)
   })
 
+  test('response_excerpt: secrets are masked as JSON spells them too, those that others begin with whole', async ({
+    startReceiver,
+    createEndpoint,
+    createGroups,
+    deliver,
+    listDeliveries,
+    run,
+  }) => {
+    const target = await startReceiver(({ headers }) => ({
+      status: 500,
+      body: Buffer.from(JSON.stringify([headers['x-short'], headers['x-long']])),
+    }))
+    const secrets = { 'X-Short': 'key="quoted"', 'X-Long': 'key="quoted" and more' }
+    const hook = await createEndpoint(target.url, { custom_headers: secrets })
+    await createGroups()
+    await deliver()
+    const {
+      attempt_history: [made],
+    } = await run('webhooks_get_delivery', { delivery_id: (await listDeliveries(hook))[0]!.id })
+    assert.equal(made.response_excerpt, '["****","****"]')
+  })
+
   test('a large body is not read to its end; connection errors are described', async ({
     startReceiver,
     createEndpoint,

@@ -2,7 +2,7 @@ import { findKey, findKeyOfToken, type KeyRow, markKeyUsed } from '../../../stor
 import type { App } from '../app.ts'
 import type { Actor } from '../context.ts'
 import { hashApiKey, isApiKey } from '../../api-keys.ts'
-import { Problem } from '../problem.ts'
+import { parseBearer, unauthenticated } from '../bearer.ts'
 import { errorLogDetails } from '../log-details.ts'
 import { lookUpLimited } from './throttle.ts'
 
@@ -12,13 +12,10 @@ const MAX_CACHED_KEYS = 10_000
 const MAX_KNOWN_KEYS = 100_000
 const USED_AT_INTERVAL_MS = 60_000
 
-const unauthenticated = (detail: string): Problem =>
-  new Problem('unauthenticated', detail, {}, { 'WWW-Authenticate': 'Bearer realm="wcrm"' })
-
-const parseBearer = (authorization: string | undefined): string => {
+const requireBearer = (authorization: string | undefined): string => {
   if (authorization === undefined)
     throw unauthenticated('The Authorization header is missing. Send "Authorization: Bearer <API key>".')
-  const token = /^Bearer +(\S+) *$/i.exec(authorization)?.[1]
+  const token = parseBearer(authorization)
   if (token === undefined)
     throw unauthenticated('The Authorization header is not of the form "Bearer <API key>".')
   return token
@@ -40,7 +37,7 @@ export const authenticate = async (
   authorization: string | undefined,
   address: string | undefined,
 ): Promise<Actor> => {
-  const token = parseBearer(authorization)
+  const token = requireBearer(authorization)
   const { known } = app.keyCache
   const hash = hashApiKey(token)
   const id = hash.toString('base64')
@@ -95,6 +92,7 @@ const updateKeyUsedAt = (app: App, row: KeyRow): void => {
   const { usedAt } = app.keyCache
   const now = performance.now()
   if (now - (usedAt.get(row.key_id) ?? -Infinity) < USED_AT_INTERVAL_MS) return
+  if (usedAt.size >= MAX_KNOWN_KEYS) usedAt.clear()
   usedAt.set(row.key_id, now)
   markKeyUsed(app.db, row.workspace_id, row.key_id, app.now()).catch((error: unknown) =>
     app.log.warn(errorLogDetails(error), 'Cannot update last_used_at of an API key'),

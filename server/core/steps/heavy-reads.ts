@@ -1,5 +1,6 @@
 import type { KyselyPlugin } from 'kysely'
 import type { Operation } from '../../../catalog/index.ts'
+import { pluralize } from '../../../catalog/values.ts'
 import type { Db } from '../../../storage/database.ts'
 import { errorCode } from '../../../storage/error-codes.ts'
 import type { App } from '../app.ts'
@@ -121,7 +122,7 @@ const createBusyProblem = (app: App, turn: HeavyTurn, full: Scope): Problem => {
   const owner = { key: 'this key', workspace: 'this workspace', server: 'this server' }[full]
   return new Problem(
     'rate_limited',
-    `${turns} expensive read${turns === 1 ? '' : 's'} of ${owner} may run at a time, and too many wait: ` +
+    `${pluralize(turns, 'expensive read')} of ${owner} may run at a time, and too many wait: ` +
       'searches, counts, filters, reports and filtered logs. Send them one after another.',
     { violated_policies: [policies[full]] },
     { 'Retry-After': String(Math.ceil(MAX_WAIT_MS / 1000)) },
@@ -195,7 +196,7 @@ export const runHeavyRead = async <T>(
   app: App,
   actor: Actor,
   work: (db: Db) => Promise<T>,
-  heavy: Db = app.heavy,
+  heavy: Db,
 ): Promise<T> => {
   const endTurn = await takeHeavyTurn(app, actor)
   try {

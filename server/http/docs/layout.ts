@@ -8,7 +8,6 @@ type Page = {
   /** Which entry of the bar is the page's. */
   part: 'guides' | 'reference' | 'errors'
   body: string
-  head?: string
 }
 
 /**
@@ -41,7 +40,7 @@ export const renderPage = (page: Page): string => `<!doctype html>
 <title>${escapeHtml(page.title)} · wcrm</title>
 <link rel="icon" href="${page.root}docs/assets/icon.svg">
 <link rel="stylesheet" href="${page.root}docs/assets/docs.css">
-<script src="${page.root}docs/assets/docs.js"></script>${page.head ?? ''}
+<script src="${page.root}docs/assets/docs.js"></script>
 </head><body>
 ${renderBar(page)}
 ${page.body}

@@ -36,12 +36,12 @@ const requireFetchableUrl = (text: string, base: URL): URL => {
   return url
 }
 
-const isTrusted = (url: URL, base: URL, hosts: readonly string[]): boolean =>
-  url.origin === base.origin || (url.protocol === 'https:' && isProviderHost(url, hosts))
+/** Whether the token may be sent there: to the configured provider, and to the true one's hosts of files. */
+const isTrusted = (url: URL, base: URL): boolean =>
+  url.origin === base.origin || (url.protocol === 'https:' && isProviderHost(url))
 
 export const createMediaApi = (
   { request, options: { baseUrl, token, timeoutMs } }: ProviderHttp,
-  hosts: readonly string[],
   agent: Dispatcher,
 ): Pick<Provider, 'uploadMedia' | 'mediaInfo' | 'downloadMedia'> => ({
   uploadMedia: async ({ phoneNumberId }, { bytes, contentType, fileName }, signal) => {
@@ -70,7 +70,7 @@ export const createMediaApi = (
     let trusted = true
     try {
       for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
-        trusted &&= isTrusted(url, base, hosts)
+        trusted &&= isTrusted(url, base)
         const options: FetchOptions = {
           redirect: 'manual',
           signal,

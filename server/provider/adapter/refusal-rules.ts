@@ -1,10 +1,10 @@
 import type { Reason } from '../../../catalog/reasons.ts'
 import type { ErrorCode } from '../../../catalog/errors.ts'
+import { includesCode, type ProviderCodes } from '../codes.ts'
 
 /** A row of the refusal table: the problem that codes of the provider become. */
 export type RefusalRule = {
-  /** The provider's codes; a pair is a range. */
-  codes: readonly (number | readonly [from: number, to: number])[]
+  codes: ProviderCodes
   /** Only with one of these subcodes. */
   subcodes?: readonly number[]
   becomes: ErrorCode
@@ -222,12 +222,9 @@ export const refusalRules: readonly RefusalRule[] = [
   },
 ]
 
-const matchesCode = (code: number, given: number | readonly [number, number]): boolean =>
-  typeof given === 'number' ? given === code : code >= given[0] && code <= given[1]
-
 export const findRefusalRule = (code: number, subcode: number | undefined): RefusalRule | undefined =>
   refusalRules.find(
     (rule) =>
-      rule.codes.some((given) => matchesCode(code, given)) &&
+      includesCode(rule.codes, code) &&
       (!rule.subcodes || (subcode !== undefined && rule.subcodes.includes(subcode))),
   )

@@ -12,7 +12,7 @@ import {
 import type { App } from '../../core/app.ts'
 import { Problem } from '../../core/problem.ts'
 import { errorLogDetails } from '../../core/log-details.ts'
-import type { JobDefinition } from '../../jobs/runner.ts'
+import { computeNextRunMs, type JobDefinition } from '../../jobs/runner.ts'
 import { isProviderConfigured, type ProviderNumber } from '../port.ts'
 import type { HealthFact } from './change.ts'
 import { checkDelayMs } from './observe.ts'
@@ -54,8 +54,7 @@ export const providerHealthJob = (app: App): JobDefinition => {
         if (processed === MAX_CHECKS) return { processed, nextInMs: 0 }
         seconds = await findSecondsUntilNextCheck(app.db, app.now())
       }
-      const nextInMs = Math.min(POLL_MS, Math.max(MIN_DELAY_MS, (seconds ?? Infinity) * 1000))
-      return { processed, nextInMs }
+      return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: POLL_MS }) }
     },
   }
 }

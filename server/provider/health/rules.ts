@@ -1,4 +1,5 @@
 import type { Problem } from '../../core/problem.ts'
+import { includesCode, type ProviderCodes } from '../codes.ts'
 import { providerCodeOf } from '../port.ts'
 
 /**
@@ -9,8 +10,7 @@ import { providerCodeOf } from '../port.ts'
 type ProblemStatus = 'limited' | 'restricted' | 'disconnected'
 
 type HealthRule = {
-  /** The provider's codes; a pair is a range. */
-  codes: readonly (number | readonly [from: number, to: number])[]
+  codes: ProviderCodes
   status: ProblemStatus
   reason: string
   /** Whose problem it is: of all numbers of the account, or of the one that sent. */
@@ -100,9 +100,6 @@ export type ChannelProblem = {
   seconds: number | null
 }
 
-const matches = (code: number, given: number | readonly [number, number]): boolean =>
-  typeof given === 'number' ? given === code : code >= given[0] && code <= given[1]
-
 /** A limit is shown for at least this long, so that a busy number does not change with each message. */
 const MIN_LIMIT_SECONDS = 60
 
@@ -114,9 +111,7 @@ export const readErrorCode = (
   code: number,
   { isSend, retryAfter }: { isSend: boolean; retryAfter?: number | undefined },
 ): { problem: ChannelProblem; of: HealthRule['of'] } | undefined => {
-  const rule = healthRules.find(
-    ({ codes, sendsOnly }) => codes.some((given) => matches(code, given)) && (isSend || !sendsOnly),
-  )
+  const rule = healthRules.find(({ codes, sendsOnly }) => includesCode(codes, code) && (isSend || !sendsOnly))
   if (!rule) return undefined
   const seconds = rule.seconds === undefined ? null : Math.max(retryAfter ?? rule.seconds, MIN_LIMIT_SECONDS)
   return { problem: { status: rule.status, reason: rule.reason, code, seconds }, of: rule.of }

@@ -44,10 +44,8 @@ export type SandboxCall = SandboxOptions & {
   fault?: FaultEffect | undefined
 }
 
-export const okResponse = (value: unknown, headers: Record<string, string> = {}): Response =>
-  new Response(JSON.stringify(value), {
-    headers: { 'Content-Type': 'application/json; charset=UTF-8', ...headers },
-  })
+export const okResponse = (value: unknown): Response =>
+  new Response(JSON.stringify(value), { headers: { 'Content-Type': 'application/json; charset=UTF-8' } })
 
 export const isNonEmptyText = (value: unknown): value is string => typeof value === 'string' && value !== ''
 

@@ -11,7 +11,7 @@ import {
   claimSandboxUpdates,
   findSecondsUntilNextSandboxWork,
 } from '../../../storage/sandbox/updates.ts'
-import { createJob, type Job, type JobDefinition } from '../../jobs/runner.ts'
+import { computeNextRunMs, createJob, type Job, type JobDefinition } from '../../jobs/runner.ts'
 import { type SandboxOptions, toUnixSeconds } from './call.ts'
 import { reviewDueTemplates } from './reviewer.ts'
 
@@ -204,7 +204,7 @@ const createDeliveryJob = (
         }
         failure = undefined
         const seconds = await findSecondsUntilNextSandboxWork(db, now())
-        const nextInMs = Math.min(IDLE_MS, Math.max(MIN_PAUSE_MS, (seconds ?? Infinity) * 1000))
+        const nextInMs = computeNextRunMs(seconds, { min: MIN_PAUSE_MS, max: IDLE_MS })
         return { nextInMs, pauseMs: MIN_PAUSE_MS }
       } catch (error) {
         const { code = 'unknown' } = error as { code?: string }

@@ -87,7 +87,8 @@ export const handleReadNumber = async (call: SandboxCall): Promise<Response | un
   )
 }
 
-const requireAccount = async (call: SandboxCall): Promise<string> => {
+/** Returns the account of the path. Throws the provider's error where there is none. */
+export const requireAccount = async (call: SandboxCall): Promise<string> => {
   const id = call.path.id!
   if (!(await hasSandboxAccount(call.db, id))) throw unknownObject(id, call.method)
   return id

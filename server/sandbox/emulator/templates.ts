@@ -1,5 +1,5 @@
 import { isObject } from '../../../catalog/values.ts'
-import { findAccountClockOffset, hasSandboxAccount } from '../../../storage/sandbox/numbers.ts'
+import { findAccountClockOffset } from '../../../storage/sandbox/numbers.ts'
 import { loadSandboxSettings } from '../../../storage/sandbox/settings.ts'
 import {
   findSandboxTemplate,
@@ -15,6 +15,7 @@ import { insertSandboxUpdates } from '../../../storage/sandbox/updates.ts'
 import { type SandboxCall, isNonEmptyText, addMs, okResponse, inTransaction } from './call.ts'
 import { invalidTemplate, invalidParameter, unknownObject, parameterRequired } from './errors.ts'
 import { newObjectId } from './ids.ts'
+import { requireAccount } from './numbers.ts'
 import { parseFieldList, formatPage, parsePageQuery, pickNodeFields } from './pages.ts'
 import { TEMPLATE_CATEGORIES, checkEnvelope, checkTemplateComponents } from './template-checks.ts'
 import { importSamples, requireUploadedSamples } from './template-samples.ts'
@@ -58,12 +59,6 @@ export const templateNode = (t: SandboxTemplate): Record<string, unknown> => ({
   quality_score: { score: 'UNKNOWN', date: Math.floor(Date.parse(t.created_at) / 1000) },
   id: t.id,
 })
-
-const requireAccount = async (call: SandboxCall): Promise<string> => {
-  const id = call.path.id!
-  if (!(await hasSandboxAccount(call.db, id))) throw unknownObject(id, call.method)
-  return id
-}
 
 /** The time at the numbers of an account. */
 const timeOfAccount = async (call: Pick<SandboxCall, 'db' | 'now'>, account: string): Promise<string> =>

@@ -1,4 +1,4 @@
-import { isBlank } from '../../../catalog/values.ts'
+import { isBlank, pluralize } from '../../../catalog/values.ts'
 import { renumber } from '../variables.ts'
 import { type BodyRule, toLintRule } from './body-rule.ts'
 import {
@@ -13,16 +13,7 @@ import {
   wordShortage,
 } from './body-text.ts'
 import { type DraftBody, noFindings, finding, type LintRule } from './rule.ts'
-import {
-  findBadSpace,
-  excessLength,
-  joinWords,
-  oneLine,
-  plural,
-  quote,
-  suggest,
-  isInvisible,
-} from './text.ts'
+import { findBadSpace, excessLength, joinWords, oneLine, quote, suggest, isInvisible } from './text.ts'
 
 const MAX_BODY_LENGTH = 1024
 const MAX_CARD_BODY_LENGTH = 160
@@ -123,8 +114,8 @@ const textRules: readonly BodyRule[] = [
         ? noFindings
         : finding(
             `${body.path}.text`,
-            `The text has ${plural(countWords(body.text, 2 * n + 1), 'word')}, including variables; ` +
-              `with ${plural(n, 'variable')} the provider requires ${2 * n + 1}.`,
+            `The text has ${pluralize(countWords(body.text, 2 * n + 1), 'word')}, including variables; ` +
+              `with ${pluralize(n, 'variable')} the provider requires ${2 * n + 1}.`,
             'Use more fixed words, or fewer variables.',
           )
     },
@@ -142,7 +133,7 @@ const textRules: readonly BodyRule[] = [
         ? noFindings
         : finding(
             `${body.path}.text`,
-            `The text has few fixed words for ${plural(body.variables.names.length, 'variable')}; ` +
+            `The text has few fixed words for ${pluralize(body.variables.names.length, 'variable')}; ` +
               'reviewers may reject it.',
             `Write at least ${3 * body.variables.names.length + 1} fixed words, or use fewer variables.`,
           ),
@@ -161,7 +152,7 @@ const textRules: readonly BodyRule[] = [
         return finding(
           `${path}.examples`,
           `Samples given: ${examples.length}; variables: ${names.length}.`,
-          `Leave out the last ${plural(-missing, 'sample')}.`,
+          `Leave out the last ${pluralize(-missing, 'sample')}.`,
         )
       return finding(
         `${path}.examples`,

@@ -57,8 +57,6 @@ export const quote = (text: string): string => JSON.stringify(clip(text, 40))
 export const suggest = (corrected: string, otherwise: string): string =>
   isBlank(corrected) || corrected.length > 160 ? otherwise : `Write ${JSON.stringify(corrected)}.`
 
-export const plural = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' : 's'}`
-
 /** `a, b and c`. */
 export const joinWords = (words: readonly string[]): string =>
   words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`
