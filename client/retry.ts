@@ -17,8 +17,10 @@ const RETRIED_STATUS = [429, 502, 503, 504]
 const MAX_WAIT_MS = 60_000
 const FIRST_WAIT_MS = 200
 const LONGEST_BACKOFF_MS = 10_000
+/** What a timer takes; one of more fires at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-/** Waits; rejects when the signal does. */
+/** Waits, 24 days at most; rejects when the signal does. */
 export const wait = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
   new Promise((resolve, reject) => {
     const stop = (): void => {
@@ -26,10 +28,13 @@ export const wait = (ms: number, signal: AbortSignal | undefined): Promise<void>
       reject(signal!.reason as Error)
     }
     if (signal?.aborted) return reject(signal.reason as Error)
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', stop)
-      resolve()
-    }, ms)
+    const timer = setTimeout(
+      () => {
+        signal?.removeEventListener('abort', stop)
+        resolve()
+      },
+      Math.min(ms, LONGEST_TIMER_MS),
+    )
     signal?.addEventListener('abort', stop, { once: true })
   })
 

@@ -132,9 +132,12 @@ export const openEmbedded = async (path: string, warn: Warn = () => {}): Promise
     close: async () => {
       clearInterval(watchdog)
       const { worker } = await running
-      const exited = new Promise((resolve) => worker.once('exit', resolve))
-      worker.postMessage('close')
-      await exited
+      // One that has just stopped by itself tells no more.
+      if (worker.threadId !== -1) {
+        const exited = new Promise((resolve) => worker.once('exit', resolve))
+        worker.postMessage('close')
+        await exited
+      }
       release()
     },
   }

@@ -33,6 +33,23 @@ it('@wcrm/client has a method for each operation', () => {
   assert.deepEqual(named.toSorted(), catalog.map(({ name }) => name).toSorted())
 })
 
+it('@wcrm/client: a stream waits for the longest time of a timer where the server asks for more', async (t) => {
+  const stop = new AbortController()
+  const { mock } = t.mock.method(globalThis, 'setTimeout')
+  const client = createClient({
+    url: 'http://127.0.0.1:1',
+    apiKey: 'wc_live_of_nobody',
+    fetch: async () => new Response('busy', { status: 503, headers: { 'retry-after': '3000000' } }),
+  })
+  const reading = client.stream({ signal: stop.signal }).next()
+  const longWaits = () =>
+    mock.calls.map(({ arguments: [, ms] }) => ms ?? 0).filter((ms) => ms > 1_000_000_000)
+  while (longWaits().length === 0) await new Promise(setImmediate)
+  stop.abort()
+  await reading
+  assert.deepEqual(longWaits(), [2 ** 31 - 1])
+})
+
 it('@wcrm/client: its generated parts follow from the catalog (npm run generate)', async () => {
   const format = (text: string): string =>
     execFileSync('npx', ['oxfmt', '--stdin-filepath', 'a.ts'], { input: text, encoding: 'utf8' })
