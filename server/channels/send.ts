@@ -80,10 +80,11 @@ const retryOrFail = (
 
 /** What the bridge says about its refusal: the text of a problem or an error, else the text itself. */
 const explainBody = (response: WebhookResponse, secrets: readonly string[]): string => {
-  const text = toResponseExcerpt(response, secrets)?.trim() ?? ''
-  const said = (findText(text) ?? (/^[<{[]/.test(text) ? '' : text)).replaceAll(/\s+/g, ' ').trim()
-  if (said === '') return '.'
-  const cut = said.length > MAX_REASON_LENGTH ? `${said.slice(0, MAX_REASON_LENGTH).toWellFormed()}…` : said
+  const found = findText(response.body.toString())
+  const body = found === undefined ? response.body : Buffer.from(found)
+  const text = (toResponseExcerpt({ ...response, body }, secrets) ?? '').replaceAll(/\s+/g, ' ').trim()
+  if (text === '' || (found === undefined && /^[<{[]/.test(text))) return '.'
+  const cut = text.length > MAX_REASON_LENGTH ? `${text.slice(0, MAX_REASON_LENGTH).toWellFormed()}…` : text
   return `: ${cut}`
 }
 

@@ -131,7 +131,8 @@ everyDatabase(
     it('a refusal fails the message with its reason, and the customer still waits', () =>
       withScene(async (scene) => {
         const { conversation } = await scene.hello()
-        scene.bridge.answer = () => ({ status: 422, body: '{"detail":"The visitor has left."}' })
+        const problem = { instance: 'x'.repeat(2000), detail: 'The visitor has left.' }
+        scene.bridge.answer = () => ({ status: 422, body: JSON.stringify(problem) })
         const { message } = (await scene.reply(conversation)).body
         await scene.deliver()
         const failed = await scene.run('messaging_get_message', { message_id: message.id })
