@@ -7,7 +7,7 @@ import {
 } from '@modelcontextprotocol/server'
 import type { OperationName } from '../catalog/index.ts'
 import { redactApiKeys } from '../catalog/redact.ts'
-import { findArgument, getPrompt, prompts } from './prompts.ts'
+import { explainNoPrompt, findArgument, getPrompt, prompts } from './prompts.ts'
 import { findRecord, recordResources, type RunRead } from './record-resources.ts'
 import type { TextResource } from './resources.ts'
 
@@ -55,10 +55,7 @@ export const serveContent = (server: Server, source: ContentSource): void => {
   server.setRequestHandler('prompts/list', () => ({ prompts }))
   server.setRequestHandler('prompts/get', ({ params }) => {
     const found = getPrompt(params.name, params.arguments)
-    if (!found)
-      throw invalidParams(
-        `Unknown prompt, or its argument is missing: ${params.name}. prompts/list shows both.`,
-      )
+    if (!found) throw invalidParams(explainNoPrompt(params.name, params.arguments))
     return found
   })
   server.setRequestHandler('completion/complete', async ({ params: { ref, argument } }, context) => {

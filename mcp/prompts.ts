@@ -129,11 +129,17 @@ export const prompts = promptDefinitions.map(({ text: _text, arguments: given, .
   arguments: given.map(({ complete: _complete, ...argument }) => argument),
 }))
 
+type Values = Readonly<Record<string, string>>
+
+const findPrompt = (name: string) => promptDefinitions.find((each) => each.name === name)
+
+const findMissing = ({ arguments: given }: Pick<Prompt, 'arguments'>, values: Values) =>
+  given.find((each) => each.required && values[each.name] === undefined)
+
 /** Returns the messages of a prompt with its arguments; undefined when the prompt or an argument is missing. */
-export const getPrompt = (name: string, values: Record<string, string> = {}) => {
-  const prompt = promptDefinitions.find((each) => each.name === name)
-  if (!prompt || prompt.arguments.some((each) => each.required && values[each.name] === undefined))
-    return undefined
+export const getPrompt = (name: string, values: Values = {}) => {
+  const prompt = findPrompt(name)
+  if (!prompt || findMissing(prompt, values)) return undefined
   const shown = Object.fromEntries(Object.entries(values).map(([key, value]) => [key, showHidden(value)]))
   return {
     description: prompt.description,
@@ -141,6 +147,14 @@ export const getPrompt = (name: string, values: Record<string, string> = {}) => 
   }
 }
 
+/** Says why there are no such messages, and what to send. */
+export const explainNoPrompt = (name: string, values: Values = {}): string => {
+  const prompt = findPrompt(name)
+  const missing = prompt && findMissing(prompt, values)
+  if (missing) return `The argument ${missing.name} of ${name} is missing. Send it: ${missing.description}`
+  return `There is no prompt ${name}. Use one of ${prompts.map((each) => each.name).join(', ')}.`
+}
+
 /** Returns an argument of a prompt, if there are both. */
 export const findArgument = (prompt: string, name: string): Argument | undefined =>
-  promptDefinitions.find((each) => each.name === prompt)?.arguments.find((each) => each.name === name)
+  findPrompt(prompt)?.arguments.find((each) => each.name === name)

@@ -74,8 +74,22 @@ const toFix = (op: Operation, { code, reason, idempotency_key: key }: ProblemDoc
     return reason === 'outcome_unknown' || mayPass(reason)
       ? `Wait, then make the same call again${typeof key === 'string' ? ` with idempotency_key "${key}"` : ''}.`
       : 'The same call is refused again as long as this is so: change what `detail` names, or leave it.'
-  return errors[code].fix.replaceAll('Idempotency-Key', 'idempotency_key')
+  // Whoever calls tools has one key, and what it may not do is no reason to look for another.
+  if (code === 'forbidden' || code === 'insufficient_scope')
+    return (
+      'The same call is refused again. Do what `detail` says; where it names no way, ask a person to do it, or an ' +
+      'administrator to allow it.'
+    )
+  // Neither a template nor the customer's next message opens a channel that takes no replies.
+  if (code === 'window_closed' && isOfChannel(reason))
+    return 'No reply can be sent on this channel until an administrator has done what `detail` says: tell a person.'
+  return errors[code].fix
+    .replaceAll('Idempotency-Key', 'idempotency_key')
+    .replaceAll('`Retry-After`', '`retry_after_seconds`')
 }
+
+const isOfChannel = (reason: unknown): boolean =>
+  reason === 'channel_not_supported' || reason === 'channel_not_connected'
 
 /** Returns the request id for the logs and the key for a retry. */
 const toMeta = ({ headers }: CallResponse): Record<string, unknown> => ({

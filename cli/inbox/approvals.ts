@@ -14,20 +14,39 @@ const PAGE_SIZE = 50
 /** Messages beside what is decided on. */
 const MESSAGES_SHOWN = 20
 
+/** Shows these rows, and the cursor on its call: another one may have come above it, or been decided by somebody. */
+const setRows = ({ state }: Inbox, rows: readonly Approval[]): void => {
+  const { approvals } = state
+  const id = approvals.rows[approvals.at]?.id
+  const place = rows.findIndex((row) => row.id === id)
+  const isGone = id !== undefined && place < 0
+  state.approvals = {
+    ...approvals,
+    rows,
+    at: place < 0 ? Math.max(0, Math.min(approvals.at, rows.length - 1)) : place,
+    isLoading: false,
+    isReplaced: approvals.isReplaced || (isGone && id !== approvals.decided),
+  }
+}
+
 /** Reads the calls that wait for a decision, and what a person decides on of the one under the cursor. */
 export const loadApprovals = async (inbox: Inbox): Promise<void> => {
   const { state, api } = inbox
   try {
     const { value } = await api('approvals_list', { status: 'pending', limit: PAGE_SIZE })
-    const rows = value['data'] as Approval[]
-    const at = Math.max(0, Math.min(state.approvals.at, rows.length - 1))
-    state.approvals = { ...state.approvals, rows, at, isLoading: false }
+    setRows(inbox, value['data'] as Approval[])
     inbox.changed()
     await loadSummary(inbox)
   } catch (error) {
     state.approvals = { ...state.approvals, isLoading: false }
     reportFailure(inbox, error)
   }
+}
+
+/** Reads them for somebody who has just come to look: nothing has changed before their eyes. */
+export const openApprovals = async (inbox: Inbox): Promise<void> => {
+  await loadApprovals(inbox)
+  inbox.state.approvals = { ...inbox.state.approvals, isReplaced: false }
 }
 
 const loadSummary = async (inbox: Inbox): Promise<void> => {
@@ -53,16 +72,32 @@ const loadSummary = async (inbox: Inbox): Promise<void> => {
   }
 }
 
+/**
+ * The call that a key decides on: one that the person has had before them. Undefined where its summary is not shown
+ * yet, or where it has come under the cursor by itself, which they are told.
+ */
+const takeShown = (inbox: Inbox): Approval | undefined => {
+  const { rows, at, shown, isReplaced } = inbox.state.approvals
+  const row = rows[at]
+  if (!row) return undefined
+  inbox.state.approvals = { ...inbox.state.approvals, isReplaced: false }
+  if (isReplaced)
+    notify(inbox, 'What stood here was decided elsewhere; this is another call. Read it and press again.')
+  else if (shown?.id !== row.id) notify(inbox, 'This call is not shown yet.')
+  else return row
+  return undefined
+}
+
 const decide = async (
   inbox: Inbox,
+  { id }: Approval,
   verb: 'approve' | 'decline',
   input: Readonly<Record<string, string>> = {},
 ): Promise<void> => {
-  const row = inbox.state.approvals.rows[inbox.state.approvals.at]
-  if (!row) return
+  inbox.state.approvals = { ...inbox.state.approvals, decided: id }
   try {
     const headers = { idempotencyKey: randomUUID() }
-    await inbox.api(`approvals_${verb}`, { approval_id: row.id, ...input }, headers)
+    await inbox.api(`approvals_${verb}`, { approval_id: id, ...input }, headers)
     notify(inbox, verb === 'approve' ? 'Approved: it runs now.' : 'Declined: it never runs.')
   } catch (error) {
     reportFailure(inbox, error)
@@ -70,28 +105,38 @@ const decide = async (
   await loadApprovals(inbox)
 }
 
-const askNote = (inbox: Inbox): void =>
+const approve = (inbox: Inbox): void => {
+  const row = takeShown(inbox)
+  if (row) void decide(inbox, row, 'approve')
+}
+
+const askNote = (inbox: Inbox): void => {
+  const row = takeShown(inbox)
+  if (!row) return
   ask(inbox, {
     label: 'Decline; what to tell the agent (may be empty)',
     choices: [],
-    submit: (text) => void decide(inbox, 'decline', text.trim() === '' ? {} : { note: text.trim() }),
+    submit: (text) => void decide(inbox, row, 'decline', text.trim() === '' ? {} : { note: text.trim() }),
   })
+}
 
 const askText = (inbox: Inbox): void => {
+  const row = takeShown(inbox)
+  if (!row) return
   const text = inbox.state.approvals.shown?.text
   if (text === undefined) return notify(inbox, 'This call has no text to edit.')
   ask(inbox, {
     label: 'Approve with this text',
     text,
     choices: [],
-    submit: (edited) => void decide(inbox, 'approve', edited === text ? {} : { text: edited }),
+    submit: (edited) => void decide(inbox, row, 'approve', edited === text ? {} : { text: edited }),
   })
 }
 
 const move = (inbox: Inbox, by: number): void => {
   const { approvals } = inbox.state
   const at = Math.max(0, Math.min(approvals.rows.length - 1, approvals.at + by))
-  inbox.state.approvals = { ...approvals, at }
+  inbox.state.approvals = { ...approvals, at, isReplaced: false }
   inbox.changed()
   void loadSummary(inbox)
 }
@@ -100,7 +145,7 @@ const move = (inbox: Inbox, by: number): void => {
 export const pressInApprovals = (inbox: Inbox, input: string, key: Key): boolean => {
   if (key.downArrow || input === 'j') move(inbox, 1)
   else if (key.upArrow || input === 'k') move(inbox, -1)
-  else if (input === 'y') void decide(inbox, 'approve')
+  else if (input === 'y') approve(inbox)
   else if (input === 'e') askText(inbox)
   else if (input === 'N') askNote(inbox)
   else return false

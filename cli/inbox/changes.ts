@@ -16,18 +16,24 @@ const findTargets = ({ state }: Inbox): readonly Conversation[] => {
   return one ? [one] : []
 }
 
+type Change = {
+  operation: string
+  input: object
+  /** Says in a word what has happened. */
+  done: string
+  /** Says why one was refused, where it knows better than the problem. */
+  explain?: (error: unknown, id: string) => Promise<string | undefined>
+}
+
 /**
- * Calls an operation for each target. `done` says in a word what has happened; `explain` says why one was refused,
- * where it knows better than the problem.
+ * Calls an operation for each target. What is asked first is given those of the moment when its key was pressed: the
+ * list goes on changing while somebody types.
  */
 const change = async (
   inbox: Inbox,
-  operation: string,
-  input: object,
-  done: string,
-  explain?: (error: unknown, id: string) => Promise<string | undefined>,
+  { operation, input, done, explain }: Change,
+  targets = findTargets(inbox),
 ): Promise<void> => {
-  const targets = findTargets(inbox)
   if (targets.length === 0) return notify(inbox, 'No conversation is selected.')
   if (!inbox.state.scopes.includes('inbox:write'))
     return notify(inbox, 'The key lacks the scope inbox:write.')
@@ -67,19 +73,18 @@ const explainClaim = async (inbox: Inbox, error: unknown, id: string): Promise<s
 }
 
 export const claim = (inbox: Inbox): Promise<void> =>
-  change(
-    inbox,
-    'inbox_assign_conversation',
-    { staff_id: inbox.state.me.staffId, only_if_unassigned: true },
-    'Claimed',
-    (error, id) => explainClaim(inbox, error, id),
-  )
+  change(inbox, {
+    operation: 'inbox_assign_conversation',
+    input: { staff_id: inbox.state.me.staffId, only_if_unassigned: true },
+    done: 'Claimed',
+    explain: (error, id) => explainClaim(inbox, error, id),
+  })
 export const unassign = (inbox: Inbox): Promise<void> =>
-  change(inbox, 'inbox_unassign_conversation', {}, 'Unassigned')
+  change(inbox, { operation: 'inbox_unassign_conversation', input: {}, done: 'Unassigned' })
 export const reopen = (inbox: Inbox): Promise<void> =>
-  change(inbox, 'inbox_reopen_conversation', {}, 'Reopened')
+  change(inbox, { operation: 'inbox_reopen_conversation', input: {}, done: 'Reopened' })
 export const markRead = (inbox: Inbox): Promise<void> =>
-  change(inbox, 'inbox_mark_read', {}, 'Marked as read')
+  change(inbox, { operation: 'inbox_mark_read', input: {}, done: 'Marked as read' })
 
 /** Opens a prompt; `text` is what stands in it at first. */
 export const ask = (
@@ -106,13 +111,18 @@ const readAll = async (inbox: Inbox, operation: string): Promise<Record<string, 
 
 /** Asks for a person or team, and assigns to it. */
 export const askAssignee = async (inbox: Inbox): Promise<void> => {
+  const targets = findTargets(inbox)
   try {
     const [staff, teams] = await Promise.all([
       readAll(inbox, 'workspace_list_staff'),
       readAll(inbox, 'workspace_list_teams'),
     ])
     const assign = (input: object, name: string) => () =>
-      void change(inbox, 'inbox_assign_conversation', input, `Assigned to ${name}`)
+      void change(
+        inbox,
+        { operation: 'inbox_assign_conversation', input, done: `Assigned to ${name}` },
+        targets,
+      )
     ask(inbox, {
       label: 'Assign to',
       choices: [
@@ -125,17 +135,21 @@ export const askAssignee = async (inbox: Inbox): Promise<void> => {
   }
 }
 
-export const askReason = (inbox: Inbox): void =>
+export const askReason = (inbox: Inbox): void => {
+  const targets = findTargets(inbox)
   ask(inbox, {
     label: 'Close; reason (may be empty)',
     choices: [],
     submit: (text) => {
       const reason = text.trim()
-      void change(inbox, 'inbox_close_conversation', reason === '' ? {} : { reason }, 'Closed')
+      const input = reason === '' ? {} : { reason }
+      void change(inbox, { operation: 'inbox_close_conversation', input, done: 'Closed' }, targets)
     },
   })
+}
 
-export const askTags = (inbox: Inbox): void =>
+export const askTags = (inbox: Inbox): void => {
+  const targets = findTargets(inbox)
   ask(inbox, {
     label: 'Tags to add, -name removes, separated by commas',
     choices: [],
@@ -148,9 +162,10 @@ export const askTags = (inbox: Inbox): void =>
       const remove = names.filter((name) => name.startsWith('-')).map((name) => name.slice(1).trim())
       if (names.length === 0) return notify(inbox, 'No tag was named.')
       const input = { ...(add.length > 0 ? { add } : {}), ...(remove.length > 0 ? { remove } : {}) }
-      void change(inbox, 'inbox_tag_conversation', input, 'Tagged')
+      void change(inbox, { operation: 'inbox_tag_conversation', input, done: 'Tagged' }, targets)
     },
   })
+}
 
 export const askSearch = (inbox: Inbox, search: (text: string) => void): void =>
   ask(inbox, { label: 'Search names and numbers', choices: [], submit: (text) => search(text.trim()) })
@@ -159,6 +174,7 @@ const PRESETS = ['+1h', '+3h', 'tomorrow 9:00', 'monday 9:00']
 
 /** Asks when the conversations should come up again. */
 export const askReminder = (inbox: Inbox): void => {
+  const targets = findTargets(inbox)
   const set = (phrase: string): void => {
     const clock = { now: timeNow(inbox.state), zone: inbox.state.zone }
     const at = phrase === '' ? null : parseTimePhrase(phrase, clock)
@@ -166,7 +182,7 @@ export const askReminder = (inbox: Inbox): void => {
       return notify(inbox, `"${phrase}" is no time to come, such as +90m, tomorrow 9:00 or 2026-11-30 9:00.`)
     const done = at === null ? 'Reminder cleared' : `Reminder at ${formatWallTime(at, clock.zone)}`
     const input = { at: at === null ? null : new Date(at).toISOString() }
-    void change(inbox, 'inbox_set_reminder', input, done)
+    void change(inbox, { operation: 'inbox_set_reminder', input, done }, targets)
   }
   ask(inbox, {
     label: 'Remind, such as +90m or friday 14:00',

@@ -1,5 +1,5 @@
 import type { Key } from 'ink'
-import { loadApprovals, pressInApprovals } from './approvals.ts'
+import { openApprovals, pressInApprovals } from './approvals.ts'
 import {
   askAssignee,
   askReason,
@@ -151,7 +151,7 @@ const openNextWaiting = (inbox: Inbox): void => {
 const openView = async (inbox: Inbox, view: number): Promise<void> => {
   inbox.state.thread = undefined
   await showView(inbox, view)
-  if (showsApprovals(inbox.state)) await loadApprovals(inbox)
+  if (showsApprovals(inbox.state)) await openApprovals(inbox)
 }
 
 /** How far a key moves; undefined for others. */

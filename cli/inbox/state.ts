@@ -178,6 +178,10 @@ export type InboxState = {
     readonly rows: readonly Approval[]
     readonly at: number
     readonly isLoading: boolean
+    /** The call under the cursor was decided elsewhere, so that another one has its place; until a key. */
+    readonly isReplaced?: boolean
+    /** The call that was decided here last. */
+    readonly decided?: string
     readonly shown?: {
       readonly id: string
       readonly summary: readonly string[]

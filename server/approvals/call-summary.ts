@@ -1,4 +1,4 @@
-import type { Operation } from '../../catalog/index.ts'
+import { findOperation, type Operation } from '../../catalog/index.ts'
 import { showHidden } from '../../catalog/text.ts'
 import { isObject } from '../../catalog/values.ts'
 import type { App } from '../core/app.ts'
@@ -113,7 +113,13 @@ const records: Readonly<Record<string, { label: string; kind: RecordKind }>> = {
   staff_id: { label: 'Staff member', kind: 'staff' },
   team_id: { label: 'Team', kind: 'team' },
   channel_id: { label: 'Channel', kind: 'channel' },
+  job_id: { label: 'Job', kind: 'job' },
+  delivery_id: { label: 'Delivery', kind: 'delivery' },
+  conversation_id: { label: 'Conversation', kind: 'conversation' },
 }
+
+/** The one contact or conversation that a call is about has lines of its own. */
+const DESCRIBED_APART = new Set(['contact_id', 'conversation_id'])
 
 /** As many records of a list are named; of the others there is the id. */
 const MAX_NAMED = 50
@@ -121,48 +127,83 @@ const MAX_NAMED = 50
 /** The records that an input names, one by one: `[field of the record, id]`. */
 const listReferences = (op: Operation, input: Json): [string, string][] =>
   Object.entries(input).flatMap(([name, value]) => {
-    if (typeof value === 'string') return name in records && name !== 'contact_id' ? [[name, value]] : []
+    if (typeof value === 'string') return name in records && !DESCRIBED_APART.has(name) ? [[name, value]] : []
     const field =
       name === 'ids' && op.name === 'messaging_archive_templates' ? 'template_id' : name.replace(/s$/, '')
     if (!Array.isArray(value) || name === field || !(field in records)) return []
     return value.slice(0, MAX_NAMED).map((id): [string, string] => [field, String(id)])
   })
 
-const describeRecords = async (read: Read, op: Operation, input: Json): Promise<string[]> => {
+/** What a job does, how far it is and who began it: its id alone says nothing to who decides on it. */
+const describeJob = (id: string, job: Json, zone: string): string[] => [
+  ...line(
+    'Job',
+    join(
+      findOperation(String(job.operation))?.summary ?? job.operation,
+      job.state,
+      `${String(job.done)} of ${String(job.total)} done, ${String(job.changed)} changed`,
+      `begun ${showTime(job.created_at, zone)}`,
+      at(job, 'created_by', 'name') === null ? undefined : `by ${String(at(job, 'created_by', 'name'))}`,
+      `id ${id}`,
+    ),
+  ),
+  ...(isEmpty(job.input) ? [] : line('Input of the job', JSON.stringify(job.input))),
+]
+
+const describeRecord = (id: string, record: Json | null): string | undefined => {
+  const count = record?.contacts_count
+  const { contact, channel } = record ?? {}
+  return join(
+    quoteName(record?.name ?? record?.title ?? record?.label ?? at(contact, 'name')) ?? record?.url,
+    record?.key,
+    record?.phone ?? at(contact, 'phone'),
+    at(channel, 'name'),
+    record?.event_type_id,
+    record?.language,
+    record?.status,
+    typeof count === 'number' ? `${count} contacts` : undefined,
+    `id ${id}`,
+  )
+}
+
+const describeRecords = async (read: Read, op: Operation, input: Json, zone: string): Promise<string[]> => {
   const readRecord = createRecordReader(read)
   const lines: string[] = []
   for (const [field, id] of listReferences(op, input)) {
     const { label, kind } = records[field]!
     const record = await readRecord({ kind, id })
-    const count = record?.contacts_count
     lines.push(
-      ...line(
-        label,
-        join(
-          quoteName(record?.name ?? record?.title ?? record?.label) ?? record?.url,
-          record?.key,
-          record?.phone,
-          record?.language,
-          record?.status,
-          typeof count === 'number' ? `${count} contacts` : undefined,
-          `id ${id}`,
-        ),
-      ),
+      ...(kind === 'job' && record ? describeJob(id, record, zone) : line(label, describeRecord(id, record))),
     )
   }
   return lines
+}
+
+/**
+ * Whom the undo of a merge brings back, and out of whom. A contact that was merged is read nowhere, so it is shown as
+ * the dry run answered it.
+ */
+const describeUndoneMerge = async (read: Read, output: Json | null): Promise<string[]> => {
+  const { contact: back, kept_contact: kept } = output ?? {}
+  if (!isObject(back) || !isObject(kept)) return []
+  const shown = (await read('crm_get_contact', { contact_id: String(kept.id) })) ?? kept
+  return [
+    ...line('Comes back', describeRecord(String(back.id), back)),
+    ...line('Out of', describeRecord(String(kept.id), shown)),
+  ]
 }
 
 /** Where a message goes that begins a conversation, in which the customer has not written. */
 const describeNewConversation = async (
   read: Read,
   op: Operation,
-  input: Json,
-  output: Json,
+  { input, output, zone }: { input: Json; output: Json; zone: string },
 ): Promise<string[]> => {
   const channelId = input.channel_id ?? at(output.message, 'channel_id')
   return [
-    ...(typeof channelId === 'string' ? await describeRecords(read, op, { channel_id: channelId }) : []),
+    ...(typeof channelId === 'string'
+      ? await describeRecords(read, op, { channel_id: channelId }, zone)
+      : []),
     // Whether the number has one is not told where phones are hidden.
     input.phone === undefined
       ? 'Reply window: none; the message begins a conversation'
@@ -192,7 +233,7 @@ const describeFields = (input: Json): string[] =>
     if (field === 'if_version')
       return value === '*' ? [] : ['Only if nobody has changed it since it was read']
     if (isEmpty(value)) return [`${field}: (emptied)`]
-    return field in records || field === 'contact_id' || field === 'conversation_id'
+    return field in records
       ? []
       : [
           ...(Array.isArray(value) ? [`${field}: ${value.length} entries`] : []),
@@ -214,19 +255,32 @@ const describeFilter = async (read: Read, { filter }: Json): Promise<string[]> =
     ? line('The filter means', (await read('crm_check_filter', { filter }))?.explanation)
     : []
 
-/** What a dry run found out, as numbers and short words; the rest of its answer is what was asked for. */
-const describeOutcome = (output: Json): string => {
+/** How many records of a list a dry run says would fail. */
+const countFailed = ({ failed }: Json): number =>
+  Array.isArray(failed) ? failed.length : typeof failed === 'number' ? failed : 0
+
+/**
+ * What a dry run found out, as numbers and short words; the rest of its answer is what was asked for, or how the record
+ * is anyway. Its warnings speak to who made the call, and who reads them may be somebody else.
+ */
+const describeOutcome = (op: Operation, output: Json): string[] => {
+  const failed = countFailed(output)
   const findings = Object.entries(output).filter(
-    ([name, value]) => name !== 'dry_run' && name !== 'id' && ['number', 'boolean'].includes(typeof value),
+    ([name, value]) =>
+      !['dry_run', 'id', 'failed', 'phone_masked'].includes(name) &&
+      !(name in op.input.shape) &&
+      ['number', 'boolean'].includes(typeof value),
   )
   const warnings = Array.isArray(output.warnings) ? (output.warnings as unknown[]) : []
-  return showHidden(
-    [
-      'Dry run: no errors',
-      ...findings.map(([name, value]) => `${name.replaceAll('_', ' ')} ${String(value)}`),
-      ...warnings.map(toWords),
-    ].join('; '),
-  )
+  return [
+    showHidden(
+      [
+        failed > 0 ? `Dry run: ${failed} would fail` : 'Dry run: no errors',
+        ...findings.map(([name, value]) => `${name.replaceAll('_', ' ')} ${String(value)}`),
+      ].join('; '),
+    ),
+    ...warnings.flatMap((warning) => line('Warning to the caller', toWords(warning))),
+  ]
 }
 
 /**
@@ -242,6 +296,7 @@ export const summarizeCall = async (
   output: Json | null,
 ): Promise<string[]> => {
   const read = createRead(app, app.db, actor)
+  const zone = actor.workspace.timezone
   const conversationId = input.conversation_id ?? output?.conversation_id
   const conversation =
     typeof conversationId === 'string'
@@ -259,18 +314,19 @@ export const summarizeCall = async (
     ...describeContact(contact, input.contact_id),
     ...(isSend ? line('Phone', input.phone) : []),
     ...(conversation
-      ? describeConversation(conversation, actor.workspace.timezone)
+      ? describeConversation(conversation, zone)
       : line('Conversation', input.conversation_id)),
-    ...(isSend && !conversation ? await describeNewConversation(read, op, input, output) : []),
+    ...(isSend && !conversation ? await describeNewConversation(read, op, { input, output, zone }) : []),
     ...(isSend
       ? [...describeMessage(input, output), ...(await describeQuoted(read, input))]
       : [
-          ...(await describeRecords(read, op, input)),
+          ...(await describeRecords(read, op, input, zone)),
+          ...(op.name === 'crm_undo_contact_merge' ? await describeUndoneMerge(read, output) : []),
           ...(await describeFilter(read, input)),
           ...line('Contacts', at(output, 'export', 'contacts', 'total')),
           ...describeFields(isBulk ? toTargetFields(input) : input),
         ]),
     ...(isBulk ? describeBulk(input, output) : []),
-    ...(output === null ? [] : [describeOutcome(output)]),
+    ...(output === null ? [] : describeOutcome(op, output)),
   ]
 }

@@ -8,6 +8,7 @@ import { rehearse } from '../core/dry-run.ts'
 import { invalidField, Problem } from '../core/problem.ts'
 import { toActor } from '../core/steps/authenticate.ts'
 import { requireScope } from '../core/steps/entitle.ts'
+import { getDecision } from '../core/steps/policy.ts'
 import { validate } from '../core/steps/validate.ts'
 import type { WriteCall } from '../core/write-call.ts'
 import { isManager } from '../visibility/policy.ts'
@@ -63,6 +64,17 @@ const requireActiveAsker = async (
   )
 }
 
+/** Throws 403 where the policy of who asks has come to deny the call, which would end at once too. */
+const requireUndeniedAsker = (asker: Actor, op: Operation): void => {
+  if (getDecision(asker, op).decision !== 'deny') return
+  throw new Problem(
+    'forbidden',
+    `The policy of the key that asks denies ${op.name} by now, so the call would not run. Decline it, or change the ` +
+      `policy on the server: wcrm admin keys policy ${asker.key.id}.`,
+    { reason: 'denied_by_policy' },
+  )
+}
+
 /** Throws 409 `plan_changed` where the call would not do what it was planned to; the present plan is the asker's. */
 const requireSamePlan = async (app: App, call: WriteCall): Promise<void> => {
   if (call.plan === undefined) return
@@ -98,6 +110,7 @@ export const checkApprover = async (
   const target = findOperation(row.operation)
   if (!target) return
   const asker = await requireActiveAsker(app, row)
+  if (asker) requireUndeniedAsker(asker, target)
   requireScope(actor, target)
   const edits = toEdits(target, row, input['text'] as string | undefined)
   const asked = toRunInput(app, row)

@@ -131,6 +131,19 @@ everyDatabase("The default policy of agents' keys", (server, database) => {
     assert.equal((await scene.person('crm_get_contact', { contact_id: other! })).body.id, kept)
   })
 
+  it('what it has come to deny is not approved, and waits until it is declined or allowed again', async () => {
+    const scene = await createAgentScene(server())
+    const { id } = (await scene.ask(...scene.reply('On Monday.'))).body.approval
+    await scene.setPolicy({ verbs: { send: 'deny' } })
+    for (const door of doorsOf(server().url, scene.workspace.owner.key)) {
+      const { status, body, text } = await door.call('approvals_approve', { approval_id: id })
+      assert.deepEqual([status, body.reason], [403, 'denied_by_policy'], `${door.name}: ${text}`)
+    }
+    assert.equal((await scene.person('approvals_get', { approval_id: id })).body.status, 'pending')
+    await scene.setPolicy(null)
+    assert.equal((await scene.person('approvals_approve', { approval_id: id })).status, 200)
+  })
+
   it('everything else runs, and what is denied is a 403 even when confirmed', async () => {
     const scene = await createAgentScene(server())
     const note = { conversation_id: scene.id, text: 'Noted.' }

@@ -286,10 +286,15 @@ everyDatabase('MCP: resources, prompts and completion', (server) => {
         const shown = JSON.stringify((await client.getPrompt({ name, arguments: hidden })).messages)
         assert.doesNotMatch(shown, /[\u202e\u{e0041}]/u, name)
         for (const tool of listNamedTools(text)) assert.ok(workspaceTools.has(tool), `${name} names ${tool}`)
-        if (given.some(({ required }) => required))
-          await assert.rejects(client.getPrompt({ name }), /missing/)
+        const needed = given.find(({ required }) => required)
+        if (needed)
+          await assert.rejects(
+            client.getPrompt({ name }),
+            new RegExp(`The argument ${needed.name} of ${name} is missing\\. Send it: ${needed.description}`),
+          )
         else await client.getPrompt({ name })
       }
+      await assert.rejects(client.getPrompt({ name: 'nope' }), /no prompt nope\. Use one of contact_brief, /)
     })
   })
 
