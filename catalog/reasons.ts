@@ -51,7 +51,6 @@ export const reasons = {
   cursor_expired: of('invalid_input', 'The cursor is older than 24 hours; start the list again.'),
   cursor_invalid: of('invalid_input', 'The cursor is of another list, filter or key; start the list again.'),
   deleted_meanwhile: of('conflict', 'The record was deleted at the same time.'),
-  delivery_skipped: of('conflict', 'The delivery was dropped with its endpoint.'),
   denied_by_policy: of('forbidden', 'The policy of the key of an AI agent denies the call.'),
   disk_full: of('upstream_unavailable', 'The disk of the database is full: reads go on, changes do not.'),
   do_not_disturb: of('conflict', 'The contact declines marketing.'),

@@ -214,7 +214,7 @@ const checkEndpoint = (endpoint: Endpoint): Finding => {
     'webhook',
     isBroken ? 'problem' : isByHand || failures > 0 ? 'warning' : 'ok',
     `${url} is ${status}${reason === null ? '' : ` (${reason})`}` +
-      `${failures > 0 ? `; its last ${failures} deliveries failed` : ''}.`,
+      `${failures > 0 ? `; its last ${failures === 1 ? 'delivery' : `${failures} deliveries`} failed` : ''}.`,
     { about: id, ...(isBroken || failures > 0 ? { fix: `See: wcrm webhooks deliveries ${id}` } : {}) },
   )
 }

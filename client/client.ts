@@ -61,10 +61,33 @@ const mapValues = <T, R>(from: Readonly<Record<string, T>>, change: (value: T) =
   Object.fromEntries(Object.entries(from).map(([name, value]) => [name, change(value)]))
 
 /**
+ * Throws where no request could be sent to an address: as an answer that did not come it would be tried again, and a
+ * change would seem to have perhaps happened.
+ */
+const checkUrl = (url: unknown): void => {
+  // A page may give an address that is relative to its own.
+  const page = (globalThis as { location?: { href?: string } }).location?.href
+  const given = typeof url === 'string' ? url : undefined
+  const parsed = given !== undefined && URL.canParse(given, page) ? new URL(given, page) : undefined
+  const fault =
+    parsed === undefined || !/^https?:$/.test(parsed.protocol)
+      ? 'is not the address of a server, such as https://crm.example.com'
+      : parsed.username || parsed.password
+        ? 'has a user name or password, which no request can have'
+        : parsed.search || parsed.hash
+          ? 'has a query or fragment, behind which no path can stand'
+          : undefined
+  if (fault === undefined) return
+  throw new TypeError(`createClient: url ${fault}${parsed ? '' : ` (${given ?? typeof url})`}.`)
+}
+
+/**
  * Creates a client of a server. Its methods are the operations of the service, in groups as on the command line:
- * `client.contacts.upsert({ phone: '+1 555 010 0042', name: 'Ada' })`. They throw `WcrmError`.
+ * `client.contacts.upsert({ phone: '+1 555 010 0042', name: 'Ada' })`. They throw `WcrmError`; this function a
+ * `TypeError`, where no request could be sent to `url`.
  */
 export const createClient = (given: ClientOptions): Client => {
+  checkUrl(given.url)
   const options = { ...given, apiVersion: given.apiVersion ?? API_VERSION }
   const methods = mapValues(table, (value) =>
     isEntry(value) ? createMethod(options, value) : mapValues(value, (entry) => createMethod(options, entry)),

@@ -548,12 +548,12 @@ export type Operations = {
       input: types.WebhooksGetDeliveryInput,
       options?: CallOptions,
     ) => Promise<types.WebhooksGetDeliveryOutput>
-    /** Send a delivery again. At once, and where that fails as often as a new one. 403 `channels_limited` when the owner of the key may see some channels only. Operation `webhooks_replay_delivery`. */
+    /** Send a delivery again. At once, whatever became of it, and where that fails as often as a new one. 403 `channels_limited` when the owner of the key may see some channels only. Operation `webhooks_replay_delivery`. */
     readonly replay: (
       input: types.WebhooksReplayDeliveryInput,
       options?: ChangeOptions,
     ) => Promise<types.WebhooksReplayDeliveryOutput>
-    /** Resend the events that an endpoint missed in a time range. Events of its present subscriptions that failed permanently, or of which no delivery is kept: created while it was disabled or not subscribed, or accepted longer ago than deliveries are kept. 403 `channels_limited` when the owner of the key may see some channels only. Operation `webhooks_recover_endpoint`. */
+    /** Resend the events that an endpoint missed in a time range. Events of its present subscriptions whose delivery is `dead` or `skipped`, or of which none is kept: created while it was disabled or not subscribed, or accepted longer ago than deliveries are kept. 403 `channels_limited` when the owner of the key may see some channels only. Operation `webhooks_recover_endpoint`. */
     readonly recover: (
       input: types.WebhooksRecoverEndpointInput,
       options?: ChangeOptions,

@@ -88,6 +88,16 @@ const toHeaderValue = (value: string): string =>
     .toWellFormed()
     .replace(/[^\t\x20-\x7e\x80-\xff]/gu, (character) => encodeURIComponent(character))
 
+/** Why no answer came. The `fetch` of Node says so in the cause alone, and of several addresses in its code alone. */
+const describe = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error)
+  const { message, code } = isRecord(error.cause) ? error.cause : {}
+  const cause = [message, code].find((text) => typeof text === 'string' && text !== '')
+  return cause === undefined || error.message.includes(cause as string)
+    ? error.message
+    : `${error.message}: ${cause as string}`
+}
+
 /** Returns the error for an answer that did not come. */
 export const toConnectionError = (error: unknown, key?: string): WcrmError =>
   error instanceof WcrmError
@@ -95,7 +105,7 @@ export const toConnectionError = (error: unknown, key?: string): WcrmError =>
     : new WcrmError({
         status: 0,
         code: 'connection_failed',
-        message: `No answer came: ${error instanceof Error ? error.message : String(error)}`,
+        message: `No answer came: ${describe(error)}`,
         idempotencyKey: key,
         cause: error,
       })

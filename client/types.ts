@@ -1776,7 +1776,6 @@ export type Reason =
   | 'cursor_expired'
   | 'cursor_invalid'
   | 'deleted_meanwhile'
-  | 'delivery_skipped'
   | 'denied_by_policy'
   | 'disk_full'
   | 'do_not_disturb'
@@ -13839,7 +13838,7 @@ export interface WebhookDelivery {
    */
   event_type_id: string
   /**
-   * `failed`: it will be retried; `dead`: it will not; `skipped`: its endpoint was deleted.
+   * `failed`: it will be retried; `dead`: it will not; `skipped`: its endpoint was deleted, or disabled for as long as deliveries are kept, before it arrived.
    */
   status: 'pending' | 'delivered' | 'failed' | 'dead' | 'skipped'
   /**
@@ -13927,7 +13926,7 @@ export interface WebhooksGetDeliveryOutput {
    */
   event_type_id: string
   /**
-   * `failed`: it will be retried; `dead`: it will not; `skipped`: its endpoint was deleted.
+   * `failed`: it will be retried; `dead`: it will not; `skipped`: its endpoint was deleted, or disabled for as long as deliveries are kept, before it arrived.
    */
   status: 'pending' | 'delivered' | 'failed' | 'dead' | 'skipped'
   /**

@@ -211,10 +211,10 @@ export type RecoverStep = { recovered: number; reached: EventPosition | undefine
 
 /**
  * Scans up to `limit` events of a span after a position, and makes due at once, oldest first, what an
- * endpoint missed of its subscriptions in [from, to): dead deliveries, and those that were never created.
+ * endpoint missed of its subscriptions in [from, to): dead and skipped deliveries, and those that were never created.
  * Returns the count, and the last position scanned, undefined at the end of the span. An upsert, since its
  * unique key leaves the planner no choice: before tables were analyzed, a join compared all with all. It would lock
- * every delivery that it meets, so that those that are neither dead nor missing are left out before.
+ * every delivery that it meets, so that those that need nothing are left out before.
  */
 export const recoverDeliveries = async (
   tx: Db,
@@ -236,7 +236,8 @@ export const recoverDeliveries = async (
       select clock_timestamp() as at
     ), kept as materialized (
       select event_id from webhook_deliveries
-      where workspace_id = ${workspaceId} and endpoint_id = ${endpointId} and status <> 'dead'
+      where workspace_id = ${workspaceId} and endpoint_id = ${endpointId}
+        and status not in ('dead', 'skipped')
         and event_id >= (select min(id) from scanned) and event_id <= (select max(id) from scanned)
     ), due as (
       insert into webhook_deliveries as d (workspace_id, id, endpoint_id, event_id, event_type, trigger,
@@ -253,7 +254,7 @@ export const recoverDeliveries = async (
         and e.id not in (select event_id from kept)
       on conflict (workspace_id, endpoint_id, event_id) do update set status = 'pending',
         trigger = 'recover', failures = 0, next_attempt_at = excluded.next_attempt_at
-        where d.status = 'dead'
+        where d.status in ('dead', 'skipped')
       returning 1
     )
     select (select count(*) from due) as recovered, l.xid::text as xid, l.id

@@ -14,7 +14,10 @@ const Delivery = z
     event_type_id: z.string().describe('Event type.'),
     status: z
       .enum(['pending', 'delivered', 'failed', 'dead', 'skipped'])
-      .describe('`failed`: it will be retried; `dead`: it will not; `skipped`: its endpoint was deleted.'),
+      .describe(
+        '`failed`: it will be retried; `dead`: it will not; `skipped`: its endpoint was deleted, or disabled for ' +
+          'as long as deliveries are kept, before it arrived.',
+      ),
     attempts: z.int().describe('Attempts made.'),
     next_attempt_at: Timestamp.nullable().describe('When it is retried.'),
     last_response_status: z.int().nullable().describe('HTTP status of the last response.'),
@@ -152,8 +155,8 @@ export const replayDelivery = defineOperation({
   stability: 'stable',
   summary: 'Send a delivery again',
   description:
-    'At once, and where that fails as often as a new one. 403 `channels_limited` when the owner of the key may see ' +
-    'some channels only.',
+    'At once, whatever became of it, and where that fails as often as a new one. 403 `channels_limited` when the ' +
+    'owner of the key may see some channels only.',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',
@@ -186,9 +189,9 @@ export const recoverEndpoint = defineOperation({
   stability: 'stable',
   summary: 'Resend the events that an endpoint missed in a time range',
   description:
-    'Events of its present subscriptions that failed permanently, or of which no delivery is kept: created while it ' +
-    'was disabled or not subscribed, or accepted longer ago than deliveries are kept. 403 `channels_limited` when ' +
-    'the owner of the key may see some channels only.',
+    'Events of its present subscriptions whose delivery is `dead` or `skipped`, or of which none is kept: created ' +
+    'while it was disabled or not subscribed, or accepted longer ago than deliveries are kept. 403 ' +
+    '`channels_limited` when the owner of the key may see some channels only.',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',

@@ -26,10 +26,8 @@ export const replayDelivery: Handler<'webhooks_replay_delivery'> = async (ctx, {
       { reason: 'endpoint_deleted' },
     )
   if (endpoint.status === 'disabled') throw endpointDisabledProblem(delivery.endpoint_id)
-  if ((await findDelivery(tx, workspaceId, id, true))?.status === 'skipped')
-    throw new Problem('conflict', `The delivery ${id} was dropped with its endpoint and cannot be sent.`, {
-      reason: 'delivery_skipped',
-    })
+  // Its retention period may end meanwhile.
+  if (!(await findDelivery(tx, workspaceId, id, true))) throw notFound('delivery', id)
   if (!(await hasPayload(tx, workspaceId, id)))
     throw new Problem(
       'conflict',

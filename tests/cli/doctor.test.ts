@@ -67,12 +67,13 @@ everyDatabase('wcrm doctor', (server) => {
     const workspace = await makeWorkspace(server())
     const run = doAs(server(), workspace.owner.key)
     const ids: string[] = []
-    for (let n = 0; n < 3; n++)
+    for (let n = 0; n < 4; n++)
       ids.push((await run('webhooks_create_endpoint', { url: `https://example.com/${n}` })).endpoint.id)
     const update = (id: string, set: object) =>
       server().db.updateTable('webhook_endpoints').set(set).where('id', '=', id).execute()
     await update(ids[0]!, { status: 'paused', consecutive_failures: 12 })
     await update(ids[1]!, { status: 'disabled', disabled_reason: 'manual' })
+    await update(ids[3]!, { consecutive_failures: 1 })
     await server()
       .db.updateTable('channels')
       .set({ status: 'disconnected' })
@@ -84,7 +85,11 @@ everyDatabase('wcrm doctor', (server) => {
       [ids[0]!]: 'problem',
       [ids[1]!]: 'warning',
       [ids[2]!]: 'ok',
+      [ids[3]!]: 'warning',
     })
+    const detailOf = (id: string) => of('webhook').find(({ about }) => about === id)!.detail
+    assert.match(detailOf(ids[0]!), /its last 12 deliveries failed\.$/)
+    assert.match(detailOf(ids[3]!), /its last delivery failed\.$/)
     assert.match(of('webhook').find(({ about }) => about === ids[0])!.fix!, /wcrm webhooks deliveries/)
     assert.deepEqual(
       [of('channel')[0]!.status, of('channel')[0]!.detail.includes('disconnected')],

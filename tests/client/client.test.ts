@@ -70,6 +70,60 @@ it('@wcrm/client: minified it has less than 60 KB, no dependency, and nothing of
   )
 })
 
+it('@wcrm/client refuses an address that no request can be sent to, before anything is tried', async () => {
+  const create = (url: unknown) => createClient({ url: url as string, apiKey: 'wc_live_x' })
+  for (const [url, fault] of [
+    [undefined, /is not the address of a server, such as https:.* \(undefined\)/],
+    ['', /is not the address/],
+    ['crm.example.com', /is not the address.*\(crm\.example\.com\)/],
+    ['localhost:8787', /is not the address/],
+    ['ftp://crm.example.com', /is not the address/],
+    ['https://mara:word@crm.example.com', /has a user name or password/],
+    ['https://crm.example.com/?team=1', /has a query or fragment/],
+    ['https://crm.example.com/#a', /has a query or fragment/],
+  ] as const)
+    assert.throws(
+      () => create(url),
+      (error: Error) =>
+        error instanceof TypeError && fault.test(error.message) && !/word@/.test(error.message),
+      String(url),
+    )
+  for (const url of [
+    'https://crm.example.com/',
+    'http://127.0.0.1:8787',
+    'https://example.com/crm/',
+    ' https://a.b ',
+  ])
+    assert.ok(create(url).contacts, url)
+})
+
+it('@wcrm/client says why no answer came', async () => {
+  // Each fails in its own way: by a code alone, by a message, and by both in the error itself.
+  const refused = Object.assign(new AggregateError([], ''), { code: 'ECONNREFUSED' })
+  const untrusted = Object.assign(new Error('self-signed certificate'), {
+    code: 'DEPTH_ZERO_SELF_SIGNED_CERT',
+  })
+  for (const [error, message] of [
+    [new TypeError('fetch failed', { cause: refused }), 'No answer came: fetch failed: ECONNREFUSED'],
+    [
+      new TypeError('fetch failed', { cause: untrusted }),
+      'No answer came: fetch failed: self-signed certificate',
+    ],
+    [new Error('ECONNRESET', { cause: { code: 'ECONNRESET' } }), 'No answer came: ECONNRESET'],
+    [new Error('Enough.'), 'No answer came: Enough.'],
+    [new Error('Enough.', { cause: 'a string' }), 'No answer came: Enough.'],
+  ] as const) {
+    const fetch: Fetch = () => Promise.reject(error)
+    const wcrm = createClient({ url: 'https://crm.example.com', apiKey: 'k', fetch, retries: 0 })
+    await assert.rejects(wcrm.whoami(), {
+      name: 'WcrmError',
+      code: 'connection_failed',
+      message,
+      cause: error,
+    })
+  }
+})
+
 everyDatabase('@wcrm/client', (server) => {
   it('reads, changes, rehearses, and lists page by page', async () => {
     const workspace = await makeWorkspace(server())

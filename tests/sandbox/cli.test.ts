@@ -1,11 +1,19 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { it } from 'node:test'
 import { createChannel } from '../../storage/admin.ts'
 import { insertTemplate } from '../templates/insert-template.ts'
 import { callAs, doAs } from '../calls.ts'
-import { everyDatabase } from '../doors.ts'
+import { everyDatabase, runCli } from '../doors.ts'
+import { toPattern } from '../printed.ts'
 import { createSandboxCli } from './cli-fixture.ts'
 import { makeWorkspace, type TestWorkspace } from '../servers.ts'
+
+/** The words of a command as a shell makes them, of plain and quoted ones. */
+const splitWords = (command: string): string[] =>
+  [...command.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(
+    ([, double, single, plain]) => double ?? single ?? plain!,
+  )
 
 everyDatabase('Sandbox: command line', (server) => {
   const setUp = async () => {
@@ -247,6 +255,29 @@ everyDatabase('Sandbox: command line', (server) => {
     )
     await cliError(2, 'invalid_input', 'fault', 'add', '--on', 'messages')
     await cliError(2, 'invalid_input', 'fault', 'add', '--on', 'everything', '--code', '1')
+  })
+
+  it('fault: a lost answer is told as the guide shows, and the command that is printed finds it', async () => {
+    const { workspace, run, cli } = await setUp()
+    const guide = readFileSync('docs/sandbox.md', 'utf8').split('## Faults')[1]!
+    const shown = /^\$ npx wcrm (conversations reply .*)\n(Error: [^]*?\n)\$ npx wcrm (.*)\n/m.exec(guide)!
+    await cli('say', '--from', '+1 555 010 0077', 'Hello')
+    await server().settle()
+    const { id } = await getOnlyConversation(run)
+    await cli('fault', 'add', '--on', 'messages', '--drop-answer', '--times', '1')
+    const type = (command: string) =>
+      runCli(splitWords(command.replace(/reply \d+/, `reply ${id}`)), {
+        WCRM_URL: server().url,
+        WCRM_API_KEY: workspace.owner.key,
+        XDG_CONFIG_HOME: '/nonexistent',
+      })
+    const lost = await type(shown[1]!)
+    const output = shown[2]!.replace(/reply \d+/, `reply ${id}`).replace(/req_\w+/, 'req_…')
+    assert.match(lost.stderr, toPattern(output))
+    assert.deepEqual([lost.exit, lost.stdout], [8, ''])
+    const found = await type(shown[3]!)
+    assert.deepEqual([found.exit, JSON.parse(found.stdout).message.text], [0, 'Good!'], found.stderr)
+    assert.equal((await cli('messages')).data.length, 1)
   })
 
   it('webhooks: duplicated and shuffled webhooks are applied once', async () => {

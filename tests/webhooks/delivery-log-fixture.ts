@@ -29,7 +29,7 @@ export const listDeliveries = async (scene: OwnedServer, endpoint_id: string): P
 export const setDeliveryStatus = async (
   { server, workspace }: OwnedServer,
   id: string,
-  status: 'delivered' | 'dead' | 'failed',
+  status: 'delivered' | 'dead' | 'failed' | 'skipped',
 ): Promise<void> => {
   const responseStatus = status === 'delivered' ? 200 : 500
   await sql`

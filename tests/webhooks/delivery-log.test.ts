@@ -124,8 +124,9 @@ everyDoor('Webhook delivery log', (test) => {
   }) => {
     const at = { server, workspace }
     const id = await createEndpoint(at, '*')
-    await createGroups(at, 'A', 'B', 'C', 'D')
-    const [a, b, c, d] = (await listDeliveries(at, id)).map((delivery) => delivery.id) as [
+    await createGroups(at, 'A', 'B', 'C', 'D', 'E')
+    const [a, b, c, d, e] = (await listDeliveries(at, id)).map((delivery) => delivery.id) as [
+      string,
       string,
       string,
       string,
@@ -135,6 +136,8 @@ everyDoor('Webhook delivery log', (test) => {
       [a, 'delivered'],
       [b, 'dead'],
       [c, 'failed'],
+      // Its endpoint was disabled for long, and is enabled again.
+      [e, 'skipped'],
     ] as const)
       await setDeliveryStatus(at, one, status)
     const preview = await call('webhooks_replay_delivery', { delivery_id: a, dry_run: true })
@@ -142,7 +145,7 @@ everyDoor('Webhook delivery log', (test) => {
       [preview.body.delivery.status, (await call('webhooks_get_delivery', { delivery_id: a })).body.status],
       ['pending', 'delivered'],
     )
-    for (const one of [a, b, c, d]) {
+    for (const one of [a, b, c, d, e]) {
       const {
         status,
         body: { delivery },
@@ -158,7 +161,7 @@ everyDoor('Webhook delivery log', (test) => {
       where workspace_id = ${workspace.id}`.execute(server.db)
     assert.deepEqual(
       [...rows.rows],
-      Array.from({ length: 4 }, () => ({ trigger: 'replay', failures: 0 })),
+      Array.from({ length: 5 }, () => ({ trigger: 'replay', failures: 0 })),
     )
     await setDeliveryStatus(at, a, 'delivered')
     await callAsOwner(at)('webhooks_disable_endpoint', { endpoint_id: id })

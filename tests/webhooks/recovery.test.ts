@@ -14,27 +14,30 @@ import {
 } from './delivery-log-fixture.ts'
 
 everyDoor('Webhook recovery', (test) => {
-  test('recovers dead and missed events of the subscriptions and the time span, once', async ({
+  test('recovers dead, skipped and missed events of the subscriptions and the time span, once', async ({
     call,
     server,
     workspace,
   }) => {
     const at = { server, workspace }
     const id = await createEndpoint(at, 'group.created/1')
-    await createGroups(at, 'taken', 'given up', 'tried again')
+    await createGroups(at, 'taken', 'given up', 'tried again', 'skipped')
     const byName = new Map<string, string>()
     for (const event of (await callAsOwner(at)('events_list')).data as {
       id: string
       data: { group: { name: string } }
     }[])
       byName.set(event.id, event.data.group.name)
+    // Skipped: the endpoint was disabled for as long as deliveries are kept, and this one was not deleted yet.
+    const statuses: Record<string, 'delivered' | 'dead' | 'failed' | 'skipped'> = {
+      taken: 'delivered',
+      'given up': 'dead',
+      'tried again': 'failed',
+      skipped: 'skipped',
+    }
     for (const delivery of await listDeliveries(at, id)) {
       const name = byName.get(delivery.event_id)
-      await setDeliveryStatus(
-        at,
-        delivery.id,
-        name === 'taken' ? 'delivered' : name === 'given up' ? 'dead' : 'failed',
-      )
+      await setDeliveryStatus(at, delivery.id, statuses[name!]!)
     }
     await callAsOwner(at)('webhooks_disable_endpoint', { endpoint_id: id })
     await createGroups(at, 'missed')
@@ -51,7 +54,7 @@ everyDoor('Webhook recovery', (test) => {
     await callAsOwner(at)('webhooks_enable_endpoint', { endpoint_id: id })
     assert.deepEqual(
       (await call('webhooks_recover_endpoint', { endpoint_id: id, from, to, dry_run: true })).body,
-      { endpoint_id: id, recovered: 3, dry_run: true },
+      { endpoint_id: id, recovered: 4, dry_run: true },
     )
     const done = await call('webhooks_recover_endpoint', { endpoint_id: id, from, to })
     const { rows: locked } = await sql`
@@ -59,7 +62,7 @@ everyDoor('Webhook recovery', (test) => {
       where workspace_id = ${workspace.id} and endpoint_id = ${id} and status = 'delivered'
         and xmax <> '0'`.execute(server.db)
     assert.deepEqual([...locked], [], 'a delivery that arrived is not locked')
-    assert.deepEqual([done.status, done.body], [202, { endpoint_id: id, recovered: 3 }])
+    assert.deepEqual([done.status, done.body], [202, { endpoint_id: id, recovered: 4 }])
     const { rows } = await sql<{ name: string | null; status: string; trigger: string }>`
       select e.data->'group'->>'name' as name, d.status, d.trigger
       from webhook_deliveries d
@@ -71,6 +74,7 @@ everyDoor('Webhook recovery', (test) => {
       [
         ['given up', 'pending', 'recover'],
         ['missed', 'pending', 'recover'],
+        ['skipped', 'pending', 'recover'],
         ['taken', 'delivered', 'scheduled'],
         ['tried again', 'failed', 'scheduled'],
         [null, 'pending', 'recover'],
