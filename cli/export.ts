@@ -10,6 +10,7 @@ import type { CommandSpec } from './manifest.ts'
 import { fetchAllPages, fetchPages } from './pages.ts'
 import type { ServerConnection } from './remote.ts'
 import { nameFile, openUnnamedFile } from './unnamed-file.ts'
+import { describeSpool, naming } from './write-error.ts'
 
 type ExportRow = ShownContact
 
@@ -97,10 +98,10 @@ export const exportRows = async (
   const spool = await openSpool(output === undefined ? tmpdir() : outputFolder(output))
   const { fd } = spool
   try {
-    await spool.writeFile(renderExport(io, to, spec, input, format))
+    await naming(describeSpool(output), spool.writeFile(renderExport(io, to, spec, input, format)))
     if (output === undefined)
       await pipeline(createReadStream('', { fd, start: 0, autoClose: false }), io.stdout, { end: false })
-    else await nameFile(spool, output)
+    else await naming(output, nameFile(spool, output))
     return 0
   } finally {
     await spool.close()

@@ -1,5 +1,6 @@
 import { chmodSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { namingSync } from './write-error.ts'
 
 /**
  * Writes a file that only its owner can read: under a temporary name, then renamed, so that no reader sees a
@@ -9,7 +10,7 @@ export const writePrivateFile = (path: string, text: string): void => {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const temporary = `${path}.${process.pid}`
   try {
-    writeFileSync(temporary, text, { mode: 0o600, flush: true })
+    namingSync(path, () => writeFileSync(temporary, text, { mode: 0o600, flush: true }))
     renameSync(temporary, path)
   } catch (error) {
     rmSync(temporary, { force: true })

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { FileHandle } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { cliError, usageError } from './error.ts'
 import { openSpool, outputFolder } from './export.ts'
@@ -12,6 +13,7 @@ import {
 } from './remote.ts'
 import { type HttpResponse, sendRequest } from './transport.ts'
 import { nameFile } from './unnamed-file.ts'
+import { naming } from './write-error.ts'
 
 type Answered = Awaited<ReturnType<typeof callOperation>>
 type Bytes = { readonly stream: AsyncIterable<Uint8Array>; readonly from: string }
@@ -48,10 +50,17 @@ const requestBytes = async (io: Io, to: ServerConnection, messageId: string): Pr
   })
 }
 
-/** Copies the bytes; a connection that ends before they are all there is told as one that failed. */
-const copyBytes = async ({ stream, from }: Bytes, target: NodeJS.WritableStream): Promise<void> => {
+/**
+ * Copies the bytes; a connection that ends before they are all there is told as one that failed. A file gets them
+ * without a stream of its own: one that fails never lets go of the file, whose closing would wait for that.
+ */
+const copyBytes = async (
+  { stream, from }: Bytes,
+  target: FileHandle | NodeJS.WritableStream,
+): Promise<void> => {
   try {
-    await pipeline(stream, target, { end: false })
+    if ('writeFile' in target) await target.writeFile(stream)
+    else await pipeline(stream, target, { end: false })
   } catch (error) {
     throw (error as { syscall?: string }).syscall ? error : unreachableError(from, error, undefined)
   }
@@ -108,9 +117,9 @@ export const saveFile = async (
       operation === 'crm_get_export'
         ? await requestExport(io, to, answer)
         : await requestBytes(io, to, String(input['message_id']))
-    if (spool) await copyBytes(bytes, spool.createWriteStream({ autoClose: false }))
+    if (spool) await naming(output, copyBytes(bytes, spool))
     else await copyBytes(bytes, io.stdout)
-    if (spool) await nameFile(spool, output)
+    if (spool) await naming(output, nameFile(spool, output))
     return answer
   } finally {
     await spool?.close()

@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os'
+
 const REASONS: Readonly<Record<string, string>> = {
   ENOSPC: 'its disk is full',
   EDQUOT: 'the quota of its disk is used up',
@@ -5,13 +7,31 @@ const REASONS: Readonly<Record<string, string>> = {
   EROFS: 'its file system is read-only',
 }
 
+/** Names a file that has no name, or none yet, in errors: by what it becomes, or else by its folder. */
+export const describeSpool = (output: string | undefined): string =>
+  output ?? `a temporary file in ${tmpdir()} (TMPDIR)`
+
+const nameError = (what: string, cause: unknown): unknown => {
+  const { code = '' } = cause as NodeJS.ErrnoException
+  return Object.hasOwn(REASONS, code)
+    ? new Error(`Cannot write ${what}: ${REASONS[code]} (${code}).`, { cause })
+    : cause
+}
+
 /** Says what could not be written: of the code alone nobody would know which of several disks is full. */
 export const naming = async <T>(what: string, writing: Promise<T>): Promise<T> => {
   try {
     return await writing
   } catch (cause) {
-    const { code = '' } = cause as NodeJS.ErrnoException
-    if (!Object.hasOwn(REASONS, code)) throw cause
-    throw new Error(`Cannot write ${what}: ${REASONS[code]} (${code}).`, { cause })
+    throw nameError(what, cause)
+  }
+}
+
+/** Says it of what is written at once. */
+export const namingSync = <T>(what: string, write: () => T): T => {
+  try {
+    return write()
+  } catch (cause) {
+    throw nameError(what, cause)
   }
 }

@@ -1,6 +1,5 @@
 import { sql } from 'kysely'
 import type { JobState } from './bulk-jobs.ts'
-import type { Attrs } from './contact-values.ts'
 import type { Db, TableRow } from './database.ts'
 import type { Sql } from './filters/comparisons.ts'
 import { fold } from './text.ts'
@@ -9,43 +8,6 @@ import { fold } from './text.ts'
  * Broadcasts that a job sends. The recipients are fixed when it begins. The transaction that writes the message of a
  * recipient writes its id beside them: whoever has one, or is not pending, is never taken again.
  */
-
-/** What decides whether a contact is sent a message, and what its values are. */
-export type Candidate = {
-  id: string
-  name: string | null
-  phone: string | null
-  external_id: string | null
-  chatapp_user_id: string | null
-  dnd: boolean
-  /** The consent to marketing is withdrawn on this type of channel. */
-  withdrawn: boolean
-  attrs: Attrs
-}
-
-/** Returns those of these contacts that exist, by id. `fieldIds`: of the values that are read. */
-export const listCandidates = async (
-  db: Db,
-  workspaceId: string,
-  ids: readonly string[],
-  { channelType, fieldIds }: { channelType: string; fieldIds: readonly string[] },
-): Promise<Candidate[]> => {
-  const attrs = fieldIds.map((id) => sql`${sql.lit(id)}, f.attrs -> ${sql.lit(id)}`)
-  const values =
-    attrs.length === 0 ? sql`'{}'::jsonb` : sql`jsonb_strip_nulls(jsonb_build_object(${sql.join(attrs)}))`
-  const { rows } = await sql<Candidate>`
-    select c.id, c.name, c.phone, c.external_id, c.chatapp_user_id, c.dnd,
-      coalesce(s.state = 'withdrawn', false) as withdrawn, ${values} as attrs
-    from contacts c
-    left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
-    left join lateral (
-      select state from consents x where x.workspace_id = c.workspace_id and x.contact_id = c.id
-        and x.purpose = 'marketing' and x.channel in ('all', ${channelType})
-      order by x.at desc, x.change_id desc limit 1) as s on true
-    where c.workspace_id = ${workspaceId} and c.id = any(${ids}::bigint[])
-    order by c.id`.execute(db)
-  return rows
-}
 
 export type NewSend = {
   name: string

@@ -1,6 +1,7 @@
 import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { usageError } from '../error.ts'
+import { namingSync } from '../write-error.ts'
 import type { ImportSource } from './source.ts'
 
 /** A row that was not imported, as `--failures` writes it. */
@@ -41,9 +42,11 @@ export const createFileSink = (path: string, source: ImportSource, keptBytes: nu
   let size = keptBytes
   return {
     write: (failures) => {
-      const lines = failures.map((failure) => `${JSON.stringify(failure)}\n`).join('')
-      if (lines !== '') size += writeSync(file, lines, size)
-      return size
+      const lines = Buffer.from(failures.map((failure) => `${JSON.stringify(failure)}\n`).join(''))
+      // A disk that becomes full takes a part first: the size that is kept never ends within a line.
+      for (let at = 0; at < lines.length;)
+        at += namingSync(path, () => writeSync(file, lines, at, lines.length - at, size + at))
+      return (size += lines.length)
     },
     close: () => closeSync(file),
   }

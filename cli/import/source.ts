@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { type CliError, usageError } from '../error.ts'
 import type { Io } from '../io.ts'
+import { describeSpool, naming } from '../write-error.ts'
 
 /** An open file that is read more than once; replacing the file on disk meanwhile has no effect. */
 export type ImportSource = {
@@ -44,7 +45,8 @@ const openFile = async (path: string, name: string): Promise<ImportSource> => {
 const spoolToFile = async (pipe: NodeJS.ReadableStream, name: string): Promise<ImportSource> => {
   const folder = mkdtempSync(join(tmpdir(), 'wcrm-import-'))
   try {
-    await pipeline(pipe, createWriteStream(join(folder, 'rows'), { mode: 0o600 }))
+    const copied = pipeline(pipe, createWriteStream(join(folder, 'rows'), { mode: 0o600 }))
+    await naming(describeSpool(undefined), copied)
     return await openFile(join(folder, 'rows'), name)
   } finally {
     rmSync(folder, { recursive: true, force: true })

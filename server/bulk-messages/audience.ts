@@ -1,7 +1,9 @@
-import type { leftOutReasons } from '../../catalog/send-bulk.ts'
-import { type Candidate, listCandidates, type NewRecipient } from '../../storage/broadcast-sends.ts'
+import { type leftOutReasons, MAX_RECIPIENTS } from '../../catalog/send-bulk.ts'
+import { type Candidate, countPossibleLosses, listCandidates } from '../../storage/broadcast-audience.ts'
+import type { NewRecipient } from '../../storage/broadcast-sends.ts'
 import { toPhoneLine } from '../contacts/phone-lines.ts'
 import type { Context } from '../core/context.ts'
+import { invalidField, type Problem } from '../core/problem.ts'
 import { findCountry } from '../filters/phone-countries.ts'
 import type { TemplateValues } from '../messaging/template-values.ts'
 import { findOpening, type Hours, listZones } from './hours.ts'
@@ -101,7 +103,40 @@ const findReason = (
 const isReachable = (reason: Reason | undefined): boolean =>
   reason === undefined || reason === 'missing_value' || reason === 'values_do_not_fit'
 
-/** Returns who of the contacts in batches gets a message, and why others do not. */
+const tooManyProblem = (): Problem =>
+  invalidField('filter', 'too_many', `matches more than ${MAX_RECIPIENTS} recipients`, {
+    fix: 'Divide them, such as by country.',
+  })
+
+const countServed = (reasons: readonly (Reason | undefined)[]): number =>
+  reasons.reduce((sum, reason) => sum + (reason === undefined ? 1 : 0), 0)
+
+/**
+ * Returns a check that throws 400 as soon as there are too many, whatever contacts follow: of a million, the first
+ * hundred thousand are read and kept. A contact that follows takes one recipient away at most for each of what
+ * `countPossibleLosses` counts.
+ */
+const createRefusal = async (
+  ctx: Context,
+  matched: number,
+  isMarketing: boolean,
+): Promise<(seen: readonly Seen[], find: (key: string) => string) => void> => {
+  if (matched <= MAX_RECIPIENTS) return () => {}
+  const upTo = matched - MAX_RECIPIENTS
+  const certain =
+    MAX_RECIPIENTS + (await countPossibleLosses(ctx.tx, ctx.actor.workspace.id, { isMarketing, upTo }))
+  let checkAt = certain + 1
+  return (seen, find) => {
+    // Nobody knows before the end.
+    if (certain >= matched || seen.length < checkAt) return
+    const served = countServed(chooseOnePerPerson(seen, find))
+    if (served > certain) throw tooManyProblem()
+    // Each contact adds one at most.
+    checkAt = seen.length + certain + 1 - served
+  }
+}
+
+/** Returns who of the contacts in batches gets a message, and why others do not. Throws 400 when they are too many. */
 export const chooseAudience = async (
   ctx: Context,
   ids: readonly string[],
@@ -120,6 +155,7 @@ export const chooseAudience = async (
     openings.set(country, known)
     return known
   }
+  const refuseTooMany = await createRefusal(ctx, ids.length, isMarketing)
   const isApproved = (id: string): boolean => approved === undefined || approved.get(id) === digests.get(id)
   for (let n = 0; n < ids.length; n += AT_ONCE) {
     const fieldIds = personal.fieldIds
@@ -139,9 +175,11 @@ export const chooseAudience = async (
       const reason = own ?? (isEverOpen(country) ? undefined : 'no_common_hour')
       seen.push({ id: contact.id, keys, hasPhone: contact.phone !== null, country, reason })
     }
+    refuseTooMany(seen, groups.find)
     ctx.reached(Math.min(0.9, (n + AT_ONCE) / ids.length))
   }
   const reasons = chooseOnePerPerson(seen, groups.find)
+  if (countServed(reasons) > MAX_RECIPIENTS) throw tooManyProblem()
   const missing = ids.length - seen.length
   const counts = Map.groupBy(
     reasons.flatMap((reason) => reason ?? []),

@@ -1,6 +1,6 @@
 import { findOperation } from '../../catalog/index.ts'
-import { MAX_RECIPIENTS } from '../../catalog/send-bulk.ts'
-import { insertSend, listCandidates, type NewRecipient } from '../../storage/broadcast-sends.ts'
+import { listCandidates } from '../../storage/broadcast-audience.ts'
+import { insertSend, type NewRecipient } from '../../storage/broadcast-sends.ts'
 import { loadBroadcast } from '../../storage/broadcasts.ts'
 import { type Batch, deleteJob, findJob, insertJob, type PlanRow } from '../../storage/bulk-jobs.ts'
 import { toIds } from '../../storage/contact-matches.ts'
@@ -120,13 +120,6 @@ const requireSomebody = (input: Input, { recipients, leftOut }: Audience): void 
     })
 }
 
-const refuseTooMany = ({ recipients: { length: count } }: Audience): void => {
-  if (count > MAX_RECIPIENTS)
-    throw invalidField('filter', 'too_many', `matches ${count} recipients, more than ${MAX_RECIPIENTS}`, {
-      fix: 'Divide them, such as by country.',
-    })
-}
-
 /** Values and previews tell what contacts have, whoever names them. Throws 403. */
 const requireReader = ({ actor }: Context): void => {
   if (actor.key.scopes.includes('mcp:read')) return
@@ -149,7 +142,6 @@ export const sendBulk: Handler<'messaging_send_bulk'> = async (ctx, input) => {
     holdsValues: holds,
     approved: holds ? named.approved : undefined,
   })
-  refuseTooMany(audience)
   const counts = {
     matched: named.ids.length,
     recipients: audience.recipients.length,

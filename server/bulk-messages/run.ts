@@ -2,11 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Operation } from '../../catalog/index.ts'
 import { findOperation } from '../../catalog/index.ts'
 import { addSends } from '../../storage/agent-policy.ts'
+import { listCandidates } from '../../storage/broadcast-audience.ts'
 import {
   type DueRow,
   failRecipient,
   findSend,
-  listCandidates,
   listDueRecipients,
   readProgress,
   type SendRow,

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { Candidate } from '../../storage/broadcast-sends.ts'
+import type { Candidate } from '../../storage/broadcast-audience.ts'
 import type { FieldRow } from '../../storage/custom-fields.ts'
 import { showValue } from '../contacts/attributes.ts'
 import { fieldsVisibleTo } from '../contacts/input.ts'
