@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { callAs, doAs } from '../calls.ts'
 import { databases } from '../databases.ts'
-import { makeWorkspace, startServer, type TestServer } from '../servers.ts'
+import { makeWorkspace, type TestServer } from '../servers.ts'
 import { insertTemplate } from '../templates/insert-template.ts'
-import { createTemplate, deliver, startMessageProvider } from './message-provider.ts'
+import { createTemplate, deliver, type MessageProvider, useMessageProvider } from './message-provider.ts'
 
 const PHONE = '15550100777'
 
@@ -22,16 +22,9 @@ const names = (data: unknown, kind: string, id: string): boolean =>
 
 for (const database of databases) {
   describe(`Events of what a send in progress created (${database})`, () => {
-    let provider: Awaited<ReturnType<typeof startMessageProvider>>
+    let provider: MessageProvider
     let server: TestServer
-    before(async () => {
-      provider = await startMessageProvider()
-      server = await startServer(database, { provider: { ...provider.config } })
-    })
-    after(async () => {
-      await server.close()
-      await provider.close()
-    })
+    useMessageProvider(database, (started) => ({ provider, server } = started))
 
     /** A template message to a new phone, whose call the provider holds. */
     const startSend = async (outcome: 'accept when released' | 'refuse when released') => {

@@ -1,25 +1,18 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { callAs, doAs } from '../calls.ts'
 import { databases } from '../databases.ts'
 import { plantConversation } from '../inbox/conversations.ts'
-import { makeWorkspace, startServer, type TestServer } from '../servers.ts'
-import { deliver, deliverStatuses, startMessageProvider } from './message-provider.ts'
+import { makeWorkspace, type TestServer } from '../servers.ts'
+import { deliver, deliverStatuses, type MessageProvider, useMessageProvider } from './message-provider.ts'
 
 const PHONE = '15550100779'
 
 for (const database of databases) {
   describe(`A customer who writes while a reply is on its way (${database})`, () => {
-    let provider: Awaited<ReturnType<typeof startMessageProvider>>
+    let provider: MessageProvider
     let server: TestServer
-    before(async () => {
-      provider = await startMessageProvider()
-      server = await startServer(database, { provider: { ...provider.config } })
-    })
-    after(async () => {
-      await server.close()
-      await provider.close()
-    })
+    useMessageProvider(database, (started) => ({ provider, server } = started))
 
     it('still waits where the message is of before the reply and arrived after it was written', async () => {
       const workspace = await makeWorkspace({ db: server.db, app: server.app })

@@ -1,7 +1,8 @@
 import { createHmac } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { TestServer } from '../servers.ts'
+import { after, before } from 'node:test'
+import { startServer, type TestServer } from '../servers.ts'
 
 /** A message as the provider received it; `reference` is ours. */
 export type ReceivedMessage = { id: string; reference: string; phoneNumberId: string }
@@ -111,6 +112,26 @@ export const startMessageProvider = async () => {
 }
 
 /** A template of the account of a workspace. */
+export type MessageProvider = Awaited<ReturnType<typeof startMessageProvider>>
+
+/** Starts such a provider and a server that sends by it, for the tests of a suite, and hands them over. */
+export const useMessageProvider = (
+  database: string,
+  use: (started: { provider: MessageProvider; server: TestServer }) => void,
+): void => {
+  let close = async (): Promise<void> => {}
+  before(async () => {
+    const provider = await startMessageProvider()
+    const server = await startServer(database, { provider: { ...provider.config } })
+    close = async () => {
+      await server.close()
+      await provider.close()
+    }
+    use({ provider, server })
+  })
+  after(() => close())
+}
+
 export const createTemplate = (workspaceId: string) => ({
   account_id: `77${workspaceId}`,
   name: 'order_update',

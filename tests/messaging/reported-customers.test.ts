@@ -1,24 +1,17 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { insertTemplate } from '../templates/insert-template.ts'
 import { callAs } from '../calls.ts'
 import { databases } from '../databases.ts'
 import { plantConversation } from '../inbox/conversations.ts'
-import { makeWorkspace, startServer, type TestServer } from '../servers.ts'
-import { createTemplate, startMessageProvider } from './message-provider.ts'
+import { makeWorkspace, type TestServer } from '../servers.ts'
+import { createTemplate, type MessageProvider, useMessageProvider } from './message-provider.ts'
 
 for (const database of databases) {
   describe(`Customers that the response to a message names (${database})`, () => {
-    let provider: Awaited<ReturnType<typeof startMessageProvider>>
+    let provider: MessageProvider
     let server: TestServer
-    before(async () => {
-      provider = await startMessageProvider()
-      server = await startServer(database, { provider: { ...provider.config } })
-    })
-    after(async () => {
-      await server.close()
-      await provider.close()
-    })
+    useMessageProvider(database, (started) => ({ provider, server } = started))
 
     /** A contact with this phone and a conversation; `reply` sends a message to it. */
     const createScene = async (phone: string) => {
