@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { addToCounters, randomShard } from './counters.ts'
 import type { Db } from './database.ts'
 import type { DeferredWrite } from './deferred-write.ts'
-import { toStorableId } from './ids.ts'
+import { asUnknown, toStorableId } from './ids.ts'
 import { type Label, type LabelKind, labelTables } from './labels.ts'
 
 /* Adding labels to contacts, and removing them. */
@@ -22,12 +22,6 @@ export type LabelChanges = {
   /** The labels that contacts gained or lost. */
   pairs: { label: string; contact: string }[]
 }
-
-/**
- * An array whose length the planner does not look at. It would plan for short arrays anew each time, because the
- * plan for arrays of any length looks dearer; planning takes longer than the statement.
- */
-const asUnknown = (ids: readonly string[]) => sql`(select ${ids}::bigint[])::bigint[]`
 
 /**
  * Common table expressions that add every label to, or remove it from, those of the contacts that exist, with their

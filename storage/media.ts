@@ -72,11 +72,13 @@ const isOfNone = (channels: readonly MediaChannel[]) =>
   // Without any, the messages need not be read.
   channels.length === 0
     ? sql``
-    : sql`and not exists (
-        select from messages m join unnest(${channels.map((c) => c.workspace_id)}::bigint[],
+    : // One by one, in the order of the index: a join would begin with all messages.
+      sql`and not exists (
+        select from unnest(${channels.map((c) => c.workspace_id)}::bigint[],
           ${channels.map((c) => c.channel_id)}::bigint[]) as c (workspace_id, channel_id)
-          on c.workspace_id = m.workspace_id and c.channel_id is not distinct from m.channel_id
-        where m.workspace_id = media.workspace_id and m.id = media.message_id)`
+        where c.workspace_id = media.workspace_id and c.channel_id is not distinct from (
+          select m.channel_id from messages m
+          where m.workspace_id = media.workspace_id and m.id = media.message_id) offset 0)`
 
 /**
  * Leases files that are due for download, of all workspaces; if the process dies, another server takes them

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { ConversationState } from './conversations.ts'
 import type { Db } from './database.ts'
 import type { EventRow } from './events.ts'
+import { asUnknown } from './ids.ts'
 import type { ProviderCall } from './sends.ts'
 
 /*
@@ -91,14 +92,14 @@ const selectSends = (workspaceId: string, { contactIds, conversationIds }: Event
     ...(conversationIds.length === 0
       ? []
       : [
-          sends(sql`m.conversation_id = any(${conversationIds}::bigint[])
+          sends(sql`m.conversation_id = any(${asUnknown(conversationIds)})
             and (${isTrue('opens')} or ${isTrue('makes_contact')})`),
         ]),
     ...(contactIds.length === 0
       ? []
       : [
           sends(sql`m.conversation_id = any(array(select v.id from conversations v
-            where v.workspace_id = ${workspaceId} and v.contact_id = any(${contactIds}::bigint[])))
+            where v.workspace_id = ${workspaceId} and v.contact_id = any(${asUnknown(contactIds)})))
             and ${isTrue('makes_contact')}`),
         ]),
   ]

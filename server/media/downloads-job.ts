@@ -42,6 +42,8 @@ const MAX_CONCURRENT_DOWNLOADS = 16
 const MAX_DOWNLOADS_PER_CHANNEL = 4
 /** How often files that became due are looked for while others are downloaded. */
 const LOOK_AGAIN_MS = 500
+/** Behind a long backlog of a busy channel it takes long to find out that no other has any: at most this share. */
+const LOOKING_SHARE = 0.1
 const MIN_DELAY_MS = 50
 
 /**
@@ -71,10 +73,11 @@ export const downloadDueMedia = async (
   const running = new Map<Promise<void>, ClaimedMedia>()
   const failures: unknown[] = []
   const fail = (error: unknown): [] => (failures.push(error), [])
+  const claimNext = createClaims(app, hasProvider)
   let attempts = 0
   for (;;) {
     const isEnding = signal.aborted || failures.length > 0
-    const claimed = isEnding ? [] : await claimNext(app, [...running.values()], hasProvider).catch(fail)
+    const claimed = isEnding ? [] : await claimNext([...running.values()]).catch(fail)
     attempts += claimed.length
     for (const file of claimed) {
       const download = downloadOne(app, store, file, { signal, stallMs })
@@ -94,19 +97,28 @@ const channelOf = ({ workspace_id: workspaceId, channel_id: channelId }: Claimed
   `${workspaceId}/${channelId}`
 
 /** Claims files that are due, as many as may be downloaded besides the running ones: of any channel, and of each. */
-const claimNext = async (
+const createClaims = (
   app: App,
-  running: readonly ClaimedMedia[],
   hasProvider: boolean,
-): Promise<ClaimedMedia[]> => {
-  const byChannel = Map.groupBy(running, channelOf)
-  const counts = [...byChannel.values()].map(({ length }) => length)
-  const busiest = Math.max(0, ...counts.filter((count) => count < MAX_DOWNLOADS_PER_CHANNEL))
-  // All of them may be of the busiest channel.
-  const limit = Math.min(MAX_CONCURRENT_DOWNLOADS - running.length, MAX_DOWNLOADS_PER_CHANNEL - busiest)
-  if (limit <= 0) return []
-  const full = [...byChannel.values()].filter(({ length }) => length >= MAX_DOWNLOADS_PER_CHANNEL)
-  return await claimMedia(app.db, { limit, hasProvider, except: full.map(([file]) => file!) })
+): ((running: readonly ClaimedMedia[]) => Promise<ClaimedMedia[]>) => {
+  let lookForOthersAt = 0
+  return async (running) => {
+    const byChannel = Map.groupBy(running, channelOf)
+    const counts = [...byChannel.values()].map(({ length }) => length)
+    const busiest = Math.max(0, ...counts.filter((count) => count < MAX_DOWNLOADS_PER_CHANNEL))
+    // All of them may be of the busiest channel.
+    const limit = Math.min(MAX_CONCURRENT_DOWNLOADS - running.length, MAX_DOWNLOADS_PER_CHANNEL - busiest)
+    if (limit <= 0) return []
+    const full = [...byChannel.values()].filter(({ length }) => length >= MAX_DOWNLOADS_PER_CHANNEL)
+    const startedAt = performance.now()
+    if (full.length > 0 && startedAt < lookForOthersAt) return []
+    const claimed = await claimMedia(app.db, { limit, hasProvider, except: full.map(([file]) => file!) })
+    if (full.length > 0 && claimed.length === 0) {
+      const endedAt = performance.now()
+      lookForOthersAt = endedAt + Math.max(LOOK_AGAIN_MS, (endedAt - startedAt) / LOOKING_SHARE)
+    }
+    return claimed
+  }
 }
 
 /** `signal` is aborted when the server stops. */

@@ -5,6 +5,7 @@ import { sql } from 'kysely'
 import { defaultPolicy } from '../../catalog/policy.ts'
 import { changeKey } from '../../storage/admin-keys.ts'
 import { createChannel } from '../../storage/admin.ts'
+import type { Db } from '../../storage/database.ts'
 import { doorsOf, everyDatabase } from '../doors.ts'
 import { plantConversation } from '../inbox/conversations.ts'
 import { insertSandboxTemplates, ORDER_UPDATE } from '../messaging/send-template.ts'
@@ -96,29 +97,43 @@ everyDatabase("Bounds of agents' keys", (server, database) => {
     assert.deepEqual([status, body.approval?.asked_for], [202, ['sends_per_hour']])
   })
 
-  /** Gives the conversation to somebody else while a call is under way that waits for that change. */
-  const reassignDuring = async (
-    scene: Awaited<ReturnType<typeof createAgentScene>>,
+  /** Makes changes in a transaction, `last` while a call is under way that waits for the `first`. */
+  const changeDuring = async (
     call: () => Promise<unknown>,
+    first: (tx: Db) => Promise<unknown>,
+    last: (tx: Db) => Promise<unknown> = async () => {},
   ) => {
     const { db } = server()
     const tx = await db.startTransaction().execute()
     const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(tx)
-    await sql`
-      update conversations set assigned_staff_id = ${scene.workspace.owner.staffId}
-      where workspace_id = ${scene.workspace.id} and id = ${scene.id}`.execute(tx)
+    await first(tx)
     let hasEnded = false
     const calling = call().finally(() => (hasEnded = true))
     const isWaitedFor = async () =>
       (await sql`select from pg_stat_activity where ${rows[0]!.pid} = any(pg_blocking_pids(pid))`.execute(db))
         .rows.length > 0
     while (!hasEnded && !(await isWaitedFor())) await setImmediate()
-    await tx.commit().execute()
-    await calling
+    try {
+      await last(tx)
+    } finally {
+      await tx.commit().execute()
+      await calling
+    }
   }
 
+  /** Gives the conversation to somebody else while a call is under way that waits for that change. */
+  const reassignDuring = (
+    { workspace, id }: Awaited<ReturnType<typeof createAgentScene>>,
+    call: () => Promise<unknown>,
+  ) =>
+    changeDuring(call, (tx) =>
+      sql`
+        update conversations set assigned_staff_id = ${workspace.owner.staffId}
+        where workspace_id = ${workspace.id} and id = ${id}`.execute(tx),
+    )
+
   // The embedded database has one session, which no other can keep waiting.
-  if (database !== 'embedded')
+  if (database !== 'embedded') {
     it('hold for a conversation that is assigned to somebody else at the last moment', async () => {
       const scene = await createAgentScene(server())
       const assign = () =>
@@ -150,6 +165,34 @@ everyDatabase("Bounds of agents' keys", (server, database) => {
       assert.equal(outcome.reason, 'denied_by_policy')
       assert.deepEqual(await scene.sandbox.sent(scene.phone), [])
     })
+
+    it('lock a contact before its conversation, as whatever locks both does', async () => {
+      const scene = await createAgentScene(server())
+      const { workspace, contactId, id } = scene
+      await insertSandboxTemplates(server(), workspace, {})
+      await scene.person('inbox_assign_conversation', {
+        conversation_id: id,
+        staff_id: scene.manager.staffId,
+      })
+      await scene.setPolicy({ ...allow, bounds: { assigned: true } })
+      await changeDuring(
+        async () => {
+          const input = { contact_id: contactId, template: ORDER_UPDATE }
+          const { status, text } = await scene.ask('messaging_send_template', input)
+          assert.equal(status, 201, text)
+        },
+        (tx) =>
+          sql`select from contacts where workspace_id = ${workspace.id} and id = ${contactId} for update`.execute(
+            tx,
+          ),
+        // It fails at once where the call has the conversation by now.
+        (tx) =>
+          sql`select from conversations where workspace_id = ${workspace.id} and id = ${id} for update nowait`.execute(
+            tx,
+          ),
+      )
+    })
+  }
 
   it('tell nothing of conversations on channels that the staff may not see', async () => {
     const scene = await createAgentScene(server())

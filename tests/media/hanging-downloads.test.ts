@@ -6,6 +6,7 @@ import { createOwnChannel, post } from '../channels/bridge.ts'
 import { everyDatabase } from '../doors.ts'
 import { type Answer, type Peer, startPeer } from '../peer.ts'
 import { makeWorkspace, startWithOptions, type TestServer } from '../servers.ts'
+import { recordTexts } from '../statements.ts'
 
 const PICTURE: Answer = { body: Buffer.from('a picture'), headers: { 'Content-Type': 'image/jpeg' } }
 
@@ -105,6 +106,26 @@ everyDatabase(
           const { app } = running
           assert.equal(await downloadDueMedia(app, app.media!, undefined, 300), 5)
           assert.deepEqual(await listStates(), Array(5).fill('waiting 1'))
+        }),
+      ),
+    )
+
+    it('files of other channels are not looked for after each of a busy one', { timeout: 60_000 }, () =>
+      withServer((running) =>
+        withPeer(async (peer) => {
+          await running.app.jobs.job('media-downloads').stop()
+          const { sendFiles, listStates } = await createChannelOf(running, peer)
+          peer.answers.push(...Array.from({ length: 24 }, () => PICTURE))
+          await sendFiles(24)
+          const startedAt = performance.now()
+          const looks = await recordTexts(
+            () => downloadDueMedia(running.app, running.app.media!),
+            (text) => text.includes('with due as') && text.includes('unnest'),
+          )
+          assert.deepEqual(await listStates(), Array(24).fill('kept 1'))
+          // Twice a second, and at the beginning.
+          assert.ok(looks.length <= 1 + (performance.now() - startedAt) / 500, String(looks.length))
+          assert.ok(looks.length >= 1)
         }),
       ),
     )

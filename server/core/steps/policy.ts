@@ -3,6 +3,7 @@ import type { Operation } from '../../../catalog/index.ts'
 import { type Decision, defaultPolicy, type KeyPolicy, weekdays } from '../../../catalog/policy.ts'
 import { type EventConsumerRow, findEventConsumer } from '../../../storage/event-consumers.ts'
 import { type BoundFacts, findBoundFacts, takeSend } from '../../../storage/agent-policy.ts'
+import { lockContact } from '../../../storage/contacts.ts'
 import { businessTime, toMinuteOfDay } from '../../clock.ts'
 import { takesReplies, toWindow } from '../../inbox/window.ts'
 import type { Db } from '../../../storage/database.ts'
@@ -142,6 +143,19 @@ const isWindowOpen = (facts: BoundFacts, now: string): boolean =>
 
 const toText = (value: unknown): string | null => (typeof value === 'string' ? value : null)
 
+/** `lock`: its contact too, which everything that locks both locks first. */
+const findLockedFacts = async (
+  db: Db,
+  workspaceId: string,
+  target: { conversationId: string } | { contactId: string; channelId: string | undefined },
+  lock: boolean,
+): Promise<BoundFacts | undefined> => {
+  const facts = await findBoundFacts(db, workspaceId, target)
+  if (!lock || !facts) return facts
+  if (facts.contact_id !== null) await lockContact(db, workspaceId, facts.contact_id)
+  return await findBoundFacts(db, workspaceId, { ...target, lock })
+}
+
 /**
  * Returns the conversation that a call is about: the one it names, or that of its contact on the channel on which the
  * call sends; undefined when there is none that the caller may see, so that no bound tells of one. A phone is not
@@ -163,7 +177,7 @@ const findFacts = async (
         }
       : { conversationId }
   if (!target || ('channelId' in target && target.channelId === undefined)) return undefined
-  const facts = await findBoundFacts(db, actor.workspace.id, { ...target, lock })
+  const facts = await findLockedFacts(db, actor.workspace.id, target, lock)
   const isVisible =
     listVisibleChannels(actor) === null || (facts?.channel_id && canSeeChannel(actor, facts.channel_id))
   return isVisible ? facts : undefined
