@@ -33,6 +33,7 @@ const formatLost = (lines: number): string => {
 
 const countLines = (text: Buffer): number => text.reduce((count, byte) => count + (byte === 10 ? 1 : 0), 0)
 
+/** Of a pipe, which Node makes non-blocking when `process.stderr` is first used: else a write would keep a thread. */
 const isFull = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'EAGAIN'
 
 /** Lines that wait to be written, and the number of those that never will be. */

@@ -14,24 +14,32 @@ describe('A log that cannot be written', { skip: process.platform !== 'linux' &&
   const folder = mkdtempSync(join(tmpdir(), 'wcrm-log-output-'))
   after(() => rmSync(folder, { recursive: true, force: true }))
 
-  it('costs neither requests nor the process, nor its end', { timeout: 120_000 }, async () => {
-    const toFullDisk = ['sh', '-c', 'exec "$@" 2>/dev/full', 'sh']
-    const server = await startProcess(
-      ['--data', join(folder, 'data')],
-      { WCRM_LOG_LEVEL: 'info' },
-      toFullDisk,
-    )
-    for (let i = 0; i < 5; i++) {
-      const { status } = await fetch(`${server.url}/v1/me`)
-      assert.equal(status, 401)
-    }
-    assert.equal(await server.stop(), 0)
-  })
+  const makePipe = (name: string): { path: string; fd: number } => {
+    const path = join(folder, name)
+    execFileSync('mkfifo', [path])
+    // Also a reader: a pipe without one would refuse what is written.
+    return { path, fd: openSync(path, 'r+') }
+  }
+
+  for (const where of ['on a full disk', 'to a pipe that nobody reads'])
+    it(`costs neither requests nor the process, nor its end: ${where}`, { timeout: 120_000 }, async () => {
+      const { path, fd } = makePipe(where)
+      const server = await startProcess(
+        ['--data', join(folder, `data ${where}`)],
+        { WCRM_LOG_LEVEL: 'info' },
+        ['sh', '-c', 'exec "$@" 2>"$0"', where === 'on a full disk' ? '/dev/full' : path],
+      )
+      // More lines than a pipe holds.
+      for (let i = 0; i < 1000; i++) {
+        const { status } = await fetch(`${server.url}/nowhere`)
+        assert.equal(status, 404)
+      }
+      assert.equal(await server.stop(), 0)
+      closeSync(fd)
+    })
 
   it('is bounded while nobody reads it, and says how many lines it lost', { timeout: 60_000 }, async () => {
-    const path = join(folder, 'fifo')
-    execFileSync('mkfifo', [path])
-    const fd = openSync(path, 'r+')
+    const { path, fd } = makePipe('pipe')
     const output = createLogOutput(fd, 200_000)
     for (let i = 0; i < LINES; i++)
       output.write(`${JSON.stringify({ level: 30, i, text: 'x'.repeat(80) })}\n`)
