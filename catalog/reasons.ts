@@ -93,6 +93,7 @@ export const reasons = {
   in_review: of('conflict', 'The template is in review.'),
   invalid_input: of('invalid_input', 'The saved filter is no longer valid.'),
   job_state: of('conflict', 'The job is in a state in which this cannot be done.'),
+  key_ended: of('forbidden', 'The key of the agent that asks for the call is revoked, expired or disabled.'),
   key_paused: of('forbidden', 'The key is paused.'),
   malformed_request: of('invalid_input', 'What arrived is not a request of HTTP/1.1.'),
   manager_only: of('forbidden', 'Only managers, admins and owners may do this.'),

@@ -1812,6 +1812,7 @@ export type Reason =
   | 'in_review'
   | 'invalid_input'
   | 'job_state'
+  | 'key_ended'
   | 'key_paused'
   | 'malformed_request'
   | 'manager_only'

@@ -13,7 +13,7 @@ import { validate } from '../core/steps/validate.ts'
 import type { WriteCall } from '../core/write-call.ts'
 import { isManager } from '../visibility/policy.ts'
 import { requireSameTemplate } from './freeze.ts'
-import { toApprovedCall, toRunInput } from './stored-call.ts'
+import { keyEndedProblem, toApprovedCall, toRunInput } from './stored-call.ts'
 import { canSeeApproval, getStatus } from './view.ts'
 
 /**
@@ -47,16 +47,11 @@ export const toEdits = (
   return { [field]: text }
 }
 
-/**
- * Returns who asks; undefined when the key has ended. Throws 403 while it is paused: the call would end at once, and
- * never run.
- */
-const requireActiveAsker = async (
-  app: App,
-  { workspace_id, key_id }: ApprovalRow,
-): Promise<Actor | undefined> => {
+/** Returns who asks. Throws 403 while the key is paused or has ended: the call would end at once, and never run. */
+const requireActiveAsker = async (app: App, { workspace_id, key_id }: ApprovalRow): Promise<Actor> => {
   const key = await findLiveKeyById(app.db, workspace_id, key_id, app.now())
-  if (!key || key.paused_at === null) return key && toActor(key)
+  if (!key) throw keyEndedProblem()
+  if (key.paused_at === null) return toActor(key)
   throw new Problem(
     'forbidden',
     `The key that asks is paused, so the call would not run. On the server: wcrm admin keys resume ${key_id}.`,
@@ -110,7 +105,7 @@ export const checkApprover = async (
   const target = findOperation(row.operation)
   if (!target) return
   const asker = await requireActiveAsker(app, row)
-  if (asker) requireUndeniedAsker(asker, target)
+  requireUndeniedAsker(asker, target)
   requireScope(actor, target)
   const edits = toEdits(target, row, input['text'] as string | undefined)
   const asked = toRunInput(app, row)
@@ -124,5 +119,5 @@ export const checkApprover = async (
     trace: { door: row.door, client: row.client, requestId: row.request_id, confirmed: true },
   })
   requireSameTemplate(target, row.preview, output)
-  if (asker && !edits) await requireSamePlan(app, toApprovedCall(row, asker, target, asked))
+  if (!edits) await requireSamePlan(app, toApprovedCall(row, asker, target, asked))
 }

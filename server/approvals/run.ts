@@ -33,7 +33,7 @@ import { FIXED_HOURS, hoursAgo } from '../jobs/retention-periods.ts'
 import { computeNextRunMs, getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { takePhoneBudget } from '../visibility/phone-budget.ts'
 import { digestTemplate, requireSameTemplate } from './freeze.ts'
-import { mayReplay, toApprovedCall, toRunInput } from './stored-call.ts'
+import { keyEndedProblem, mayReplay, toApprovedCall, toRunInput } from './stored-call.ts'
 import { toEventApproval } from './view.ts'
 
 /** Longer than a call may take, so that an expired lease means that its server died. */
@@ -75,8 +75,7 @@ const ranMeanwhile = async (app: App, row: ApprovalRow): Promise<boolean> =>
 const runApproved = async (app: App, row: ApprovalRow, isLate: boolean): Promise<Ending> => {
   const op = findOperation(row.operation)
   const key = await findLiveKeyById(app.db, row.workspace_id, row.key_id, app.now())
-  if (!op || !key)
-    return toFailed(new Problem('forbidden', 'The key that asked is revoked, expired or disabled.'))
+  if (!op || !key) return toFailed(keyEndedProblem())
   const call = toApprovedCall(row, toActor(key), op, toRunInput(app, row))
   // Also of a server that died: nothing but the record of the run tells of that.
   const hasRun = await mayReplay(app, call)

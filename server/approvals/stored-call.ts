@@ -48,6 +48,11 @@ export const resealApproval = (
   return opened === undefined ? undefined : webhookSealer.seal(opened, toSealName(workspaceId))
 }
 
+export const keyEndedProblem = (): Problem =>
+  new Problem('forbidden', 'The key that asks is revoked, expired or disabled, so the call does not run.', {
+    reason: 'key_ended',
+  })
+
 /** Returns the input that runs: as it was asked for, with what the approver edited. */
 export const toRunInput = (
   { webhookSealer }: Pick<App, 'webhookSealer'>,

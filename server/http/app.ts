@@ -191,9 +191,10 @@ const serveDirect = async (
   }
 }
 
-/** HEAD is GET without a body. */
+/** HEAD is GET without a body, and without ranges (RFC 9110, 14.2). */
 const serveHead = async (http: H3, event: H3Event): Promise<Response> => {
   const request = new Request(event.req.url, { headers: event.req.headers })
+  request.headers.delete('range')
   // The connection goes with it: the client's address counts as in a GET.
   const { runtime } = event.req
   const response = await http.fetch(Object.assign(request, { runtime }))

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { catalog, type Operation } from '../../catalog/index.ts'
 import { defaultPolicy, type KeyPolicy } from '../../catalog/policy.ts'
-import { changeKey } from '../../storage/admin-keys.ts'
+import { changeKey, revokeKey } from '../../storage/admin-keys.ts'
 import { callAs } from '../calls.ts'
 import { databases } from '../databases.ts'
 import { doorsOf, everyDatabase } from '../doors.ts'
@@ -142,6 +142,17 @@ everyDatabase("The default policy of agents' keys", (server, database) => {
     assert.equal((await scene.person('approvals_get', { approval_id: id })).body.status, 'pending')
     await scene.setPolicy(null)
     assert.equal((await scene.person('approvals_approve', { approval_id: id })).status, 200)
+  })
+
+  it('what a key asked for that has ended is not approved', async () => {
+    const scene = await createAgentScene(server())
+    const { id } = (await scene.ask(...scene.reply('On Monday.'))).body.approval
+    await revokeKey(server().db, scene.workspace.id, scene.agent.keyId, server().app.now())
+    for (const door of doorsOf(server().url, scene.workspace.owner.key)) {
+      const { status, body, text } = await door.call('approvals_approve', { approval_id: id })
+      assert.deepEqual([status, body.reason], [403, 'key_ended'], `${door.name}: ${text}`)
+    }
+    assert.equal((await scene.person('approvals_decline', { approval_id: id })).status, 200)
   })
 
   it('everything else runs, and what is denied is a 403 even when confirmed', async () => {
