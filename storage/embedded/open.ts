@@ -132,12 +132,9 @@ export const openEmbedded = async (path: string, warn: Warn = () => {}): Promise
     close: async () => {
       clearInterval(watchdog)
       const { worker } = await running
-      // One that has just stopped by itself tells no more.
-      if (worker.threadId !== -1) {
-        const exited = new Promise((resolve) => worker.once('exit', resolve))
-        worker.postMessage('close')
-        await exited
-      }
+      const exited = new Promise((resolve) => worker.once('exit', resolve))
+      worker.postMessage('close')
+      await exited
       release()
     },
   }
