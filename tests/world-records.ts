@@ -25,22 +25,20 @@ export const seedReports = async (
   )
 }
 
-/** The key of the approvals: a key that is gone, and none of the owner's. */
-const GONE_KEY = '999999999'
-
 /** Inserts two calls that an agent asked for, and when its key sent. */
 export const seedApprovals = async (
   db: Db,
-  { id, owner }: TestWorkspace,
+  { id, owner, key }: TestWorkspace,
   marker: string,
   now: string,
 ): Promise<void> => {
+  const { keyId } = await key(owner.staffId, { agent: true })
   for (const n of [1, 2]) {
     const input = JSON.stringify({ name: `${marker} asked ${n}` })
     await sql`
       insert into approvals (workspace_id, key_id, staff_id, operation, input, digest, door, request_id, reason,
         asked_for, view, requested_at, expires_at)
-      values (${id}, ${GONE_KEY}, ${owner.staffId}, 'crm_create_group', ${input}::jsonb,
+      values (${id}, ${keyId}, ${owner.staffId}, 'crm_create_group', ${input}::jsonb,
         sha256(${input}::text::bytea), 'rest', 'req_00000000000000000000000000', ${`${marker} reason ${n}`},
         '{operation}', '{"fields": true, "channels": null}', ${now}::timestamptz,
         ${now}::timestamptz + interval '10 years')`.execute(db)
