@@ -4,13 +4,14 @@ import { namingSync } from './write-error.ts'
 
 /**
  * Writes a file that only its owner can read: under a temporary name, then renamed, so that no reader sees a
- * partial file, nor finds an empty one after a power failure, and the mode is right from the first byte.
+ * partial file, and the mode is right from the first byte. `flush`: nor finds an empty one after a power failure; Node
+ * refuses that to client commands under its permission model.
  */
-export const writePrivateFile = (path: string, text: string): void => {
+export const writePrivateFile = (path: string, text: string, { flush = false } = {}): void => {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const temporary = `${path}.${process.pid}`
   try {
-    namingSync(path, () => writeFileSync(temporary, text, { mode: 0o600, flush: true }))
+    namingSync(path, () => writeFileSync(temporary, text, { mode: 0o600, flush }))
     renameSync(temporary, path)
   } catch (error) {
     rmSync(temporary, { force: true })

@@ -104,7 +104,7 @@ const requireSecretFile = ({ secret, dataDir }: Config, fix: string): string[] =
 }
 
 const writeSecrets = ({ dataDir }: Config, secrets: readonly string[]): CommandResult => {
-  writePrivateFile(getSecretFile(dataDir), `${secrets.join('\n')}\n`)
+  writePrivateFile(getSecretFile(dataDir), `${secrets.join('\n')}\n`, { flush: true })
   return {
     file: resolve(getSecretFile(dataDir)),
     key: getKeyId(computeSecretFingerprint(secrets[0]!)),

@@ -219,8 +219,9 @@ describe('A PostgreSQL with TLS', { skip: !databases.includes('postgresql') }, (
             { noTimeout },
           )
       }
-      const refused: Record<string, { code: string; message?: RegExp }> = {
-        [`sslcert=${other}&sslkey=${otherKey}`]: { code: 'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA' },
+      const refused: Record<string, { code: string | RegExp; message?: RegExp }> = {
+        // In TLS 1.3 the refusal comes after the handshake: what the client sends meanwhile may reset the connection.
+        [`sslcert=${other}&sslkey=${otherKey}`]: { code: /^(?:ERR_SSL_TLSV1_ALERT_UNKNOWN_CA|ECONNRESET)$/ },
         [`sslcert=${own}`]: { code: 'UNUSABLE_TLS_FILE', message: /given together/ },
         [`sslmode=require&sslkey=${key}`]: { code: 'UNUSABLE_TLS_FILE', message: /given together/ },
         [`sslcert=${own}&sslkey=${own}`]: { code: 'UNUSABLE_TLS_FILE', message: /^sslkey names / },
