@@ -53,7 +53,7 @@ const createQueue = (maxWaiting: number) => {
       length += line.length
     },
     /** Returns what the next write is of. */
-    take: (): Buffer => {
+    take: (): { text: Buffer; lines: number } => {
       const taken = [isCut ? '\n' : '', lost > 0 ? formatLost(lost) : '']
       let size = 0
       let count = 0
@@ -64,15 +64,20 @@ const createQueue = (maxWaiting: number) => {
         length -= line.length
         count++
       }
+      const all = lost + count
       lines = lines.slice(count)
       lost = 0
       isCut = false
-      return Buffer.from(taken.join(''))
+      return { text: Buffer.from(taken.join('')), lines: all }
     },
-    /** The rest of a write failed; `isBegun`: a part of it was written, perhaps not to the end of a line. */
-    lose: (rest: Buffer, isBegun: boolean): void => {
+    /** A write failed, with as many lines, among them those that it said were lost. */
+    lose: (count: number): void => {
+      lost += count
+    },
+    /** The rest of a write failed, of which a part was written, perhaps not to the end of a line. */
+    loseRest: (rest: Buffer): void => {
       lost += countLines(rest)
-      isCut ||= isBegun
+      isCut = true
     },
   }
 }
@@ -87,17 +92,19 @@ export const createLogOutput = (fd: number, maxWaiting = MAX_WAITING): LogOutput
   let timer: NodeJS.Timeout | undefined
   let writingSince: number | undefined
 
-  const writeRest = (rest: Buffer, isBegun: boolean): void =>
+  /** `lines`: of the whole write; undefined once a part of it was written. */
+  const writeRest = (rest: Buffer, lines: number | undefined): void =>
     write(fd, rest, (error, written) => {
       if (error && isFull(error)) {
-        setTimeout(() => writeRest(rest, isBegun), GATHER_MS).unref()
+        setTimeout(() => writeRest(rest, lines), GATHER_MS).unref()
         return
       }
       if (!error && written < rest.length) {
-        writeRest(rest.subarray(written), true)
+        writeRest(rest.subarray(written), undefined)
         return
       }
-      if (error) queue.lose(rest, isBegun)
+      if (error && lines === undefined) queue.loseRest(rest)
+      else if (error) queue.lose(lines!)
       writingSince = undefined
       if (queue.length() >= MAX_WRITE) flush()
       else if (queue.length() > 0) schedule()
@@ -108,7 +115,8 @@ export const createLogOutput = (fd: number, maxWaiting = MAX_WAITING): LogOutput
     timer = undefined
     if (writingSince !== undefined) return
     writingSince = performance.now()
-    writeRest(queue.take(), false)
+    const { text, lines } = queue.take()
+    writeRest(text, lines)
   }
 
   const schedule = (): void => {
@@ -127,7 +135,7 @@ export const createLogOutput = (fd: number, maxWaiting = MAX_WAITING): LogOutput
       if (writingSince !== undefined && performance.now() - writingSince > STALLED_MS) return
       try {
         while (queue.length() > 0)
-          for (let rest = queue.take(); rest.length > 0;) rest = rest.subarray(writeSync(fd, rest))
+          for (let rest = queue.take().text; rest.length > 0;) rest = rest.subarray(writeSync(fd, rest))
       } catch {
         // Nothing is left to say it with.
       }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { closeSync, createReadStream, mkdtempSync, openSync, rmSync } from 'node:fs'
+import { closeSync, createReadStream, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -54,5 +54,31 @@ describe('A log that cannot be written', { skip: process.platform !== 'linux' &&
     reader.destroy()
     closeSync(fd)
     assert.ok(lost > LINES / 2 && written > 1000, `${written} written, ${lost} lost`)
+  })
+
+  it('counts what it lost in several writes', { timeout: 60_000 }, async () => {
+    const path = join(folder, 'space-again')
+    const fd = openSync('/dev/full', 'w')
+    const output = createLogOutput(fd)
+    let total = 0
+    const write = async () => {
+      output.lastLevel = 50
+      output.write(`{"n":${total++}}\n`)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+    for (let i = 0; i < 10; i++) await write()
+    closeSync(fd)
+    assert.equal(openSync(path, 'w'), fd)
+    let [written, lost] = [0, 0]
+    await write()
+    while (written === 0) {
+      await new Promise(setImmediate)
+      const lines = readFileSync(path, 'utf8').trim().split('\n').filter(Boolean)
+      const parsed = lines.map((line) => JSON.parse(line) as { lines?: number })
+      lost = parsed.reduce((sum, line) => sum + (line.lines ?? 0), 0)
+      written = parsed.filter((line) => line.lines === undefined).length
+    }
+    closeSync(fd)
+    assert.equal(written + lost, total)
   })
 })
