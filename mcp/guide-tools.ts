@@ -35,8 +35,8 @@ const findTools: Tool = {
   name: 'find_tools',
   title: 'Find tools by what they do',
   description:
-    'Searches all operations of this server, also those that are not in your list of tools, by their names, ' +
-    'summaries and fields. Each row has the tool name, what it does, its fields (`*`: required) and whether ' +
+    'Searches all operations of this server, also those that are not in your list of tools, for what you want ' +
+    'to do, in your own words. Each row has the tool name, what it does, its fields (`*`: required) and whether ' +
     'your key may run it. Run what you find by its name.',
   inputSchema: { type: 'object', properties: { query, limit }, required: ['query'] },
   annotations: readHints,
@@ -251,7 +251,7 @@ const find = (
       'must be a whole number from 1 to 20',
       'Leave it out for 6 rows.',
     )
-  const found = searchOperations(source.index(), words, () => true)
+  const found = searchOperations(source.index(), words)
   const listed = new Set(
     caller.selection.compact ? [] : listOperations(source.operations, toAllowed(caller), caller.selection),
   )

@@ -19,11 +19,12 @@ const MAX_COMPACT_TOKENS = 1500
 const MAX_TOOL_TOKENS = 1200
 
 describe('Tokens of the lists of tools', () => {
+  const tools = new Map(operations.map((op) => [op.name, createTool(op)]))
   const source = {
     operations,
     byName: new Map(operations.map((op) => [op.name, op])),
     index: () => createOperationIndex(operations),
-    tools: () => new Map(operations.map((op) => [op.name, createTool(op)])),
+    tools: () => tools,
   }
   const list = (toolsets: string[] | undefined, compact = false) =>
     listTools(source, { selection: { toolsets, readonly: false, compact }, scopes })
@@ -47,7 +48,7 @@ describe('Tokens of the lists of tools', () => {
   })
 
   it('no tool is large', () => {
-    for (const tool of operations.map(createTool))
+    for (const tool of tools.values())
       assert.ok(measure([tool]) <= MAX_TOOL_TOKENS, `${tool.name} takes ${measure([tool])} tokens`)
   })
 })
