@@ -1,4 +1,4 @@
-import type { OperationName } from '../catalog/index.ts'
+import type { OperationName } from './index.ts'
 
 /**
  * What people call each operation or what they want when they need it, beside its name, summary and description:
