@@ -77,10 +77,11 @@ const resourceNotFound = (
   served: readonly RecordResource[],
 ): ResourceNotFoundError => {
   const shown = redactApiKeys(uri)
+  const addresses = [...source.resources().map((each) => each.uri), ...served.map((each) => each.uriTemplate)]
   const fix =
     asked && served.includes(asked)
       ? `The address is ${asked.uriTemplate}: ${asked.description}`
-      : `There are ${[...source.resources(), ...served].map((each) => ('uri' in each ? each.uri : each.uriTemplate)).join(', ')}.`
+      : `There are ${addresses.join(', ')}.`
   return new ResourceNotFoundError(shown, `Resource not found: ${shown}. ${fix}`)
 }
 
