@@ -4,6 +4,19 @@ import { collectHelp, writeErrorHelp, writeHelp } from './help-layout.ts'
 import type { Io } from './io.ts'
 import { reportError } from './report-error.ts'
 
+/** Returns the name of the command that the first words name: that of its deepest verb. */
+const nameCommand = (root: Command, argv: readonly string[]): string => {
+  let command = root
+  let name = root.name()
+  for (const word of argv) {
+    const next = command.commands.find((each) => each.name() === word || each.aliases().includes(word))
+    if (!next) break
+    command = next
+    name += ` ${next.name()}`
+  }
+  return name
+}
+
 /**
  * Runs a tree of commands that are not operations. Errors are reported as problems on the caller's streams;
  * `convertError` may replace them first. Returns the exit code.
@@ -41,7 +54,7 @@ export const runCommandTree = async (
             .replaceAll('\n', ' ')
     return await reportError(
       io,
-      Object.assign(usageError(detail), { hint: `See: ${root.name()} --help` }),
+      Object.assign(usageError(detail), { hint: `See: ${nameCommand(root, argv)} --help` }),
       undefined,
       json,
     )

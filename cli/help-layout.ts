@@ -63,6 +63,7 @@ const splitJson = (json: string, after: RegExp): string[] => {
 }
 
 const JSON_WORD = /^'[[{]/
+const FLAG = /^--?[\w-]+$/
 
 /** A part of a command that stays whole; `space` stands before it, and is empty within JSON. */
 type CommandPart = { readonly text: string; readonly space: string }
@@ -76,13 +77,26 @@ const splitCommand = (command: string, width: number, measure: Measure): Command
     return parts.filter((text) => text !== '').map((text, i) => ({ text, space: i === 0 ? ' ' : '' }))
   })
 
+/** Puts a flag and its value together, where they fit in a line: read apart, `--confirm` seems to have none. */
+const joinFlags = (parts: readonly CommandPart[], width: number, measure: Measure): CommandPart[] => {
+  const joined: CommandPart[] = []
+  for (const part of parts) {
+    const last = joined.at(-1)
+    const text = `${last?.text} ${part.text}`
+    if (last && FLAG.test(last.text) && part.space && !part.text.startsWith('-') && measure(text) <= width)
+      joined[joined.length - 1] = { ...last, text }
+    else joined.push(part)
+  }
+  return joined
+}
+
 /**
  * Breaks a command so that it can be copied: between words with a backslash, and within quoted JSON, where a line
  * break means nothing. A longer word stays whole.
  */
 const wrapCommand = (command: string, width: number, measure: Measure): string[] => {
   // A line that goes on ends with a space and a backslash.
-  const parts = splitCommand(command, width - 2, measure)
+  const parts = joinFlags(splitCommand(command, width - 2, measure), width - 2, measure)
   const lines: string[] = []
   for (const [i, { text, space }] of parts.entries()) {
     const last = lines.at(-1)

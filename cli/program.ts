@@ -2,6 +2,7 @@ import { Argument, Command, CommanderError, Option } from 'commander'
 import { aliasesOf, describeAliases } from './aliases.ts'
 import { type CliError, usageError } from './error.ts'
 import { exitCodes, commandGroups, completionInstalls, localCommands } from './groups.ts'
+import { findHabitHint } from './habits.ts'
 import { describeField, renderHelpDetails, valuePlaceholder } from './help.ts'
 import { type CollectedHelp, collectHelp, LINE_OF_ITEM, writeErrorHelp, writeHelp } from './help-layout.ts'
 import type { Io } from './io.ts'
@@ -338,17 +339,8 @@ const toUsageError = (context: ProgramContext, error: CommanderError): CliError 
       ? group
       : ''
   return Object.assign(usageError(text || error.message), {
-    hint: findHabitHint(context, error) ?? `See: wcrm ${known ? `${known} ` : ''}--help`,
+    hint: findHabitHint(context.line, error) ?? `See: wcrm ${known ? `${known} ` : ''}--help`,
   })
-}
-
-/** Returns what stands here for an option that other programs have; undefined where nothing does. */
-const findHabitHint = ({ line: { spec } }: ProgramContext, { code, message }: CommanderError) => {
-  if (code !== 'commander.unknownOption') return undefined
-  const flag = /'(-[^']+)'/.exec(message)?.[1] ?? ''
-  if (/^-[vV]$/.test(flag)) return 'The version of this program: wcrm --version'
-  if (!/^(?:-[yf]|--yes|--force)$/.test(flag)) return undefined
-  return spec?.confirm ? `To confirm, add: --confirm ${spec.confirm}` : 'Leave it out: it asks nothing.'
 }
 
 /** Runs a command of the manifest, or a local one. Returns the exit code and never throws. */

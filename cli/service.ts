@@ -20,7 +20,12 @@ export const parseFlags = async <Flags extends object>(
     return command.parse(argv, { from: 'user' }).opts<Flags>()
   } catch (error) {
     await writeHelp(io, texts)
-    io.stderr.write(texts.error)
+    const detail = texts.error
+      .replace(/^error: /, '')
+      .trim()
+      .replaceAll('\n', ' ')
+    if (detail !== '')
+      io.stderr.write(redactApiKeys(`${command.name()}: ${detail}\nSee: ${command.name()} --help\n`))
     throw error
   }
 }

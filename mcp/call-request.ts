@@ -146,11 +146,14 @@ export const createRunRead =
     const { problem } = response
     const text = toTextResult(op, response, undefined).content[0]!.text
     if (!problem) return text
-    if (problem.status === 429) throw limitReached(problem, JSON.parse(text))
-    if (problem.status < 500) throw invalidParams(problem.detail ?? problem.title, JSON.parse(text))
+    const data = JSON.parse(text) as { fix?: string }
+    if (problem.status === 429) throw limitReached(problem, data)
+    // Clients show a person, and a model, the message alone.
+    const said = [problem.detail ?? problem.title, data.fix].filter((each) => each).join(' ')
+    if (problem.status < 500) throw invalidParams(said, data)
     throw new ProtocolError(
       ProtocolErrorCode.InternalError,
       redactApiKeys(problem.detail ?? problem.title),
-      JSON.parse(text),
+      data,
     )
   }

@@ -8,7 +8,7 @@ import {
 import type { OperationName } from '../catalog/index.ts'
 import { redactApiKeys } from '../catalog/redact.ts'
 import { explainNoPrompt, findArgument, getPrompt, prompts } from './prompts.ts'
-import { findRecord, recordResources, type RunRead } from './record-resources.ts'
+import { findRecord, type RecordResource, recordResources, type RunRead } from './record-resources.ts'
 import type { TextResource } from './resources.ts'
 
 /** What serves resources, prompts and completion of one request. */
@@ -49,7 +49,7 @@ export const serveContent = (server: Server, source: ContentSource): void => {
       record && served.includes(record.resource)
         ? await record.resource.read(source.run(context), record.value)
         : undefined
-    if (text === undefined) throw new ResourceNotFoundError(redactApiKeys(uri))
+    if (text === undefined) throw resourceNotFound(uri, record?.resource, source, served)
     return { contents: [{ uri, mimeType: record!.resource.mimeType, text }], ...notCached }
   })
   server.setRequestHandler('prompts/list', () => ({ prompts }))
@@ -67,6 +67,22 @@ export const serveContent = (server: Server, source: ContentSource): void => {
     const values = complete ? await suggest(() => complete(source.run(context), value)) : []
     return { completion: { values: values.slice(0, MAX_VALUES), hasMore: false } }
   })
+}
+
+/** Says which addresses there are: what the one that was asked for may have been meant to be. */
+const resourceNotFound = (
+  uri: string,
+  asked: RecordResource | undefined,
+  source: ContentSource,
+  served: readonly RecordResource[],
+): ResourceNotFoundError => {
+  const shown = redactApiKeys(uri)
+  const addresses = [...source.resources().map((each) => each.uri), ...served.map((each) => each.uriTemplate)]
+  const fix =
+    asked && served.includes(asked)
+      ? `The address is ${asked.uriTemplate}: ${asked.description}`
+      : `There are ${addresses.join(', ')}.`
+  return new ResourceNotFoundError(shown, `Resource not found: ${shown}. ${fix}`)
 }
 
 /** What the caller may not search has no suggestions. */

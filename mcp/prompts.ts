@@ -136,10 +136,17 @@ const findPrompt = (name: string) => promptDefinitions.find((each) => each.name 
 const findMissing = ({ arguments: given }: Pick<Prompt, 'arguments'>, values: Values) =>
   given.find((each) => each.required && values[each.name] === undefined)
 
-/** Returns the messages of a prompt with its arguments; undefined when the prompt or an argument is missing. */
+/** A misspelt optional argument would otherwise be as if it were absent: the answer is of everybody, not of me. */
+const findUnknown = ({ arguments: given }: Pick<Prompt, 'arguments'>, values: Values) =>
+  Object.keys(values).find((name) => !given.some((each) => each.name === name))
+
+/**
+ * Returns the messages of a prompt with its arguments; undefined when there is no such prompt, an argument is
+ * missing, or it has none of that name.
+ */
 export const getPrompt = (name: string, values: Values = {}) => {
   const prompt = findPrompt(name)
-  if (!prompt || findMissing(prompt, values)) return undefined
+  if (!prompt || findMissing(prompt, values) || findUnknown(prompt, values) !== undefined) return undefined
   const shown = Object.fromEntries(Object.entries(values).map(([key, value]) => [key, showHidden(value)]))
   return {
     description: prompt.description,
@@ -152,6 +159,11 @@ export const explainNoPrompt = (name: string, values: Values = {}): string => {
   const prompt = findPrompt(name)
   const missing = prompt && findMissing(prompt, values)
   if (missing) return `The argument ${missing.name} of ${name} is missing. Send it: ${missing.description}`
+  const unknown = prompt && findUnknown(prompt, values)
+  if (unknown !== undefined) {
+    const names = prompt!.arguments.map((each) => each.name)
+    return `${name} has no argument ${unknown.slice(0, 100)}. It takes ${names.join(', ')}.`
+  }
   return `There is no prompt ${name}. Use one of ${prompts.map((each) => each.name).join(', ')}.`
 }
 

@@ -182,8 +182,15 @@ describe('CLI: arguments and input', () => {
   }
 })
 
-describe('CLI: options of other programs', () => {
+describe('CLI: words of other programs', () => {
   for (const [words, hint] of [
+    [['version'], 'wcrm --version'],
+    [['start'], 'wcrm serve'],
+    [['init'], 'wcrm admin init'],
+    [['contacts', 'version'], 'wcrm contacts --help'],
+    [['contacts', 'search', 'ada'], 'wcrm contacts search --query TEXT'],
+    [['conversations', 'ls', 'ada', 'byron'], 'wcrm conversations search --query TEXT'],
+    [['groups', 'list', 'vip'], 'wcrm groups list --help'],
     [['-V'], 'wcrm --version'],
     [['contacts', 'search', '-v'], 'wcrm --version'],
     [['contacts', 'delete', '1', '--yes'], '--confirm delete'],
@@ -194,7 +201,28 @@ describe('CLI: options of other programs', () => {
     it(`${words.join(' ')} is refused, and told: ${hint}`, async () => {
       const { exit, stderr } = await fake.wcrm(words)
       assert.deepEqual([exit, fake.requests.length], [2, 0])
-      assert.ok(stderr.includes('unknown option') && stderr.includes(hint), stderr)
+      assert.match(stderr, /unknown (?:option|command)|too many arguments/)
+      assert.equal(stderr.trimEnd().split('\n').at(-1)!.includes(hint), true, stderr)
+    })
+  }
+})
+
+describe('CLI: usage errors below a command', () => {
+  for (const [words, command] of [
+    ['admin keys create', 'wcrm admin keys create'],
+    ['admin keys creat', 'wcrm admin keys'],
+    ['admin backup verify', 'wcrm admin backup verify'],
+    ['admin staff ls --colour', 'wcrm admin staff list'],
+    ['sandbox say', 'wcrm sandbox say'],
+    ['sandbox clock back', 'wcrm sandbox clock'],
+    ['serve --prt 3', 'wcrm serve'],
+    ['worker now', 'wcrm worker'],
+  ] as const) {
+    it(`${words}: names the help of ${command}`, async () => {
+      const { exit, stdout, stderr } = await fake.wcrm(words.split(' '))
+      assert.deepEqual([exit, stdout], [2, ''])
+      assert.ok(stderr.endsWith(`\nSee: ${command} --help\n`), stderr)
+      assert.doesNotMatch(stderr, /^error: /)
     })
   }
 })

@@ -112,6 +112,13 @@ describe('CLI: the layout of help', () => {
     assert.deepEqual(readWords(shown), readWords(given))
   })
 
+  it('a flag of an example stands beside its value', async () => {
+    for (const spec of manifest.commands) {
+      const help = await readHelp(commandName(spec))
+      assert.doesNotMatch(help, / --[\w-]+ \\\n +[^-\s'][^\n]{0,50}\n/, commandName(spec))
+    }
+  })
+
   it('wide characters take two cells, and words that are longer than a line are broken', async () => {
     const text = `${helpItem('--name <text>', '名前は必須です 👨‍👩‍👧 '.repeat(8).trim())}\n${'あ'.repeat(50)}`
     const laid = await layOutHelp(text, 40)

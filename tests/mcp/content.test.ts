@@ -16,7 +16,11 @@ import { makeWorkspace, type TestWorkspace } from '../servers.ts'
 
 const workspaceTools = new Set<string>(catalog.map(({ name }) => name))
 const promptNames = prompts.map(({ name }) => name)
-const promptValues = { who: 'Ada', purpose: 'Thanks', change: 'A tag' }
+const promptValues: Record<string, Record<string, string>> = {
+  contact_brief: { who: 'Ada' },
+  draft_template: { purpose: 'Thanks' },
+  rehearsed_change: { change: 'A tag' },
+}
 
 /** The operations that a text for a model names. */
 const listNamedTools = (text: string): string[] =>
@@ -91,22 +95,31 @@ everyDatabase('MCP: resources, prompts and completion', (server) => {
       assert.equal(report.range.preset, 'last_week')
       const { from, to } = report.range
       assert.deepEqual(JSON.parse(await read(client, `wcrm://reports/${from}..${to}`)).range.days, 7)
-      for (const uri of [
-        'wcrm://contacts/999999999',
-        'wcrm://contacts/0',
-        'wcrm://contacts/%',
-        'wcrm://contacts/',
-        'wcrm://conversations/x',
-        'wcrm://conversations/999999999',
-        'wcrm://reports/soon',
-        'wcrm://reports/2026-99-99..2026-10-01',
-        'wcrm://nothing',
-        'file:///etc/passwd',
-      ])
+      const all =
+        /^Resource not found: \S+\. There are wcrm:\/\/operations, .*, wcrm:\/\/reports\/\{range\}\.$/
+      const record = /^No (?:contact|conversation) with the id 9+\. Check the id/
+      for (const [uri, said] of [
+        ['wcrm://contacts/999999999', record],
+        [
+          'wcrm://contacts/0',
+          /: wcrm:\/\/contacts\/0\. The address is wcrm:\/\/contacts\/\{contact\}: .* by its id\.$/,
+        ],
+        ['wcrm://contacts/%', all],
+        ['wcrm://contacts/', /by its id\.$/],
+        ['wcrm://conversations/x', /The address is wcrm:\/\/conversations\/\{conversation\}: .* by its id, /],
+        ['wcrm://conversations/999999999', record],
+        ['wcrm://reports/soon', /The address is wcrm:\/\/reports\/\{range\}: .*`last_week`/],
+        ['wcrm://reports/2026-99-99..2026-10-01', /from/],
+        ['wcrm://nothing', all],
+        ['file:///etc/passwd', all],
+      ] as const)
         await assert.rejects(
           client.readResource({ uri }),
-          (error: { code: number }) => error.code === -32602,
-          uri,
+          ({ code, message }: { code: number; message: string }) => {
+            assert.equal(code, -32602, uri)
+            assert.match(message.replace(/^MCP error -32602: /, ''), said)
+            return true
+          },
         )
     })
   })
@@ -293,6 +306,12 @@ everyDatabase('MCP: resources, prompts and completion', (server) => {
             new RegExp(`The argument ${needed.name} of ${name} is missing\\. Send it: ${needed.description}`),
           )
         else await client.getPrompt({ name })
+        await assert.rejects(
+          client.getPrompt({ name, arguments: { ...values, [`${given[0]!.name}s`]: 'me' } }),
+          new RegExp(
+            `${name} has no argument ${given[0]!.name}s\\. It takes ${given.map((each) => each.name).join(', ')}\\.`,
+          ),
+        )
       }
       await assert.rejects(client.getPrompt({ name: 'nope' }), /no prompt nope\. Use one of contact_brief, /)
     })
@@ -305,7 +324,7 @@ everyDatabase('MCP: resources, prompts and completion', (server) => {
       const exact = op.input.shape[field]
       return field in createTool(op).inputSchema.properties && (!exact || exact.safeParse(value).success)
     }
-    const texts = promptNames.map((name) => getPrompt(name, promptValues)!.messages[0]!.content.text)
+    const texts = promptNames.map((name) => getPrompt(name, promptValues[name])!.messages[0]!.content.text)
     let named = 0
     for (const text of [...texts, listInstructions, compactInstructions]) {
       const ofText = listNamedTools(text)

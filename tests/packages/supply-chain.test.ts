@@ -45,6 +45,18 @@ test('both packages can be published with provenance, and pin what they install'
   ])
 })
 
+test('what reads no exports finds the same files of the client', () => {
+  // TypeScript with "moduleResolution": "node", which CommonJS projects have until TypeScript 6, and older bundlers.
+  const { main, types, exports } = JSON.parse(
+    readFileSync(`${ROOT}packages/client/package.json`, 'utf8'),
+  ) as {
+    main?: string
+    types?: string
+    exports: { '.': { types: string; default: string } }
+  }
+  assert.deepEqual({ types, default: main }, exports['.'])
+})
+
 test('the release names what was copied into the server, with its licence', () => {
   const assets = `${ROOT}server/http/docs/assets/`
   const copied = readdirSync(assets).filter((name) => name.endsWith('.gz'))
