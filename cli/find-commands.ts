@@ -1,15 +1,12 @@
+import { distance } from 'fastest-levenshtein'
 import { createOperationSearch } from '../catalog/operation-search.ts'
-import { type CommandSpec, commandName, readManifest } from './manifest.ts'
-
-/** The command of each operation: an export is another one of its list. */
-export const listOperationCommands = (): readonly CommandSpec[] =>
-  readManifest().commands.filter(({ verb }) => verb !== 'export')
+import { type CommandSpec, commandName, readOperationCommands } from './manifest.ts'
 
 const MAX_FOUND = 3
 
-/** Returns the commands for what somebody wants to do, best first; of one group, where it is given. */
-export const findCommands = (query: string, group?: string): CommandSpec[] => {
-  const specs = listOperationCommands()
+/** Returns the commands of operations for what somebody wants to do, best first. */
+export const findCommands = (query: string): CommandSpec[] => {
+  const specs = readOperationCommands()
   const search = createOperationSearch(
     specs.map((spec) => ({
       operation: spec.operation,
@@ -22,7 +19,23 @@ export const findCommands = (query: string, group?: string): CommandSpec[] => {
   )
   const byName = new Map(specs.map((spec) => [spec.operation, spec]))
   return search(query)
-    .map((name) => byName.get(name)!)
-    .filter((spec) => group === undefined || spec.group === group)
     .slice(0, MAX_FOUND)
+    .map((name) => byName.get(name)!)
+}
+
+/** What commander writes of an unknown command, and which ones look like it. */
+const UNKNOWN = /^(unknown command '([^']+)')(?: \(Did you mean (?:one of )?([^)]+)\?\))?$/
+
+/**
+ * Returns what to write of an unknown command, and the commands that do what its words say; undefined where one letter
+ * is wrong, since commander names the command then.
+ */
+export const suggestCommands = (
+  detail: string,
+  words: readonly string[],
+): { detail: string; names: string[] } | undefined => {
+  const [, bare, word = '', similar = ''] = UNKNOWN.exec(detail) ?? []
+  if (bare === undefined || similar.split(', ').some((name) => distance(name, word) === 1)) return undefined
+  const names = findCommands(words.join(' ')).map((spec) => `wcrm ${commandName(spec)}`)
+  return names.length > 0 ? { detail: bare, names } : undefined
 }

@@ -105,6 +105,10 @@ const readText = (): string => readFileSync(new URL('./manifest.json', import.me
 /** Reads the commands that were generated from the catalog. */
 export const readManifest = (): Manifest => JSON.parse(readText()) as Manifest
 
+/** The command of each operation: an export is another one of its list. */
+export const readOperationCommands = (): readonly CommandSpec[] =>
+  readManifest().commands.filter(({ verb }) => verb !== 'export')
+
 const TEXT = String.raw`("(?:[^"\\]|\\.)*")`
 const HEAD = new RegExp(String.raw`^\{"version":${TEXT},"commands":\[\n`)
 const COMMAND = new RegExp(

@@ -2,37 +2,25 @@ import { Command } from 'commander'
 import { runCommandTree } from './command-tree.ts'
 import { usageError } from './error.ts'
 import type { Io } from './io.ts'
-import { type CommandSpec, commandName, readManifest } from './manifest.ts'
+import { type CommandSpec, commandName, readOperationCommands } from './manifest.ts'
 import { formatTsv } from './text.ts'
 
-/** The command of each operation: an export is another one of its list. */
-const readCommands = (): readonly CommandSpec[] =>
-  readManifest().commands.filter(({ verb }) => verb !== 'export')
-
-/** Names that share most words with the one that was given. */
-const findNear = (name: string, specs: readonly CommandSpec[]): string[] => {
-  const words = name.split(/[_.\s-]+/).filter((word) => word.length > 2)
-  return specs
-    .map(({ operation }) => ({ operation, hits: words.filter((word) => operation.includes(word)).length }))
-    .filter(({ hits }) => hits > 0)
-    .toSorted((a, b) => b.hits - a.hits)
-    .slice(0, 5)
-    .map(({ operation }) => operation)
-}
-
-/** Finds an operation by its name. Throws a usage error with near names. */
-export const requireOperation = (name: string): CommandSpec => {
-  const commands = readCommands()
-  const spec = commands.find(({ operation }) => operation === name)
+/** Finds an operation by its name. Throws a usage error that tells of others. */
+export const requireOperation = async (name: string): Promise<CommandSpec> => {
+  const spec = readOperationCommands().find(({ operation }) => operation === name)
   if (spec) return spec
-  const near = findNear(name, commands)
+  const { findCommands } = await import('./find-commands.ts')
+  const near = findCommands(name.replaceAll('_', ' '))
   throw Object.assign(usageError(`There is no operation ${JSON.stringify(name)}.`), {
-    hint: near.length > 0 ? `Did you mean: ${near.join(', ')}?` : 'List them: wcrm ops',
+    hint:
+      near.length > 0
+        ? `Did you mean: ${near.map(({ operation }) => operation).join(', ')}?`
+        : 'List them: wcrm ops',
   })
 }
 
 const printOperations = (io: Io, json: boolean): void => {
-  const rows = readCommands().map((spec) => ({
+  const rows = readOperationCommands().map((spec) => ({
     operation: spec.operation,
     command: commandName(spec),
     summary: spec.summary,
@@ -61,7 +49,7 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
   if (at === -1) return await runCommandTree(createCommand(io), argv.length > 0 ? argv : ['--'], io)
   let spec: CommandSpec
   try {
-    spec = requireOperation(argv[at]!)
+    spec = await requireOperation(argv[at]!)
   } catch (error) {
     const { reportError } = await import('./report-error.ts')
     return reportError(io, error, undefined, argv.includes('--json'))

@@ -324,7 +324,7 @@ export const createProgram = (io: Io): Command => {
 }
 
 /** Converts an error of commander to a usage error with a hint. */
-const toUsageError = (context: ProgramContext, error: CommanderError): CliError => {
+const toUsageError = async (context: ProgramContext, error: CommanderError): Promise<CliError> => {
   const text =
     error.code === 'commander.help'
       ? 'The verb is missing.'
@@ -338,8 +338,14 @@ const toUsageError = (context: ProgramContext, error: CommanderError): CliError 
     : context.line.group === group || group in localCommands
       ? group
       : ''
-  return Object.assign(usageError(text || error.message), {
-    hint: findHabitHint(context.line, error) ?? `See: wcrm ${known ? `${known} ` : ''}--help`,
+  const help = `See: wcrm ${known ? `${known} ` : ''}--help`
+  const habit = findHabitHint(context.line, error)
+  if (habit !== undefined || error.code !== 'commander.unknownCommand')
+    return Object.assign(usageError(text || error.message), { hint: habit ?? help })
+  const { suggestCommands } = await import('./find-commands.ts')
+  const suggested = suggestCommands(text, context.line.words)
+  return Object.assign(usageError(suggested?.detail ?? text), {
+    hint: suggested ? `Did you mean: ${suggested.names.join(', ')}? ${help}` : help,
   })
 }
 
@@ -372,6 +378,6 @@ export const runProgram = async (argv: readonly string[], io: Io): Promise<numbe
       return 2
     }
     const { reportError } = await import('./report-error.ts')
-    return reportError(io, usage ? toUsageError(context, usage) : error, line.spec, line.json.on, argv)
+    return reportError(io, usage ? await toUsageError(context, usage) : error, line.spec, line.json.on, argv)
   }
 }

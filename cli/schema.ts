@@ -151,12 +151,14 @@ const renderSchema = async (asked: Asked, schema: JsonSchema, { stdout }: Io): P
 }
 
 /** The operation of a name, or of the words of its command; the other word is the path of a field. */
-const findSpec = (words: readonly string[]): { spec: CommandSpec; path: string | undefined } => {
+const findSpec = async (
+  words: readonly string[],
+): Promise<{ spec: CommandSpec; path: string | undefined }> => {
   const [first = '', second] = words
   const spec = findCommand(readManifest().commands, first, second)
   return spec
     ? { spec, path: words[spec.verb === '' ? 1 : 2] }
-    : { spec: requireOperation(first), path: second }
+    : { spec: await requireOperation(first), path: second }
 }
 
 /** The command with its flags, also for its manual page. */
@@ -171,7 +173,7 @@ export const createCommand = (io: Io): Command =>
     .option('--output', 'what it answers instead')
     .option('--json', 'print the JSON Schema')
     .action(async (words: string[], { json, output }: { json?: boolean; output?: boolean }) => {
-      const { spec, path } = findSpec(words)
+      const { spec, path } = await findSpec(words)
       // The catalog loads slowly; the other commands do without it.
       const { findOperation, getInputSchema, getOutputSchema } = await import('../catalog/index.ts')
       const { toInlinedJsonSchema } = await import('../catalog/json-schema.ts')

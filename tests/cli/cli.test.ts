@@ -207,6 +207,38 @@ describe('CLI: words of other programs', () => {
   }
 })
 
+describe('CLI: commands that there are not', () => {
+  for (const [words, command] of [
+    ['reply 95 hello', 'wcrm conversations reply'],
+    ['tickets list', 'wcrm conversations search'],
+    ['contacts find ada', 'wcrm contacts search'],
+    ['broadcasts create', 'wcrm messages send-bulk'],
+    ['newsletter', 'wcrm messages send-bulk'],
+    ['webhooks add', 'wcrm webhooks create'],
+  ] as const) {
+    it(`${words}: suggests ${command}`, async () => {
+      const { exit, stderr } = await fake.wcrm(words.split(' '))
+      const [, detail = '', hint = ''] = stderr.trimEnd().split('\n')
+      assert.equal(exit, 2)
+      assert.match(detail, /^ {2}unknown command '\w+'$/)
+      assert.match(hint, /^Did you mean: wcrm [^?]+\? See: wcrm .*--help$/)
+      assert.ok(hint.includes(`${command},`) || hint.includes(`${command}?`), hint)
+    })
+  }
+
+  it('one wrong letter names the command, and words that nothing fits name the help', async () => {
+    for (const [words, text] of [
+      [['contacts', 'serch'], "unknown command 'serch' (Did you mean search?)\nSee: wcrm contacts --help\n"],
+      [['servee'], "unknown command 'servee' (Did you mean serve?)\nSee: wcrm --help\n"],
+      [['xyzzy'], "unknown command 'xyzzy'\nSee: wcrm --help\n"],
+    ] as const) {
+      const { exit, stderr } = await fake.wcrm([...words])
+      assert.equal(exit, 2)
+      assert.ok(stderr.endsWith(text), stderr)
+    }
+  })
+})
+
 describe('CLI: usage errors below a command', () => {
   for (const [words, command] of [
     ['admin keys create', 'wcrm admin keys create'],
