@@ -4,17 +4,20 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { delimiter, join, resolve } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { toPattern } from '../printed.ts'
 import { type ServerProcess, startCommand } from '../process.ts'
 
 type Step = { command: string; output: string[] }
 
 /** Returns the commands of the `console` blocks of a section, each with the lines that it prints. */
 const readSteps = (page: string, title: string): Step[] => {
+  // Blocks within a list are indented by three.
   const section = readFileSync(page, 'utf8')
+    .replaceAll(/^ {3}(?=\S)/gm, '')
     .split(/^#+ /m)
     .find((text) => text.startsWith(`${title}\n`))
   assert.ok(section, `${page}: ${title}`)
-  return [...section.matchAll(/^```(?:console)?\n(\$ [^]*?)\n```/gm)].flatMap(([, block]) =>
+  return [...section.matchAll(/^ *```(?:console)?\n *(\$ [^]*?)\n *```/gm)].flatMap(([, block]) =>
     block!
       .split(/^\$ /m)
       .slice(1)
@@ -44,12 +47,7 @@ const toShape = (line: string): string =>
 
 /** Whether a documented line fits one that was printed: `…` is anything. */
 const fits = (shown: string, printed: string): boolean =>
-  new RegExp(
-    `^${toShape(shown)
-      .split('…')
-      .map((text) => RegExp.escape(text))
-      .join('.*')}\\s*$`,
-  ).test(toShape(printed))
+  toPattern(toShape(shown).trimEnd()).test(toShape(printed).trimEnd())
 
 /** The sections that are run in this order, as a reader does. */
 const sections = [
