@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { findNearestName } from '../nearest-name.ts'
 
 export type S3Location = Extract<MediaLocation, { kind: 's3' }>
@@ -81,7 +81,7 @@ export const parseMediaLocation = (text: string): MediaLocation => {
 /** A location as people know it. */
 export const describeMediaLocation = (location: MediaLocation): string =>
   location.kind === 'folder'
-    ? `the folder ${location.folder}`
+    ? `the folder ${resolve(location.folder)}`
     : `the bucket ${location.bucket}${location.prefix && ` (${location.prefix})`}` +
       ` at ${location.endpoint ?? 'Amazon S3'}`
 

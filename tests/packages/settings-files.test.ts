@@ -70,3 +70,25 @@ test('assignments of the examples mean the same to a shell as to systemd', () =>
     assert.equal(execFileSync('sh', ['-c', script], { encoding: 'utf8' }), unquote(value), `${name}=${value}`)
   }
 })
+
+/** The assignments of a file, as systemd and a shell read them. */
+const listAssignments = (text: string): Record<string, string> =>
+  Object.fromEntries(
+    [...text.matchAll(/^([A-Z][A-Z_]+)=(\S*)$/gm)].map(([, name = '', value = '']) => [name, unquote(value)]),
+  )
+
+test('a shell that reads the settings works on the database and the files of the units', () => {
+  const settings = listAssignments(read('deploy/systemd/wcrm.env.example'))
+  for (const unit of ['wcrm', 'wcrm-worker@', 'wcrm-backup']) {
+    const [, name = '', value = ''] =
+      /^Environment=(\w+)=(\S+)$/m.exec(read(`deploy/systemd/${unit}.service`)) ?? []
+    assert.equal(settings[name], value, `${unit}: ${name}`)
+    assert.deepEqual(readConfig({}, settings), readConfig({}, { ...settings, [name]: value }), unit)
+  }
+})
+
+test('the user of the units may read what stands beside their settings', () => {
+  // A certificate of the database, as in docs/operations.md.
+  assert.match(read('docs/operations.md'), /sslrootcert=\/etc\/wcrm\/ca\.pem/)
+  assert.match(read('deploy/README.md'), /^# install -d -m 0750 -g wcrm \/etc\/wcrm$/m)
+})
