@@ -21,7 +21,7 @@ const listImports = (file: string): string[] =>
     .map(([, path]) => normalize(join(dirname(file), path!)))
     .filter((path) => path.startsWith('tests/'))
 
-/** Whether a file of tests may reach PostgreSQL through the pooler: it imports `tests/databases.ts`, or a helper does. */
+/** Whether a file of tests may reach PostgreSQL through the pooler: it or a helper imports `tests/databases.ts`. */
 export const createPooledFilter = (): ((file: string) => boolean) => {
   const known = new Map([[DATABASES, true]])
   const isPooled = (file: string): boolean => {
