@@ -4,7 +4,7 @@ import { stripTypeScriptTypes } from 'node:module'
 import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { serverDescription } from '../mcp/identity.ts'
-import { zip, type ZipEntry } from './zip.ts'
+import { zip, type ZipFile } from './zip.ts'
 
 // Builds dist/wcrm-<version>.mcpb: the stdio bridge as a bundle that desktop clients install from one file. It
 // holds what mcp/bundle.ts imports, without types, and the packages that those files import.
@@ -132,7 +132,7 @@ export const createManifest = (): Record<string, unknown> => {
 }
 
 /** Returns the files of the bundle, the manifest first. */
-export const listBundleFiles = (): ZipEntry[] => {
+export const listBundleFiles = (): ZipFile[] => {
   const sources = new Map<string, string>()
   const packages = new Set<string>()
   collect(ENTRY, sources, packages)

@@ -2,6 +2,7 @@ import { fork, spawn } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
+import { createPooledFilter } from './pooled-files.ts'
 import { isPoolerInstalled } from './pooler.ts'
 import { createTestEnvironment, type TestEnvironment } from './test-environment.ts'
 import { type FileResult, noCounts, type TestCounts } from './test-reporter.ts'
@@ -14,7 +15,8 @@ import { type FileResult, noCounts, type TestCounts } from './test-reporter.ts'
  * - `npm run test:quick`: a selection, on the embedded database alone, with fewer generated cases.
  * - `npm run test:soak`: servers killed at random, and many more generated cases. `--minutes N`: no file begins after
  *   them; those that did not are named.
- * - `npm run test:pooler`: every test on PostgreSQL alone, through a PgBouncer in transaction mode.
+ * - `npm run test:pooler`: every file that reaches PostgreSQL (`pooled-files.ts`), on it alone, through a PgBouncer in
+ *   transaction mode.
  *
  * Files are dealt out to a few processes, each of which runs one after another (`test-worker.ts`).
  */
@@ -49,6 +51,9 @@ const LONGEST = [
   'cli/import-resume',
   'admin/demo',
   'reports/summary',
+  'storage/statement-timeout',
+  'storage/personal-data',
+  'webhooks/delivery',
 ]
 
 /** The quick tests: each domain and every door, without what waits or fills a database. */
@@ -93,7 +98,8 @@ const selectFiles = (): string[] => {
   if (flags.soak) return listSoak(all.filter(isSoak))
   const usual = all.filter((file) => !file.startsWith('tests/soak/'))
   if (flags.quick) return usual.filter((file) => QUICK.map(toPath).includes(file))
-  return [...new Set([...LONGEST.map(toPath).filter((file) => usual.includes(file)), ...usual])]
+  const ordered = [...new Set([...LONGEST.map(toPath).filter((file) => usual.includes(file)), ...usual])]
+  return flags.pooler ? ordered.filter(createPooledFilter()) : ordered
 }
 
 const check = (): Promise<boolean> =>

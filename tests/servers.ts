@@ -18,6 +18,7 @@ import { nodeHandler } from '../server/http/node.ts'
 import { hashApiKey, createApiKey } from '../server/api-keys.ts'
 import { mediaLocationsOf } from '../server/media/location.ts'
 import { openServerStore } from '../server/media/open-store.ts'
+import type { JobRunner } from '../server/jobs/runner.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { createSecretRing } from '../server/secret.ts'
 import type { ProviderConfig } from '../server/provider/settings.ts'
@@ -85,6 +86,8 @@ export type ServerOptions = {
   media?: string
   /** `WCRM_MEDIA_PREVIOUS`. */
   mediaPrevious?: string
+  /** A server of its own, on the shared database: the tests stop its background jobs. */
+  ownJobs?: true
   /** A server and a database of its own: the tests change what servers or workspaces share. */
   dedicated?: true
 }
@@ -117,7 +120,8 @@ export const serveStorage = async (
     media: mediaLocation,
     mediaPrevious,
     statementTimeout: _,
-    dedicated: __,
+    ownJobs: __,
+    dedicated: ___,
     secrets = ['a secret of at least sixteen'],
     log = pino({ level: process.env.WCRM_TEST_LOG ?? 'silent' }),
     ...limits
@@ -227,6 +231,20 @@ const shareDatabase = async (database: string): Promise<Storage> => {
   return (await sharedDatabases.get(database)!).storage
 }
 
+/** Refuses to stop or start jobs of a server that other files use: they run when they are woken, and by `runOnce`. */
+const keepJobs = (jobs: JobRunner): JobRunner => {
+  const refuse = (): never => {
+    throw new Error('Other files share this server and need its jobs: ask for one with { ownJobs: true }.')
+  }
+  return {
+    ...jobs,
+    job: (name) => ({ ...jobs.job(name), start: refuse, stop: refuse }),
+    start: refuse,
+    follow: refuse,
+    stop: refuse,
+  }
+}
+
 /**
  * The server with default options on this database. It is started once in a process, and all suites that
  * need nothing special share it, each test in a workspace of its own. `close` leaves it running.
@@ -241,6 +259,7 @@ export const sharedServer = async (database: string): Promise<TestServer> => {
   const server = await sharedServers.get(database)!
   return {
     ...server,
+    app: { ...server.app, jobs: keepJobs(server.app.jobs) },
     close: async () => {},
   }
 }

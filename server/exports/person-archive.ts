@@ -24,7 +24,7 @@ import {
   writePart,
 } from './parts.ts'
 import { sources, type Source } from './person-rows.ts'
-import { directory, localHeader, type PlacedEntry } from './zip.ts'
+import { directory, localHeader, type Placed } from './zip.ts'
 
 /* The archive of a person: a file of JSON for each table, the files of messages, and a manifest. */
 
@@ -223,9 +223,9 @@ const renderManifest = (running: RunningPersonExport, entries: readonly ArchiveE
   return Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`)
 }
 
-const placeEntries = (parts: readonly ExportPart[]): { entries: PlacedEntry[]; size: number } => {
+const placeEntries = (parts: readonly ExportPart[]): { entries: Placed<ArchiveEntry>[]; size: number } => {
   let offset = 0
-  const entries: PlacedEntry[] = []
+  const entries: Placed<ArchiveEntry>[] = []
   for (const { size, entry } of parts) {
     if (entry) entries.push({ ...entry, offset })
     offset += size

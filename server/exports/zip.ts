@@ -25,7 +25,10 @@ const words = (...fields: readonly (readonly [bytes: 2 | 4 | 8, value: number])[
   return buffer
 }
 
-const sharedFields = ({ name, method, crc, packed, size }: ArchiveEntry, extraBytes: number): Buffer =>
+/** What an archive says of a file. */
+type ZipEntry = Pick<ArchiveEntry, 'name' | 'method' | 'crc' | 'packed' | 'size'>
+
+const sharedFields = ({ name, method, crc, packed, size }: ZipEntry, extraBytes: number): Buffer =>
   words(
     [2, VERSION],
     [2, UTF8],
@@ -40,13 +43,13 @@ const sharedFields = ({ name, method, crc, packed, size }: ArchiveEntry, extraBy
   )
 
 /** Returns what comes before a file in the archive. Files have less than 4 GiB. */
-export const localHeader = (entry: ArchiveEntry): Buffer =>
+export const localHeader = (entry: ZipEntry): Buffer =>
   Buffer.concat([words([4, 0x04034b50]), sharedFields(entry, 0), Buffer.from(entry.name)])
 
-/** A file of the archive. `offset`: where its local header begins. */
-export type PlacedEntry = ArchiveEntry & { offset: number }
+/** A file in its place. `offset`: where its local header begins. */
+export type Placed<T extends ZipEntry = ZipEntry> = T & { offset: number }
 
-const directoryEntry = (entry: PlacedEntry): Buffer => {
+const directoryEntry = (entry: Placed): Buffer => {
   const isFar = entry.offset >= ZIP64
   const extra = isFar ? words([2, 1], [2, 8], [8, entry.offset]) : Buffer.alloc(0)
   return Buffer.concat([
@@ -59,7 +62,7 @@ const directoryEntry = (entry: PlacedEntry): Buffer => {
 }
 
 /** Returns the end of an archive: the directory of all files, which begins at `offset`. */
-export const directory = (entries: readonly PlacedEntry[], offset: number): Buffer => {
+export const directory = (entries: readonly Placed[], offset: number): Buffer => {
   const listed = Buffer.concat(entries.map(directoryEntry))
   const n = entries.length
   const end = words(

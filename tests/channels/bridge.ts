@@ -72,12 +72,9 @@ export type BridgeScene = {
   deliver: () => Promise<void>
 }
 
-/** A server of their own for tests that deliver replies themselves, when they choose to. */
-export const OWN_SERVER = { limitChannel: 1_000_000 }
-
 /**
- * A workspace with a channel of its own, whose bridge records what it gets. The server's own deliveries are
- * stopped: `deliver` makes them.
+ * A workspace with a channel of its own, whose bridge records what it gets. The deliveries of this server, which has
+ * `ownJobs`, are stopped: `deliver` makes them.
  */
 export const createBridgeScene = async (server: TestServer, type = 'custom'): Promise<BridgeScene> => {
   await server.app.jobs.job('channel-deliveries').stop()

@@ -6,7 +6,7 @@ import { claimChannelDeliveries } from '../../storage/channel-deliveries.ts'
 import { everyDatabase } from '../doors.ts'
 import { listEmittedEventTypes, summarizeReply } from '../messaging/fixtures.ts'
 import { loadWorkspaceRows } from '../world.ts'
-import { type BridgeScene, createBridgeScene, makeDue, openDelivery, OWN_SERVER } from './bridge.ts'
+import { type BridgeScene, createBridgeScene, makeDue, openDelivery } from './bridge.ts'
 
 everyDatabase(
   'Replies on a channel of one’s own',
@@ -335,5 +335,5 @@ everyDatabase(
         assert.equal(error, 'The address is not public.')
       }))
   },
-  OWN_SERVER,
+  { ownJobs: true },
 )

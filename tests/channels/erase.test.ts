@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { everyDatabase } from '../doors.ts'
 import { findColumnsWith, finishErasures } from '../person.ts'
-import { createBridgeScene, OWN_SERVER } from './bridge.ts'
+import { createBridgeScene } from './bridge.ts'
 
 const MARKER = 'wobblethorpe'
 
@@ -48,5 +48,5 @@ everyDatabase(
       }
     })
   },
-  { ...OWN_SERVER, dedicated: true },
+  { dedicated: true },
 )

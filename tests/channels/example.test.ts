@@ -13,7 +13,7 @@ import { claimChannelDeliveries } from '../../storage/channel-deliveries.ts'
 import { doAs } from '../calls.ts'
 import { doorsOf, everyDatabase } from '../doors.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
-import { createOwnChannel, makeDue, type OwnChannel, OWN_SERVER } from './bridge.ts'
+import { createOwnChannel, makeDue, type OwnChannel } from './bridge.ts'
 
 type Example = { url: string; stop: () => Promise<void> }
 
@@ -136,5 +136,5 @@ everyDatabase(
       }
     })
   },
-  OWN_SERVER,
+  { ownJobs: true },
 )

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { it } from 'node:test'
 import { everyDatabase } from '../doors.ts'
-import { createBridgeScene, openDelivery, OWN_SERVER, postAs } from './bridge.ts'
+import { createBridgeScene, openDelivery, postAs } from './bridge.ts'
 
 /** The bodies of docs/channels.md: what its commands post, and what it says is answered and delivered. */
 const guide = readFileSync('docs/channels.md', 'utf8')
@@ -38,5 +38,5 @@ everyDatabase(
       await scene.bridge.close()
     })
   },
-  OWN_SERVER,
+  { ownJobs: true },
 )

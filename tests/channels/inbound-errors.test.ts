@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import { updateChannel } from '../../storage/admin.ts'
 import { everyDatabase } from '../doors.ts'
 import { makeWorkspace } from '../servers.ts'
-import { createBridgeScene, createOwnChannel, OWN_SERVER, postAs } from './bridge.ts'
+import { createBridgeScene, createOwnChannel, postAs } from './bridge.ts'
 
 /** The pointers and codes of a problem's errors. */
 const faults = (body: any): string[] =>
@@ -143,7 +143,7 @@ everyDatabase(
       await scene.bridge.close()
     })
   },
-  OWN_SERVER,
+  { ownJobs: true },
 )
 
 everyDatabase(

@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import { callAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { listEmittedEventTypes } from '../messaging/fixtures.ts'
-import { type BridgeScene, createBridgeScene, createOwnChannel, OWN_SERVER, post } from './bridge.ts'
+import { type BridgeScene, createBridgeScene, createOwnChannel, post } from './bridge.ts'
 
 everyDatabase(
   'Messages to a channel of one’s own',
@@ -243,5 +243,5 @@ everyDatabase(
         assert.deepEqual([searched.status, searched.body.reason], [403, 'phone_hidden'])
       }, 'web'))
   },
-  OWN_SERVER,
+  { ownJobs: true },
 )

@@ -134,17 +134,24 @@ everyDatabase('Event access', (server) => {
         type: 'message.sent/1',
         data: { message: { ...message, type: 'SYSTEM', text: 'Now 15550100042' } },
       },
+      {
+        ...groupEvent('x'),
+        type: 'contact.updated/1',
+        data: { contact: { id: '4', chatapp_user_id: 'u15550100042', web_visitor_id: 'v15550100042' } },
+      },
     ])
     const seenBy = async (key: string) =>
       (await doAs(server(), key)('events_list')).data.map((e: ShownEvent) => e.data)
     const hidden = (await workspace.staff({ role: 'agent', hide_phone_numbers: true })).key
-    const [contact, failed, system] = await seenBy(hidden)
+    const [contact, failed, system, visitor] = await seenBy(hidden)
     assert.deepEqual([contact.contact.phone, contact.contact.name], ['********042', 'Ada'])
     assert.deepEqual(
       [failed.message.error, failed.message.text],
       ['No such number: ********042.', 'Call 15550100077'],
     )
     assert.equal(system.message.text, 'Now ********042')
+    const ids = { id: '4', chatapp_user_id: 'u********042', web_visitor_id: 'v********042' }
+    assert.deepEqual(visitor.contact, ids)
     assert.equal((await seenBy(workspace.owner.key))[1].message.error, 'No such number: 15550100042.')
     const stream = await openStream(server(), hidden)
     assert.ok(

@@ -21,7 +21,7 @@ import {
   type WebhookPart,
   insertSentMessage,
 } from '../provider/webhook-fixture.ts'
-import { makeWorkspace } from '../servers.ts'
+import { makeWorkspace, type TestServer } from '../servers.ts'
 import { withProvider } from './media-provider.ts'
 
 type Media = {
@@ -34,7 +34,7 @@ type Media = {
   error: string | null
 }
 
-everyDatabase('Media of inbound messages', (server) => {
+const defineTests = (server: () => TestServer): void => {
   /** Downloads as a server with this provider would; all files are due at once. */
   const downloadFrom = async (base: string, store = server().app.media!) => {
     await sql`update media set next_attempt_at = now() where state = 'waiting'`.execute(server().db)
@@ -54,7 +54,6 @@ everyDatabase('Media of inbound messages', (server) => {
       type,
       [type]: { mime_type: 'image/jpeg', ...file },
     })
-    // The provider of this server does not know the file.
     await server().app.jobs.job('media-downloads').stop()
     await scene.deliver(scene.value({ messages: [message] }))
     return (await scene.messages()).find((m) => m.provider_id === message.id)!.id
@@ -395,4 +394,7 @@ everyDatabase('Media of inbound messages', (server) => {
     const answer = await read(scene.workspace.owner.key, message!.id)
     assert.deepEqual([answer.status, await answer.text()], [200, 'a picture'])
   })
-})
+}
+
+// No job of this server downloads: it would ask the sandbox for files that it does not know.
+everyDatabase('Media of inbound messages', defineTests, { ownJobs: true })

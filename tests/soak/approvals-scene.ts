@@ -1,8 +1,5 @@
-import { currentVersion, scopes } from '../../catalog/index.ts'
-import { createApiKey, hashApiKey } from '../../server/api-keys.ts'
-import { createKey } from '../../storage/admin-keys.ts'
-import { createStaff } from '../../storage/admin.ts'
 import type { Location } from '../../storage/open.ts'
+import { createStaffKey } from '../http/owner-key.ts'
 import { type TestDatabase, withStorage } from '../databases.ts'
 import { type ServerProcess, startProcess } from '../process.ts'
 import { freePort } from '../../scripts/free-port.ts'
@@ -63,19 +60,8 @@ export const createKeys = (
   workspaceId: string,
 ): Promise<{ agent: string; people: string[] }> =>
   withStorage(location, async ({ db }) => {
-    const now = new Date().toISOString()
-    const create = async (name: string, agent: boolean): Promise<string> => {
-      const staff = await createStaff(db, workspaceId, { name, role: 'manager' }, [], now)
-      const key = createApiKey(false)
-      await createKey(
-        db,
-        workspaceId,
-        hashApiKey(key),
-        { staff_id: staff.id, scopes: [...scopes], api_version: currentVersion, agent },
-        now,
-      )
-      return key
-    }
+    const create = (name: string, agent: boolean): Promise<string> =>
+      createStaffKey(db, workspaceId, { name, role: 'manager' }, { agent })
     const people: string[] = []
     for (let n = 0; n < PERSON_COUNT; n++) people.push(await create(`Person ${n}`, false))
     return { agent: await create('Assistant', true), people }

@@ -2,12 +2,7 @@ import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { currentVersion, scopes } from '../../catalog/index.ts'
-import { hashApiKey, createApiKey } from '../../server/api-keys.ts'
-import { createKey } from '../../storage/admin-keys.ts'
-import { createStaff, createWorkspace } from '../../storage/admin.ts'
-import { migrate } from '../../storage/migrate.ts'
-import type { Location } from '../../storage/open.ts'
+import { createOwner } from '../http/owner-key.ts'
 import { type ServerProcess, startProcess } from '../process.ts'
 import { createEmptyDatabase, databases, withStorage } from '../databases.ts'
 import { runs } from '../level.ts'
@@ -15,23 +10,6 @@ import { runs } from '../level.ts'
 const CONTACTS = 240
 const CONCURRENCY = 8
 const KILLS = runs(1, 3)
-
-const prepare = (location: Location) =>
-  withStorage(location, async ({ db }) => {
-    await migrate(db)
-    const now = new Date().toISOString()
-    const workspace = await createWorkspace(db, { name: 'Crash' }, now)
-    const staff = await createStaff(db, workspace.id, { name: 'Owner', role: 'owner' }, [], now)
-    const key = createApiKey(false)
-    await createKey(
-      db,
-      workspace.id,
-      hashApiKey(key),
-      { staff_id: staff.id, scopes: [...scopes], api_version: currentVersion },
-      now,
-    )
-    return { key, workspaceId: workspace.id }
-  })
 
 type UpsertResult = { id: string; action: string; replayed: boolean }
 
@@ -78,7 +56,7 @@ for (const database of databases) {
       const testDatabase = await createEmptyDatabase(database)
       let server: ServerProcess | undefined
       try {
-        const { key, workspaceId } = await prepare(testDatabase.location)
+        const { key, workspaceId } = await withStorage(testDatabase.location, ({ db }) => createOwner(db))
         const pending = new Set(Array.from({ length: CONTACTS }, (_, n) => n))
         const ids = new Map<number, string>()
         const killedAt: number[] = []

@@ -1,12 +1,9 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { currentVersion } from '../../catalog/index.ts'
-import { createApiKey, hashApiKey } from '../../server/api-keys.ts'
 import { generateContacts } from '../../server/demo/generate.ts'
-import { createKey } from '../../storage/admin-keys.ts'
-import { createStaff } from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
 import { insertMessages } from '../../storage/messages.ts'
+import { createStaffKey } from '../http/owner-key.ts'
 import { withStorage } from '../databases.ts'
 import { type ServerProcess, startCommand } from '../process.ts'
 import { freePort } from '../../scripts/free-port.ts'
@@ -108,20 +105,13 @@ export const startInboxScene = async (
   const first = await start()
   const { api_key: owner, workspace_id: workspaceId } = first.said
   await first.stop()
-  const colleague = createApiKey(false)
-  await withStorage({ dataDir: data }, async ({ db }) => {
-    const now = new Date().toISOString()
+  const colleague = await withStorage({ dataDir: data }, async ({ db }) => {
     await emptyQueue(db, workspaceId)
     if (isFull) await fillQueue(db, workspaceId)
-    const { id } = await createStaff(db, workspaceId, { name: 'Tomás', role: 'manager' }, [], now)
-    const scopes = ['mcp:read', 'inbox:write', 'messaging:write'] as const
-    await createKey(
-      db,
-      workspaceId,
-      hashApiKey(colleague),
-      { staff_id: id, scopes: [...scopes], api_version: currentVersion },
-      now,
-    )
+    const staff = { name: 'Tomás', role: 'manager' } as const
+    return await createStaffKey(db, workspaceId, staff, {
+      scopes: ['mcp:read', 'inbox:write', 'messaging:write'],
+    })
   })
   return { start, keys: [owner, colleague], url: `http://127.0.0.1:${port}` }
 }

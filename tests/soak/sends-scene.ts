@@ -3,12 +3,9 @@ import type { Server } from 'node:net'
 import type { Server as HttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { currentVersion, scopes } from '../../catalog/index.ts'
-import { createApiKey, hashApiKey } from '../../server/api-keys.ts'
-import { createKey } from '../../storage/admin-keys.ts'
-import { createChannel, createStaff, createWorkspace } from '../../storage/admin.ts'
-import { migrate } from '../../storage/migrate.ts'
+import { createChannel } from '../../storage/admin.ts'
 import type { Location } from '../../storage/open.ts'
+import { createOwner } from '../http/owner-key.ts'
 import { insertTemplate } from '../templates/insert-template.ts'
 import { withStorage } from '../databases.ts'
 import { type ServerProcess, startCommand } from '../process.ts'
@@ -51,10 +48,8 @@ const control = async <T>(
 /** Creates a workspace with a number, an approved template and a key. */
 export const prepareWorkspace = (location: Location): Promise<{ key: string; workspaceId: string }> =>
   withStorage(location, async ({ db }) => {
-    await migrate(db)
+    const { key, workspaceId } = await createOwner(db)
     const now = new Date().toISOString()
-    const { id: workspaceId } = await createWorkspace(db, { name: 'Unknown outcomes' }, now)
-    const staff = await createStaff(db, workspaceId, { name: 'Owner', role: 'owner' }, [], now)
     await createChannel(
       db,
       workspaceId,
@@ -82,14 +77,6 @@ export const prepareWorkspace = (location: Location): Promise<{ key: string; wor
           { type: 'BODY', text: 'Hello {{1}}, your order is on its way.', example: { body_text: [['Ada']] } },
         ],
       },
-      now,
-    )
-    const key = createApiKey(false)
-    await createKey(
-      db,
-      workspaceId,
-      hashApiKey(key),
-      { staff_id: staff.id, scopes: [...scopes], api_version: currentVersion },
       now,
     )
     return { key, workspaceId }

@@ -7,12 +7,9 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
-import { currentVersion, scopes } from '../../catalog/index.ts'
-import { createApiKey, hashApiKey } from '../../server/api-keys.ts'
-import { createKey } from '../../storage/admin-keys.ts'
-import { createChannel, createStaff, createWorkspace } from '../../storage/admin.ts'
-import { migrate } from '../../storage/migrate.ts'
+import { createChannel } from '../../storage/admin.ts'
 import type { Location } from '../../storage/open.ts'
+import { createOwner } from '../http/owner-key.ts'
 import { createEmptyDatabase, databases, withStorage } from '../databases.ts'
 import { type ServerProcess, startCommand, startProcess } from '../process.ts'
 import { orderDraft } from '../templates/drafts.ts'
@@ -67,10 +64,8 @@ const ACCOUNT_ID = '77'
 /** Creates a workspace with a channel and a key. */
 const createTestWorkspace = (location: Location) =>
   withStorage(location, async ({ db }) => {
-    await migrate(db)
+    const { key, workspaceId } = await createOwner(db)
     const now = new Date().toISOString()
-    const { id: workspaceId } = await createWorkspace(db, { name: 'Killed' }, now)
-    const staff = await createStaff(db, workspaceId, { name: 'Owner', role: 'owner' }, [], now)
     await createChannel(
       db,
       workspaceId,
@@ -83,14 +78,6 @@ const createTestWorkspace = (location: Location) =>
         account_id: ACCOUNT_ID,
         provider_phone_number_id: '8801',
       },
-      now,
-    )
-    const key = createApiKey(false)
-    await createKey(
-      db,
-      workspaceId,
-      hashApiKey(key),
-      { staff_id: staff.id, scopes: [...scopes], api_version: currentVersion },
       now,
     )
     return { key, workspaceId }

@@ -3,14 +3,10 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { Webhook } from 'standardwebhooks'
-import { currentVersion, scopes } from '../../catalog/index.ts'
 import { createEventId } from '../../server/ids.ts'
-import { hashApiKey, createApiKey } from '../../server/api-keys.ts'
-import { createKey } from '../../storage/admin-keys.ts'
-import { createStaff, createWorkspace } from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
 import { insertEvents } from '../../storage/events.ts'
-import { migrate } from '../../storage/migrate.ts'
+import { createOwner } from '../http/owner-key.ts'
 import { type ServerProcess, startProcess } from '../process.ts'
 import { type TestDatabase, withStorage } from '../databases.ts'
 
@@ -94,22 +90,6 @@ const startReceivers = async (storm: StormOptions, secrets: Map<string, string>,
   }
 }
 
-const prepare = async (db: Db) => {
-  await migrate(db)
-  const now = new Date().toISOString()
-  const { id: workspaceId } = await createWorkspace(db, { name: 'Storm' }, now)
-  const staff = await createStaff(db, workspaceId, { name: 'Owner', role: 'owner' }, [], now)
-  const key = createApiKey(false)
-  await createKey(
-    db,
-    workspaceId,
-    hashApiKey(key),
-    { staff_id: staff.id, scopes: [...scopes], api_version: currentVersion },
-    now,
-  )
-  return { workspaceId, key }
-}
-
 /** Creates an endpoint and returns its secret. */
 const createEndpoint = async (server: ServerProcess, key: string, url: string): Promise<string> => {
   const response = await fetch(`${server.url}/v1/webhooks/endpoints`, {
@@ -151,7 +131,7 @@ const writeEvents = async (
  */
 export const runWebhookStorm = (place: TestDatabase, storm: StormOptions): Promise<StormResult> =>
   withStorage(place.location, async ({ db }) => {
-    const { workspaceId, key } = await prepare(db)
+    const { workspaceId, key } = await createOwner(db)
     const count: StormResult = {
       kills: 0,
       attempts: 0,

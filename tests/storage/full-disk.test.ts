@@ -5,11 +5,7 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { sql } from 'kysely'
-import { currentVersion, scopes } from '../../catalog/index.ts'
-import { createApiKey, hashApiKey } from '../../server/api-keys.ts'
-import { createKey } from '../../storage/admin-keys.ts'
-import { createStaff, createWorkspace } from '../../storage/admin.ts'
-import type { Db } from '../../storage/database.ts'
+import { createOwner } from '../http/owner-key.ts'
 import { withStorage } from '../databases.ts'
 import { inNamespaces } from '../namespaces.ts'
 import { type ServerProcess, startProcess } from '../process.ts'
@@ -37,16 +33,6 @@ const waitUntil = async (check: () => Promise<boolean> | boolean): Promise<void>
   }
 }
 
-const createOwnerKey = async (db: Db): Promise<string> => {
-  const now = new Date().toISOString()
-  const { id } = await createWorkspace(db, { name: 'Disk' }, now)
-  const { id: staffId } = await createStaff(db, id, { name: 'Owner', role: 'owner' }, [], now)
-  const key = createApiKey(false)
-  const fields = { staff_id: staffId, scopes: [...scopes], api_version: currentVersion }
-  await createKey(db, id, hashApiKey(key), fields, now)
-  return key
-}
-
 describe('A full disk', { skip: wrapper ? false : 'this user may not mount a small disk' }, () => {
   let server: ServerProcess
   /** The disk as the server sees it: others do not have it mounted. */
@@ -59,7 +45,10 @@ describe('A full disk', { skip: wrapper ? false : 'this user may not mount a sma
       onDisk(wrapper!),
     )
     seen = `/proc/${server.pid}/root${disk}`
-    key = await withStorage({ dataDir: join(seen, 'data') }, ({ db }) => createOwnerKey(db), { attach: true })
+    const owner = await withStorage({ dataDir: join(seen, 'data') }, ({ db }) => createOwner(db), {
+      attach: true,
+    })
+    key = owner.key
   })
   after(async () => {
     await server?.kill('SIGKILL')

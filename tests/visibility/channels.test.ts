@@ -5,7 +5,7 @@ import { createEventId } from '../../server/ids.ts'
 import { createChannel, updateStaff } from '../../storage/admin.ts'
 import { insertEvents } from '../../storage/events.ts'
 import { importContacts, MANY, runJobs } from '../bulk-jobs/many.ts'
-import { callAs, doAs } from '../calls.ts'
+import { callAs, doAs, plantContact } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { deliverDue } from '../../server/webhooks/delivery-job.ts'
 import { plantConversation, receiveMessage, sendReply } from '../inbox/conversations.ts'
@@ -294,6 +294,29 @@ everyDatabase('Manager-only fields', (server) => {
       ['attributes.salary'],
     ])
     assert.deepEqual(await listChanges(agent), [['attributes.plan'], []])
+  })
+
+  it('who became an agent is not shown again what they changed as a manager', async () => {
+    const workspace = await makeWorkspace(server())
+    const field = { key: 'salary', type: 'text', visibility: 'manager_only' }
+    await doAs(server(), workspace.owner.key)('crm_create_custom_field', field)
+    const contact = { phone: null, name: 'Ada', email: null, attrs: {}, tagIds: [], groupIds: [] }
+    // More than are changed at once, without a job.
+    for (let n = 0; n < 501; n++) await plantContact(server().db, workspace.id, contact, server().app.now())
+    const { staffId } = await workspace.staff({ role: 'manager' })
+    const input = { filter: { name: { contains: 'Ada' } }, attributes: { salary: 'the highest' } }
+    const update = async () => {
+      const call = callAs(server(), (await workspace.key(staffId)).key)
+      const reply = await call('crm_update_contacts', input, { idempotencyKey: 'as-a-manager' })
+      const { body } = await call('jobs_list')
+      return { ...reply, attributes: body.data[0].input.attributes }
+    }
+    const first = await update()
+    assert.deepEqual([first.status, first.attributes], [202, input.attributes])
+    await updateStaff(server().db, workspace.id, staffId, { role: 'agent' }, undefined)
+    const second = await update()
+    assert.deepEqual([second.status, second.body.reason], [409, 'visibility_changed'])
+    assert.deepEqual(second.attributes, { salary: '(hidden)' })
   })
 
   it('an endpoint whose address an agent gave is not sent their names', async () => {
