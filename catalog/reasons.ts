@@ -53,7 +53,7 @@ export const reasons = {
   deleted_meanwhile: of('conflict', 'The record was deleted at the same time.'),
   denied_by_policy: of('forbidden', 'The policy of the key of an AI agent denies the call.'),
   disk_full: of('upstream_unavailable', 'The disk of the database is full: reads go on, changes do not.'),
-  do_not_disturb: of('conflict', 'The contact declines marketing.'),
+  do_not_disturb: of('conflict', 'The contact declines broadcasts and marketing.'),
   double: of('conflict', 'The same person got the message of the broadcast as another contact.'),
   duplicate: of('conflict', 'There is such a record already.'),
   endpoint_deleted: of('conflict', 'The webhook endpoint was deleted.'),
