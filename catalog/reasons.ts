@@ -36,7 +36,7 @@ export const reasons = {
   category_fixed: of('conflict', 'The category of an approved template does not change.'),
   channel_ambiguous: of('invalid_input', 'Several channels could be meant; name one.'),
   channel_not_connected: ofSome(['conflict', 'window_closed'], 'The channel is off, or was deleted.'),
-  channel_not_supported: ofSome(['conflict', 'window_closed'], 'Channels of this type cannot do this.'),
+  channel_not_supported: of('conflict', 'Channels of this type cannot do this.'),
   channel_required: of(
     'invalid_input',
     'The contact has no channel yet and there is no default one; name one.',

@@ -89,8 +89,8 @@ const LeftOut = z.object({
     .describe(
       '`do_not_disturb`: whatever the category of the template. `consent_withdrawn`: of marketing. `unreachable`: ' +
         'neither a phone nor an id at the messaging app. `double`: another contact with the same line or id gets ' +
-        'it. `missing_value`: of a variable without a fallback. `values_do_not_fit`: too long for the template, such as more than 1024 characters of ' +
-        'text. `values_changed`: they are not those that a person approved. ' +
+        'it. `missing_value`: of a variable without a fallback. `values_do_not_fit`: too long for the template, ' +
+        'such as more than 1024 characters of text. `values_changed`: they are not those that a person approved. ' +
         '`no_common_hour`: the country has several time zones, and never the hours in all.',
     ),
   count: z.int().describe('Contacts.'),

@@ -8158,11 +8158,11 @@ export interface Conversation {
 }
 export interface Window {
   /**
-   * True on channels with a reply window: `chatapp`, `photoapp`, `socialchat`, `videoapp`. False on others that take replies.
+   * True on channels with a reply window: `chatapp`, `photoapp`, `socialchat`, `videoapp`. False on web chat and other channels.
    */
   applies: boolean
   /**
-   * True: a free-form reply can be sent now. False: only an approved template reaches the customer.
+   * True: a free-form reply can be sent now, always so where no window applies. False: only an approved template reaches the customer. A channel that is off refuses either: see its `status`.
    */
   open: boolean
   /**
