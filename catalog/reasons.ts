@@ -36,7 +36,7 @@ export const reasons = {
   category_fixed: of('conflict', 'The category of an approved template does not change.'),
   channel_ambiguous: of('invalid_input', 'Several channels could be meant; name one.'),
   channel_not_connected: ofSome(['conflict', 'window_closed'], 'The channel is off, or was deleted.'),
-  channel_not_supported: ofSome(['conflict', 'window_closed'], 'Channels of this type cannot do this.'),
+  channel_not_supported: of('conflict', 'Channels of this type cannot do this.'),
   channel_required: of(
     'invalid_input',
     'The contact has no channel yet and there is no default one; name one.',
@@ -53,7 +53,7 @@ export const reasons = {
   deleted_meanwhile: of('conflict', 'The record was deleted at the same time.'),
   denied_by_policy: of('forbidden', 'The policy of the key of an AI agent denies the call.'),
   disk_full: of('upstream_unavailable', 'The disk of the database is full: reads go on, changes do not.'),
-  do_not_disturb: of('conflict', 'The contact declines marketing.'),
+  do_not_disturb: of('conflict', 'The contact declines broadcasts and marketing.'),
   double: of('conflict', 'The same person got the message of the broadcast as another contact.'),
   duplicate: of('conflict', 'There is such a record already.'),
   endpoint_deleted: of('conflict', 'The webhook endpoint was deleted.'),

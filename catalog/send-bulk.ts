@@ -87,10 +87,10 @@ const LeftOut = z.object({
   reason: z
     .enum(leftOutReasons)
     .describe(
-      '`do_not_disturb`, `consent_withdrawn`: of marketing. `unreachable`: neither a phone nor an id at the ' +
-        'messaging app. `double`: another contact with the same line or id gets it. `missing_value`: of a variable ' +
-        'without a fallback. `values_do_not_fit`: too long for the template, such as more than 1024 characters of ' +
-        'text. `values_changed`: they are not those that a person approved. ' +
+      '`do_not_disturb`: whatever the category of the template. `consent_withdrawn`: of marketing. `unreachable`: ' +
+        'neither a phone nor an id at the messaging app. `double`: another contact with the same line or id gets ' +
+        'it. `missing_value`: of a variable without a fallback. `values_do_not_fit`: too long for the template, ' +
+        'such as more than 1024 characters of text. `values_changed`: they are not those that a person approved. ' +
         '`no_common_hour`: the country has several time zones, and never the hours in all.',
     ),
   count: z.int().describe('Contacts.'),
@@ -156,7 +156,8 @@ export const sendBulk = defineOperation({
   description:
     'The contacts are fixed when it begins, and a job sends them one message each, shown as a broadcast ' +
     '(`messaging_get_broadcast`); the answer is 202 with both. Each message is checked as ' +
-    '`messaging_send_template` checks it, when it is sent: who declined marketing by then gets none. Several ' +
+    '`messaging_send_template` checks it, when it is sent: who declined by then gets none. Contacts that are set to ' +
+    'do not disturb get no broadcast, whatever the category of the template. Several ' +
     'contacts of one phone line or id at the messaging app get one, and none when one of them declined. It keeps ' +
     "within the number's customers per day, messages per second and `hours`, waits when the provider says so, and " +
     'stops when too many fail. A message whose outcome is unknown stays pending and is never sent again. ' +

@@ -8158,11 +8158,11 @@ export interface Conversation {
 }
 export interface Window {
   /**
-   * True on channels with a reply window: `chatapp`, `photoapp`, `socialchat`, `videoapp`. False on others that take replies.
+   * True on channels with a reply window: `chatapp`, `photoapp`, `socialchat`, `videoapp`. False on web chat and other channels.
    */
   applies: boolean
   /**
-   * True: a free-form reply can be sent now. False: only an approved template reaches the customer.
+   * True: a free-form reply can be sent now, always so where no window applies. False: only an approved template reaches the customer. A channel that is off refuses either: see its `status`.
    */
   open: boolean
   /**
@@ -9879,7 +9879,7 @@ export interface MessagingSendBulkOutput {
    */
   left_out: {
     /**
-     * `do_not_disturb`, `consent_withdrawn`: of marketing. `unreachable`: neither a phone nor an id at the messaging app. `double`: another contact with the same line or id gets it. `missing_value`: of a variable without a fallback. `values_do_not_fit`: too long for the template, such as more than 1024 characters of text. `values_changed`: they are not those that a person approved. `no_common_hour`: the country has several time zones, and never the hours in all.
+     * `do_not_disturb`: whatever the category of the template. `consent_withdrawn`: of marketing. `unreachable`: neither a phone nor an id at the messaging app. `double`: another contact with the same line or id gets it. `missing_value`: of a variable without a fallback. `values_do_not_fit`: too long for the template, such as more than 1024 characters of text. `values_changed`: they are not those that a person approved. `no_common_hour`: the country has several time zones, and never the hours in all.
      */
     reason:
       | 'not_found'

@@ -70,6 +70,9 @@ const toFix = (op: Operation, { code, reason, idempotency_key: key }: ProblemDoc
       'Call again with `dry_run: true` to see what would happen. To run it, ask a person to run ' +
       `\`wcrm ${op.cli}\` on the command line.`
     )
+  // Neither a template nor the customer's next message opens a channel that takes no replies.
+  if (op.name === 'messaging_send_reply' && isOfChannel(reason))
+    return 'No reply can be sent on this channel until an administrator has done what `detail` says: tell a person.'
   if (code === 'upstream_error' || code === 'conflict')
     return reason === 'outcome_unknown' || mayPass(reason)
       ? `Wait, then make the same call again${typeof key === 'string' ? ` with idempotency_key "${key}"` : ''}.`
@@ -80,9 +83,6 @@ const toFix = (op: Operation, { code, reason, idempotency_key: key }: ProblemDoc
       'The same call is refused again. Do what `detail` says; where it names no way, ask a person to do it, or an ' +
       'administrator to allow it.'
     )
-  // Neither a template nor the customer's next message opens a channel that takes no replies.
-  if (code === 'window_closed' && isOfChannel(reason))
-    return 'No reply can be sent on this channel until an administrator has done what `detail` says: tell a person.'
   return errors[code].fix
     .replaceAll('Idempotency-Key', 'idempotency_key')
     .replaceAll('`Retry-After`', '`retry_after_seconds`')

@@ -14,7 +14,7 @@ export type BoundFacts = Pick<
   | 'last_inbound_at'
   | 'free_entry_at'
   | 'window_corrected_at'
-> & { channel_name: string | null; channel_status: string | null; channel_url: string | null }
+> & { channel_name: string | null }
 
 /**
  * Returns a conversation by its id, or the latest one of a contact (on a channel, where one is given); undefined
@@ -33,8 +33,7 @@ export const findBoundFacts = async (
   (
     await sql<BoundFacts>`
       select v.contact_id, v.channel_id, h.type as channel_type, v.assigned_staff_id, v.last_inbound_at,
-        v.free_entry_at, v.window_corrected_at, h.name as channel_name, h.status as channel_status,
-        h.url as channel_url
+        v.free_entry_at, v.window_corrected_at, h.name as channel_name
       from conversations v left join channels h on h.workspace_id = v.workspace_id and h.id = v.channel_id
       where v.workspace_id = ${workspaceId}
         and (${conversationId ?? null}::text is null or v.id = ${toStorableId(conversationId ?? '0')}::bigint)

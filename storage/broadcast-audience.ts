@@ -42,7 +42,7 @@ export const listCandidates = async (
 
 /**
  * Returns how many recipients, at most, the contacts of a workspace take away from others of the same person: those who
- * decline marketing, and those who may join two persons, since their id at the messaging app is not their phone. Each
+ * decline, and those who may join two persons, since their id at the messaging app is not their phone. Each
  * is counted up to `upTo`.
  */
 export const countPossibleLosses = async (
@@ -58,7 +58,7 @@ export const countPossibleLosses = async (
   const joining = sql`c.chatapp_user_id is not null and c.phone <> c.chatapp_user_id`
   const { rows } = await sql<{ n: string }>`
     select (select count(*) from (${contacts(joining)}) as j)
-      ${isMarketing ? sql`+ (select count(*) from (${contacts(sql`c.dnd`)}) as d)` : sql``}
+      + (select count(*) from (${contacts(sql`c.dnd`)}) as d)
       ${isMarketing ? sql`+ (select count(*) from (${withdrawn}) as w)` : sql``} as n`.execute(db)
   return Number(rows[0]!.n)
 }

@@ -6,16 +6,16 @@ import type { Db } from './database.ts'
 const MAX_MERGES = 100
 
 /**
- * Whether the person of a recipient was written to by the same broadcast as another contact: one that was merged into
- * it, or that has its line or its id at the messaging app now.
+ * Returns what speaks against a message of a broadcast to this contact now. `isDouble`: its person was written to by
+ * the same broadcast as another contact, one that was merged into it, or that has its line or its id at the messaging
+ * app now.
  */
-export const hasServedDouble = async (
+export const readRecipientState = async (
   tx: Db,
   workspaceId: string,
   { broadcastId, contactId }: { broadcastId: string; contactId: string },
-): Promise<boolean> =>
-  (
-    await sql`
+): Promise<{ dnd: boolean; isDouble: boolean }> => {
+  const { rows } = await sql<{ dnd: boolean; is_double: boolean }>`
     with recursive merged as (
       select contact_id, 1 as n from contact_merges where workspace_id = ${workspaceId} and into_id = ${contactId}
       union all
@@ -23,7 +23,7 @@ export const hasServedDouble = async (
       join contact_merges m on m.workspace_id = ${workspaceId} and m.into_id = d.contact_id
       where d.n < ${MAX_MERGES}
     ),
-    own as (select chatapp_user_id as user_id, ${lineKey} as line from contacts
+    own as (select chatapp_user_id as user_id, ${lineKey} as line, dnd from contacts
       where workspace_id = ${workspaceId} and id = ${contactId}),
     doubles as (
       select contact_id from merged
@@ -34,7 +34,11 @@ export const hasServedDouble = async (
       union all
       select c.id from own, contacts c where c.workspace_id = ${workspaceId} and ${lineKey} = own.user_id
     )
-    select from doubles d join broadcast_recipients r on r.workspace_id = ${workspaceId}
-      and r.broadcast_id = ${broadcastId} and r.contact_id = d.contact_id
-    where r.contact_id <> ${contactId} and r.message_id is not null limit 1`.execute(tx)
-  ).rows.length > 0
+    select own.dnd, exists (
+      select from doubles d join broadcast_recipients r on r.workspace_id = ${workspaceId}
+        and r.broadcast_id = ${broadcastId} and r.contact_id = d.contact_id
+      where r.contact_id <> ${contactId} and r.message_id is not null) as is_double
+    from own`.execute(tx)
+  const { dnd, is_double: isDouble } = rows[0]!
+  return { dnd, isDouble }
+}

@@ -27,6 +27,7 @@ export type ConversationRow = {
   channel_id: string | null
   channel_type: string | null
   channel_name: string | null
+  /** Whether replies are delivered to the channel's own URL now. */
   channel_takes_replies: boolean
   contact_id: string | null
   contact_name: string | null

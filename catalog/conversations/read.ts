@@ -12,13 +12,14 @@ export const Window = z
     applies: z
       .boolean()
       .describe(
-        'True on channels with a reply window: `chatapp`, `photoapp`, `socialchat`, `videoapp`. False on others ' +
-          'that take replies.',
+        'True on channels with a reply window: `chatapp`, `photoapp`, `socialchat`, `videoapp`. False on web chat ' +
+          'and other channels.',
       ),
     open: z
       .boolean()
       .describe(
-        'True: a free-form reply can be sent now. False: only an approved template reaches the customer.',
+        'True: a free-form reply can be sent now, always so where no window applies. False: only an approved ' +
+          'template reaches the customer. A channel that is off refuses either: see its `status`.',
       ),
     kind: z
       .string()

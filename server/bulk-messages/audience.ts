@@ -94,7 +94,7 @@ const findReason = (
   missing: readonly string[],
   isMarketing: boolean,
 ): Reason | undefined => {
-  if (isMarketing && contact.dnd) return 'do_not_disturb'
+  if (contact.dnd) return 'do_not_disturb'
   if (isMarketing && contact.withdrawn) return 'consent_withdrawn'
   if (contact.phone === null && contact.chatapp_user_id === null) return 'unreachable'
   return missing.length > 0 ? 'missing_value' : undefined

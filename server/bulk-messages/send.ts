@@ -1,5 +1,5 @@
 import { findOperation, type Operation } from '../../catalog/index.ts'
-import { hasServedDouble } from '../../storage/broadcast-doubles.ts'
+import { readRecipientState } from '../../storage/broadcast-doubles.ts'
 import {
   failRecipient,
   failRecipientOfMessage,
@@ -10,6 +10,7 @@ import {
 } from '../../storage/broadcast-sends.ts'
 import { businessTime } from '../clock.ts'
 import type { App } from '../core/app.ts'
+import { doNotDisturbProblem } from '../consent/require.ts'
 import type { Actor, CallTrace, Context } from '../core/context.ts'
 import { executeExternal } from '../core/external.ts'
 import type { ExternalHandler } from '../core/handler.ts'
@@ -63,7 +64,9 @@ const createHandler = (
       const intent = await whole.prepare(ctx, input)
       const { messageId } = intent
       if (!(await takeRecipient(ctx.tx, workspaceId, { broadcastId, contactId, messageId }))) throw skip()
-      if (await hasServedDouble(ctx.tx, workspaceId, { broadcastId, contactId })) throw doubleProblem()
+      const { dnd, isDouble } = await readRecipientState(ctx.tx, workspaceId, { broadcastId, contactId })
+      if (dnd) throw doNotDisturbProblem('broadcasts')
+      if (isDouble) throw doubleProblem()
       return intent
     },
     compensate: async (ctx: Context, intent, problem) => {

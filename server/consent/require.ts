@@ -4,8 +4,11 @@ import type { Context } from '../core/context.ts'
 import { Problem } from '../core/problem.ts'
 import { ALL_CHANNELS, MARKETING } from './record.ts'
 
-export const doNotDisturbProblem = (extras: Record<string, unknown> = {}): Problem =>
-  new Problem('conflict', 'The contact is set to do not disturb, so marketing templates are not sent.', {
+export const doNotDisturbProblem = (
+  what: 'broadcasts' | 'marketing templates',
+  extras: Record<string, unknown> = {},
+): Problem =>
+  new Problem('conflict', `The contact is set to do not disturb, so ${what} are not sent.`, {
     reason: 'do_not_disturb',
     ...extras,
   })
@@ -19,7 +22,7 @@ export const requireMarketingAllowed = async (
   { id, dnd }: Pick<Recipient, 'id' | 'dnd'>,
   channelType: string,
 ): Promise<void> => {
-  if (dnd) throw doNotDisturbProblem()
+  if (dnd) throw doNotDisturbProblem('marketing templates')
   const consent = await findConsent(ctx.tx, ctx.actor.workspace.id, id, MARKETING, channelType)
   if (consent?.state === 'withdrawn')
     throw new Problem(

@@ -47,7 +47,7 @@ const canReply = (
   window.open &&
   row.contact_id !== null &&
   row.channel_id !== null &&
-  (isOwnChannel({ type: row.channel_type! }) || usable.has(row.channel_id))
+  (isOwnChannel({ type: row.channel_type! }) ? row.channel_takes_replies : usable.has(row.channel_id))
 
 const showRow = (
   { actor, now }: Context,

@@ -11,13 +11,7 @@ export type WindowFacts = {
   free_entry_at: string | null
   /** When the provider reported that the window is closed, although it was expected to be open. */
   window_corrected_at: string | null
-  /** False: the channel has no window of a provider, and no URL of its own that takes replies now. */
-  channel_takes_replies?: boolean
 }
-
-/** Whether replies are delivered to this channel's own URL now. */
-export const takesReplies = ({ status, url }: { status: string; url: string | null }): boolean =>
-  status === 'connected' && url !== null
 
 const HOUR_MS = 3_600_000
 
@@ -57,8 +51,7 @@ export const computeWindowExpiry = ({
 /** Returns the reply window at this time. Reads and sends share it, so that they never disagree. */
 export const toWindow = (facts: WindowFacts, now: string): z.input<typeof Window> => {
   const rule = facts.channel_type === null ? undefined : windowTypes[facts.channel_type]
-  const isClosed = !rule && facts.channel_takes_replies === false
-  if (facts.channel_id === null || facts.channel_type === null || isClosed)
+  if (facts.channel_id === null || facts.channel_type === null)
     return { applies: true, open: false, kind: null, closes_at: null, closed_at: null, reason: 'no_window' }
   if (!rule)
     return {

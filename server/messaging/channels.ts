@@ -6,13 +6,10 @@ import {
   type Recipient,
   type SendingChannel,
 } from '../../storage/sends.ts'
-import type { z } from 'zod'
 import { ownChannelTypes } from '../../catalog/channels.ts'
-import type { Window } from '../../catalog/conversations/read.ts'
 import type { Db } from '../../storage/database.ts'
 import type { Actor, Context } from '../core/context.ts'
 import { invalidField, notFound, Problem } from '../core/problem.ts'
-import { takesReplies } from '../inbox/window.ts'
 import { reasonTexts } from '../provider/health/rules.ts'
 import { canSeeChannel } from '../visibility/policy.ts'
 
@@ -22,25 +19,23 @@ export const isOwnChannel = ({ type }: Pick<SendingChannel, 'type'>): boolean =>
 
 /**
  * Throws 409 unless a reply on the channel is taken now, with the reason `channel_not_supported` or
- * `channel_not_connected`. A channel of one's own that takes none has a closed `window`, so the code is
- * `window_closed` there.
+ * `channel_not_connected`. That is no matter of its window: none applies to a channel of one's own.
  */
-export const requireReplyChannel = (channel: SendingChannel, window: z.input<typeof Window>): void => {
+export const requireReplyChannel = (channel: SendingChannel): void => {
   if (!isOwnChannel(channel)) return void requireUsableChannel(channel)
-  if (takesReplies(channel)) return
   const { id, type, status, url } = channel
-  throw url === null
-    ? new Problem(
-        'window_closed',
-        `Channel ${id} is of type ${type} and has no URL that replies could be delivered to. Give it one on the ` +
-          `server: wcrm admin channels update ${id} --url URL.`,
-        { reason: 'channel_not_supported', channel_id: id, window },
-      )
-    : new Problem('window_closed', `Channel ${id} is ${status}. Connect it, or choose another channel.`, {
-        reason: 'channel_not_connected',
-        channel_id: id,
-        window,
-      })
+  if (url === null)
+    throw new Problem(
+      'conflict',
+      `Channel ${id} is of type ${type} and has no URL that replies could be delivered to. Give it one on the ` +
+        `server: wcrm admin channels update ${id} --url URL.`,
+      { reason: 'channel_not_supported', channel_id: id },
+    )
+  if (status !== 'connected')
+    throw new Problem('conflict', `Channel ${id} is ${status}. Connect it, or choose another channel.`, {
+      reason: 'channel_not_connected',
+      channel_id: id,
+    })
 }
 
 /** What a send through the messaging provider needs to know of a channel. */

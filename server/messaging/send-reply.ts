@@ -5,7 +5,7 @@ import { findChannelOfConversation } from '../../storage/channel-messages.ts'
 import { queueReply } from '../channels/queue-reply.ts'
 import type { Context } from '../core/context.ts'
 import { lockVisibleConversation } from '../inbox/access.ts'
-import { takesReplies, toWindow } from '../inbox/window.ts'
+import { toWindow } from '../inbox/window.ts'
 import type { InputOf } from '../core/handler.ts'
 import { invalidField, notFound, Problem } from '../core/problem.ts'
 import { toViewer } from '../quick-messages/rights.ts'
@@ -64,8 +64,8 @@ export const sendReply = defineProviderHandler<'messaging_send_reply', SendInten
         reason: 'channel_not_connected',
         window: toWindow({ ...conversation, channel_id: null, channel_type: null }, ctx.now),
       })
-    const window = toWindow({ ...conversation, channel_takes_replies: takesReplies(channel) }, ctx.now)
-    requireReplyChannel(channel, window)
+    requireReplyChannel(channel)
+    const window = toWindow(conversation, ctx.now)
     if (!window.open) throw windowClosedProblem(window)
     if (isOwnChannel(channel))
       return await queueReply(ctx, {

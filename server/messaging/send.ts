@@ -167,7 +167,8 @@ const translateRefusal = async (
       provider_code: RE_ENGAGEMENT_CODE,
     })
   }
-  if (code === MARKETING_STOPPED_CODE) return doNotDisturbProblem({ provider_code: code })
+  if (code === MARKETING_STOPPED_CODE)
+    return doNotDisturbProblem('marketing templates', { provider_code: code })
   return problem
 }
 

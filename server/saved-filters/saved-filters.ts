@@ -74,7 +74,7 @@ export const getSavedFilter: Handler<'crm_get_saved_filter'> = async (ctx, { sav
 
 const requireDryRunForCount = (ctx: Context, count: boolean | undefined): void => {
   if (count && !ctx.dryRun)
-    throw invalidField('count', 'dry_run_only', 'is for rehearsals only', {
+    throw invalidField('count', 'dry_run_only', 'is for dry runs only', {
       fix: 'Send dry_run=true too, or omit count.',
     })
 }

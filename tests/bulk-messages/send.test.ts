@@ -267,6 +267,44 @@ everyDatabase('A template to many contacts', (server) => {
     assert.deepEqual([job.state, job.changed, job.failed], ['done', 1, 3])
   })
 
+  it('sends no broadcast of any category to who is set to do not disturb, before or since', async () => {
+    const utility = {
+      name: 'order_update',
+      category: 'UTILITY',
+      components: [{ type: 'BODY', text: 'Hello {{1}}, your order is on its way.' }],
+    }
+    const { workspace, add, rehearse, send, call, run, sandbox } = await createBulkScene(server(), [utility])
+    const template = { name: 'order_update', language: 'en_US', body: [{ field: 'name' }] }
+    const [dnd, since] = [
+      await add({ phone: `+${phoneOf(workspace.id, 0)}`, name: 'Dnd', dnd: true }),
+      await add({ phone: `+${phoneOf(workspace.id, 1)}`, name: 'Since' }),
+      await add({ phone: `+${phoneOf(workspace.id, 2)}`, name: 'Ada' }),
+    ]
+    const { recipients, left_out: leftOut } = await rehearse({ template })
+    assert.deepEqual([recipients, leftOut], [2, [{ reason: 'do_not_disturb', count: 1 }]])
+    const { body } = await send({ template })
+    await call('crm_update_contact', { contact_id: since, dnd: true })
+    await runSends(server())
+    await server().settle()
+    assert.deepEqual(
+      (await sandbox.sent()).map(({ to }) => to),
+      [phoneOf(workspace.id, 2)],
+    )
+    const { data } = await run('jobs_list_failures', { job_id: body.job.id })
+    assert.deepEqual(
+      data.map(({ id, code }: any) => [id, code]),
+      [[since, 'do_not_disturb']],
+    )
+    // One message about something of one's own is no broadcast.
+    const values = { ...template, body: ['Dnd'] }
+    const own = await call(
+      'messaging_send_template',
+      { contact_id: dnd, template: values },
+      { confirm: 'send' },
+    )
+    assert.equal(own.status, 201, own.text)
+  })
+
   it('writes once to a person whose contacts are merged while it runs', async () => {
     const { workspace, add, send, call, run, sandbox } = await createBulkScene(server())
     const { db } = server()

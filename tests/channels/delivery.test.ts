@@ -258,15 +258,15 @@ everyDatabase(
         assert.deepEqual(left, [])
       }))
 
-    it('the window is open exactly when a reply is taken', () =>
+    it('no window applies, and a channel that is off or has no URL refuses replies', () =>
       withScene(async (scene) => {
         const { conversation } = await scene.hello()
         const { db } = server()
         for (const [fields, expected] of [
           [{}, [201]],
-          [{ status: 'disconnected' }, [409, 'window_closed', 'channel_not_connected']],
-          [{ status: 'unknown' }, [409, 'window_closed', 'channel_not_connected']],
-          [{ status: 'connected', url: null }, [409, 'window_closed', 'channel_not_supported']],
+          [{ status: 'disconnected' }, [409, 'conflict', 'channel_not_connected']],
+          [{ status: 'unknown' }, [409, 'conflict', 'channel_not_connected']],
+          [{ status: 'connected', url: null }, [409, 'conflict', 'channel_not_supported']],
           [{ url: scene.bridge.url }, [201]],
         ] as const) {
           if (Object.keys(fields).length > 0)
@@ -274,11 +274,12 @@ everyDatabase(
           const { window } = await scene.run('inbox_get_conversation', { conversation_id: conversation })
           const reply = await scene.reply(conversation, { text: 'Hi', dry_run: true })
           assert.deepEqual(reply.status === 201 ? [201] : summarizeReply(reply), expected)
-          assert.equal(window.open, reply.status === 201)
           assert.deepEqual(
-            [window.applies, window.reason],
-            reply.status === 201 ? [false, null] : [true, 'no_window'],
+            [window.applies, window.open, window.kind, window.reason],
+            [false, true, null, null],
           )
+          const [waiting] = (await scene.run('inbox_queue')).data
+          assert.equal(waiting.can_reply, reply.status === 201)
           const [row] = (await scene.run('inbox_search_conversations')).data
           assert.deepEqual(row.window, window)
         }

@@ -104,14 +104,6 @@ describe('The reply window', () => {
         reason: null,
       })
     }
-    // A channel of one's own that has no URL, or is not connected.
-    for (const type of ['web', 'custom', 'sms'])
-      assert.deepEqual(
-        toWindow(facts(type, { channel_takes_replies: false }), at(0)),
-        closed(null, null, 'no_window'),
-      )
-    const chatapp = facts('chatapp', { last_inbound_at: at(0), channel_takes_replies: false })
-    assert.deepEqual(toWindow(chatapp, at(1)), open('service', 24 * HOUR))
     for (const withoutChannel of [
       facts(null, { last_inbound_at: at(0) }),
       { ...facts('chatapp', { last_inbound_at: at(0) }), channel_id: null },

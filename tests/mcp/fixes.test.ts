@@ -35,7 +35,7 @@ everyDatabase('MCP: the fix of an error', (server) => {
     const scene = await createScene()
     await updateChannel(server().db, scene.workspace.id, scene.channelId, { type: 'web' })
     const { code, reason, fix } = await scene.send()
-    assert.deepEqual([code, reason], ['window_closed', 'channel_not_supported'])
+    assert.deepEqual([code, reason], ['conflict', 'channel_not_supported'])
     assert.doesNotMatch(fix, /template|customer/)
     assert.match(fix, /tell a person/)
   })

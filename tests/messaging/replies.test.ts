@@ -186,7 +186,7 @@ everyDatabase('Replies', (server) => {
     for (const [fields, code, reason] of [
       [{ status: 'disconnected' }, 'conflict', 'channel_not_connected'],
       [{ status: 'connected', provider_phone_number_id: null }, 'conflict', 'channel_not_connected'],
-      [{ type: 'web' }, 'window_closed', 'channel_not_supported'],
+      [{ type: 'web' }, 'conflict', 'channel_not_supported'],
     ] as const) {
       await updateChannel(db, workspace.id, channelId, fields)
       assert.deepEqual(summarizeReply(await reply({ text: 'a', dry_run: true })), [409, code, reason])

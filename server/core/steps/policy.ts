@@ -5,7 +5,7 @@ import { type EventConsumerRow, findEventConsumer } from '../../../storage/event
 import { type BoundFacts, findBoundFacts, takeSend } from '../../../storage/agent-policy.ts'
 import { lockContact } from '../../../storage/contacts.ts'
 import { businessTime, toMinuteOfDay } from '../../clock.ts'
-import { takesReplies, toWindow } from '../../inbox/window.ts'
+import { toWindow } from '../../inbox/window.ts'
 import type { Db } from '../../../storage/database.ts'
 import { findSendingChannel } from '../../messaging/channels.ts'
 import { canSeeChannel, listVisibleChannels } from '../../visibility/policy.ts'
@@ -132,15 +132,6 @@ const isWithinHours = (
   return (isDay(time.dayOfWeek) && minute >= start) || (isDay(time.dayOfWeek - 1) && minute < end)
 }
 
-const isWindowOpen = (facts: BoundFacts, now: string): boolean =>
-  toWindow(
-    {
-      ...facts,
-      channel_takes_replies: takesReplies({ status: facts.channel_status ?? '', url: facts.channel_url }),
-    },
-    now,
-  ).open
-
 const toText = (value: unknown): string | null => (typeof value === 'string' ? value : null)
 
 /** `lock`: its contact too, which everything that locks both locks first. */
@@ -218,7 +209,7 @@ const listUnmetByConversation = async (
   if (!needsAssigned && !needsWindow) return []
   const facts = await findFacts(db, actor, input, lock)
   return [
-    ...(needsWindow && !(facts && isWindowOpen(facts, now)) ? ['window_open' as const] : []),
+    ...(needsWindow && !(facts && toWindow(facts, now).open) ? ['window_open' as const] : []),
     ...(needsAssigned && facts?.assigned_staff_id !== actor.staff.id ? ['assigned' as const] : []),
   ]
 }

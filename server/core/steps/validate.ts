@@ -62,10 +62,10 @@ const stringifyIds = (raw: unknown): unknown => {
 }
 
 const toProblem = (errors: FieldError[]): Problem => {
+  // A field that breaks several rules is one field.
+  const fields = new Set(errors.map(({ pointer }) => pointer)).size
   const detail =
-    errors.length === 1
-      ? `${formatFieldName(errors[0]!)}${errors[0]!.detail}.`
-      : `${errors.length} fields are wrong.`
+    fields === 1 ? `${formatFieldName(errors[0]!)}${errors[0]!.detail}.` : `${fields} fields are wrong.`
   const isCursor = errors.every(({ pointer }) => pointer === '#/cursor')
   return new Problem('invalid_input', detail, {
     ...(isCursor ? { reason: 'cursor_invalid' } : {}),
@@ -157,7 +157,8 @@ const toFieldErrors = (schema: Fields, issue: Issue, raw: unknown): FieldError[]
         toFieldErrors(schema, { ...i, path: [...issue.path, ...i.path] } as Issue, raw),
       )
   }
-  return [{ pointer, code: getErrorCode(issue), detail: describeIssue(issue, given), ...getFix(issue) }]
+  const fix = getFix(issue, listFieldNames(schema, issue.path))
+  return [{ pointer, code: getErrorCode(issue), detail: describeIssue(issue, given), ...fix }]
 }
 
 /** Says what is wrong with the name of a member that the caller chose. */
@@ -225,13 +226,18 @@ const getErrorCode = (issue: Issue): string => {
   return issue.code
 }
 
-/** What zod says of times and days is its own jargon. */
+/** What zod says of formats is its own jargon. */
 const FORMATS: Readonly<Record<string, { detail: string; fix: string }>> = {
   datetime: {
     detail: 'is not a time of ISO 8601 with its zone',
     fix: 'Send a time such as 2026-10-01T09:30:00Z or 2026-10-01T11:30:00+02:00.',
   },
   date: { detail: 'is not a day', fix: 'Send a day such as 2026-10-01.' },
+  url: { detail: 'must be a public https URL', fix: 'Send a URL such as https://example.com/menu.jpg.' },
+  base64: {
+    detail: 'must be base64',
+    fix: 'Send the bytes of the file as base64, without line breaks and without a prefix such as data:.',
+  },
 }
 
 const findFormat = (issue: Issue) => (issue.code === 'invalid_format' ? FORMATS[issue.format] : undefined)
@@ -267,7 +273,16 @@ const describeBound = (
   return { verb: 'be', text: `${issue.inclusive ? relation : isMin ? 'more than' : 'less than'} ${bound}` }
 }
 
-const getFix = (issue: Issue): Partial<FieldError> => {
+/** Turns what a value must be into what to send. */
+const toFix = (detail: string): string => {
+  const [, rule, rest] = /^must (be|have|not) (.+)$/.exec(detail) ?? []
+  if (rule === 'be') return `Send ${rest}.`
+  if (rule === 'have') return `Send a value that has ${rest}.`
+  return rule === 'not' ? `Send a value that does not ${rest}.` : 'Correct the value.'
+}
+
+/** `names`: of the fields that an object in this place has. */
+const getFix = (issue: Issue, names: readonly string[] = []): Partial<FieldError> => {
   switch (issue.code) {
     case 'invalid_value':
       return {
@@ -278,11 +293,14 @@ const getFix = (issue: Issue): Partial<FieldError> => {
     case 'too_big':
       return { fix: `Send ${describeBound(issue).text}.` }
     case 'invalid_type':
+      if (issue.expected === 'boolean') return { fix: 'Send true or false.' }
       return {
-        fix: issue.expected === 'boolean' ? 'Send true or false.' : `Send ${withArticle(issue.expected)}.`,
+        fix: `Send ${withArticle(issue.expected)}${names.length > 0 ? `; its fields are ${names.join(', ')}` : ''}.`,
       }
     default:
-      return { fix: getIssueParam(issue, 'fix') ?? findFormat(issue)?.fix ?? 'Correct the value.' }
+      return {
+        fix: getIssueParam(issue, 'fix') ?? findFormat(issue)?.fix ?? toFix(describeIssue(issue, undefined)),
+      }
   }
 }
 
