@@ -1,11 +1,18 @@
 import { readDatabaseClock } from '../storage/installation.ts'
 import type { Db } from '../storage/database.ts'
 
-/**
- * The time of the database when it was last read, and `performance.now()` at that moment; both in milliseconds.
- * Undefined until it was read.
- */
-export type DatabaseTime = { last: { ms: number; readAt: number } | undefined }
+export type DatabaseTime = {
+  /**
+   * The time of the database when it was last read, and `performance.now()` at that moment; both in milliseconds.
+   * Undefined until it was read.
+   */
+  last: { ms: number; readAt: number } | undefined
+  /** By how many milliseconds its clock was set back, which the job `server-clock` has not seen to yet. */
+  setBackMs: number
+}
+
+/** Clocks that are set by the network are corrected by much less. */
+const MIN_SET_BACK_MS = 5 * 60_000
 
 /** How the clock of this process compares to the database's. */
 export type ClockComparison = {
@@ -29,7 +36,12 @@ export const compareClocks = async ({
   const startedAt = performance.now()
   const databaseAheadMs = await readDatabaseClock(db, ours)
   const readAt = performance.now()
-  databaseTime.last = { ms: Date.parse(ours) + databaseAheadMs, readAt }
+  const ms = Date.parse(ours) + databaseAheadMs
+  const { last } = databaseTime
+  // As of before the query: however long that takes, it does not look as if the clock was set back.
+  const setBackMs = last ? last.ms + (startedAt - last.readAt) - ms : 0
+  if (setBackMs >= MIN_SET_BACK_MS) databaseTime.setBackMs += setBackMs
+  databaseTime.last = { ms, readAt }
   return { ours, databaseAheadMs, tookMs: readAt - startedAt }
 }
 

@@ -26,39 +26,50 @@ const isWithin = ({ from, to, days }: Hours, at: Temporal.Instant, zone: string)
   return minute >= toMinuteOfDay(from) && minute < toMinuteOfDay(to)
 }
 
-const DAYS_AHEAD = 8
+/** Two weeks, so that a day of the week comes again on which a change of the clocks skipped the hours. */
+const DAYS_AHEAD = 15
 
-/** The times at which a day's hours begin in any of the zones, from now on. */
-const listBeginnings = (
-  { from }: Hours,
-  now: Temporal.Instant,
-  zones: readonly string[],
-): Temporal.Instant[] => {
-  const times = zones.flatMap((zone) => {
-    const today = now.toZonedDateTimeISO(zone).toPlainDate()
-    return Array.from({ length: DAYS_AHEAD }, (_, n) =>
-      today.add({ days: n }).toZonedDateTime({ timeZone: zone, plainTime: from }).toInstant(),
-    )
-  })
-  return times
-    .filter((time) => Temporal.Instant.compare(time, now) > 0)
-    .toSorted((a, b) => Temporal.Instant.compare(a, b))
+/**
+ * The times, from now on, at which the hours of a zone may begin: on each day, twice where clocks are set back over it;
+ * and where clocks change, which may skip their beginning.
+ */
+const listBeginnings = ({ from }: Hours, now: Temporal.Instant, zone: string): Temporal.Instant[] => {
+  const start = now.toZonedDateTimeISO(zone)
+  const change = start.getTimeZoneTransition('next')
+  const days = Array.from({ length: DAYS_AHEAD }, (_, n) =>
+    start.toPlainDate().add({ days: n }).toPlainDateTime(Temporal.PlainTime.from(from)),
+  )
+  return [
+    ...days.flatMap((begin) =>
+      (['earlier', 'later'] as const).map((disambiguation) =>
+        begin.toZonedDateTime(zone, { disambiguation }),
+      ),
+    ),
+    ...(change ? [change] : []),
+  ].map((time) => time.toInstant())
+}
+
+/** Names what two zones share whose clocks show the same for the days ahead. */
+const describeClock = (now: Temporal.Instant, zone: string): string => {
+  const start = now.toZonedDateTimeISO(zone)
+  const change = start.getTimeZoneTransition('next')
+  const isNear = change && change.epochMilliseconds < start.add({ days: DAYS_AHEAD }).epochMilliseconds
+  return isNear ? `${start.offset} ${change.epochMilliseconds} ${change.offset}` : start.offset
 }
 
 /**
  * Returns when messages may be sent in these zones: `now` where they may be, else the next time; null when there is
- * none within a week, because the hours of the zones never meet.
+ * none within two weeks, because the hours of the zones never meet.
  */
 export const findOpening = (hours: Hours, now: string, zones: readonly string[]): string | null => {
   const at = Temporal.Instant.from(now)
+  if (zones.every((zone) => isWithin(hours, at, zone))) return now
   // Most zones of a country have one time.
-  const distinct = [
-    ...new Map(
-      zones.map((zone) => [at.toZonedDateTimeISO(zone).toPlainDateTime().toString(), zone]),
-    ).values(),
-  ]
-  const isOpen = (time: Temporal.Instant) => distinct.every((zone) => isWithin(hours, time, zone))
-  if (isOpen(at)) return now
-  const next = listBeginnings(hours, at, distinct).find(isOpen)
+  const distinct = [...new Map(zones.map((zone) => [describeClock(at, zone), zone])).values()]
+  const next = distinct
+    .flatMap((zone) => listBeginnings(hours, at, zone))
+    .filter((time) => Temporal.Instant.compare(time, at) > 0)
+    .toSorted((a, b) => Temporal.Instant.compare(a, b))
+    .find((time) => distinct.every((zone) => isWithin(hours, time, zone)))
   return next ? new Date(next.epochMilliseconds).toISOString() : null
 }

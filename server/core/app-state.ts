@@ -129,7 +129,7 @@ export const createAppState = (): AppState => ({
   disk: { seenAt: -Infinity, loggedAt: -Infinity },
   outage: { since: undefined, checking: undefined },
   clockCheck: { loggedAt: -Infinity },
-  databaseTime: { last: undefined },
+  databaseTime: { last: undefined, setBackMs: 0 },
   keyCache: { keys: new Map(), known: new Set(), usedAt: new Map() },
   failureBuckets: new Map(),
   rateLimitBuckets: new Map(),

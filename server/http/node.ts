@@ -196,8 +196,11 @@ const sendStream = async (
 
 /** What node:http discards by itself after a response; a connection with more to come is closed instead. */
 const MAX_DISCARDED_BYTES = 65_536
-/** How long a client may go on sending a body that was refused: closing at once could lose the response. */
-const LINGER_MS = 2_000
+/**
+ * How long a client may go on sending a body that was refused, and how long it may pause: closing sooner loses the
+ * response, since many clients and proxies read it only when they have sent everything.
+ */
+const LINGER_MS = { longest: 30_000, silent: 2_000 }
 
 /** Whether a body is still to come that nobody read. */
 const isLeftUnread = (req: IncomingMessage): boolean =>
@@ -207,11 +210,17 @@ const isLeftUnread = (req: IncomingMessage): boolean =>
 
 /** The client has the whole response; what it still sends is dropped for a while, then the connection ends. */
 const discardThenEnd = (req: IncomingMessage, res: ServerResponse): void => {
-  const timer = setTimeout(() => res.end(), LINGER_MS)
   const end = (): void => {
-    clearTimeout(timer)
+    clearTimeout(silent)
+    clearTimeout(longest)
     res.end()
   }
+  let silent = setTimeout(end, LINGER_MS.silent)
+  const longest = setTimeout(end, LINGER_MS.longest)
+  req.on('data', () => {
+    clearTimeout(silent)
+    if (!res.writableEnded) silent = setTimeout(end, LINGER_MS.silent)
+  })
   req.once('end', end).once('close', end).once('error', end)
   req.resume()
 }

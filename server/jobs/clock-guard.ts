@@ -1,3 +1,4 @@
+import { moveDueTimes } from '../../storage/due-times.ts'
 import type { App } from '../core/app.ts'
 import { compareClocks } from '../real-time.ts'
 import { getIdleMs, type JobDefinition } from './runner.ts'
@@ -33,6 +34,22 @@ const BEHIND =
   "The clock of this server is behind that of the database: it takes the database's time instead until they agree. " +
   'Run chrony or systemd-timesyncd on both machines'
 
+const SET_BACK =
+  'The clock of the database was set back: what waited for a time of before is due earlier by as much. ' +
+  'Records that were made meanwhile keep their later times'
+
+/**
+ * Sees to a clock of the database that was set back. Retries, probes and leases would otherwise wait for longer by as
+ * much: by hours where a machine began with a wrong time zone.
+ */
+const seeToClockSetBack = async ({ db, log, databaseTime }: App): Promise<void> => {
+  const { setBackMs } = databaseTime
+  if (setBackMs === 0) return
+  const isMoved = await moveDueTimes(db, setBackMs)
+  databaseTime.setBackMs = 0
+  if (isMoved) log.warn({ seconds: Math.round(setBackMs / 1000) }, SET_BACK)
+}
+
 /** Compares the clocks in every process, whether or not it is the one that deletes. */
 export const serverClockJob = (app: App): JobDefinition => ({
   name: 'server-clock',
@@ -40,6 +57,7 @@ export const serverClockJob = (app: App): JobDefinition => ({
   everywhere: true,
   run: async () => {
     await compareClocks(app)
+    await seeToClockSetBack(app)
     return {}
   },
 })

@@ -1,8 +1,54 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import fc from 'fast-check'
 import { findOpening, listZones } from '../../server/bulk-messages/hours.ts'
 import { everyDatabase } from '../doors.ts'
 import { createBulkScene, endWaits, phoneOf, runSends } from './scene.ts'
+
+const QUARTER_MS = 15 * 60_000
+const WEEK_MS = 7 * 24 * 60 * 60_000
+
+/** Reference implementation of `findOpening`: walks from quarter to quarter for a week. */
+const findByWalking = (
+  { from, to }: { from: string; to: string },
+  now: string,
+  zones: readonly string[],
+): string | undefined => {
+  for (let ms = Date.parse(now); ms < Date.parse(now) + WEEK_MS; ms += QUARTER_MS) {
+    const instant = Temporal.Instant.fromEpochMilliseconds(ms)
+    const isOpen = zones.every((zone) => {
+      const time = instant.toZonedDateTimeISO(zone).toPlainTime().toString({ smallestUnit: 'minute' })
+      return time >= from && time < to
+    })
+    if (isOpen) return new Date(ms).toISOString()
+  }
+  return undefined
+}
+
+/** Countries with the instant of a clock change: in one zone or some of several, by half an hour, at midnight. */
+const changes = [
+  ['DE', '2026-03-29T01:00:00Z'],
+  ['DE', '2026-10-25T01:00:00Z'],
+  ['US', '2026-03-08T07:00:00Z'],
+  ['AU', '2026-04-04T15:00:00Z'],
+  ['AU', '2026-10-03T15:30:00Z'],
+  ['CL', '2026-04-05T03:00:00Z'],
+  ['CL', '2026-09-06T04:00:00Z'],
+  ['CU', '2026-03-08T05:00:00Z'],
+  ['EG', '2026-04-23T22:00:00Z'],
+  ['MA', '2026-03-22T02:00:00Z'],
+  ['MX', '2026-03-08T10:00:00Z'],
+] as const
+
+const quarter = fc
+  .integer({ min: 0, max: 24 * 4 - 1 })
+  .map((n) => `${String(Math.floor(n / 4)).padStart(2, '0')}:${String((n % 4) * 15).padStart(2, '0')}`)
+
+const cases = fc.record({
+  change: fc.constantFrom(...changes),
+  quartersBefore: fc.integer({ min: -8, max: 3 * 24 * 4 }),
+  times: fc.uniqueArray(quarter, { minLength: 2, maxLength: 2 }).map((times) => times.toSorted()),
+})
 
 const DAY = { from: '09:00', to: '20:00' }
 
@@ -24,6 +70,25 @@ describe('Hours of recipients', () => {
     assert.equal(findOpening(DAY, '2026-07-01T23:30:00.000Z', zones), '2026-07-01T23:30:00.000Z')
     assert.equal(findOpening(DAY, '2026-07-02T00:00:00.000Z', zones), '2026-07-02T19:00:00.000Z')
     assert.equal(findOpening({ from: '10:00', to: '12:00' }, '2026-07-01T13:00:00.000Z', zones), null)
+  })
+
+  it('open when a walk through the clocks of all zones finds them open, also where clocks change', () => {
+    fc.assert(
+      fc.property(cases, ({ change: [country, moment], quartersBefore, times: [from, to] }) => {
+        const now = new Date(Date.parse(moment) - quartersBefore * QUARTER_MS).toISOString()
+        const hours = { from: from!, to: to! }
+        const zones = listZones(country, 'UTC')
+        const expected = findByWalking(hours, now, zones)
+        if (expected !== undefined) assert.equal(findOpening(hours, now, zones), expected)
+      }),
+      { numRuns: 200 },
+    )
+    // Hours that a change skips come again a week later.
+    const skipped = { from: '02:00', to: '03:00', days: ['sun'] as 'sun'[] }
+    assert.equal(
+      findOpening(skipped, '2026-03-24T00:00:00.000Z', ['Europe/Berlin']),
+      '2026-04-05T00:00:00.000Z',
+    )
   })
 
   it('are on days of the week', () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { createServer } from 'node:http'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { before, describe, it } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -223,6 +224,40 @@ describe('HTTP: the listener', () => {
     assert.match((await first).text, /^HTTP\/1\.1 200 /)
     await drained
     assert.equal(server.listening, false)
+  })
+
+  it('a body that is refused may be sent to its end, for half a minute, and while it goes on', async (test) => {
+    const { server, listener, url } = await listen()
+    const begin = async () => {
+      const arrived = once(server, 'request') as Promise<[IncomingMessage]>
+      const socket = connect(Number(new URL(url).port), '127.0.0.1')
+      const answered = once(socket, 'data')
+      const ended = once(socket, 'end').then(() => 'closed')
+      socket.write(head('POST /v1/groups HTTP/1.1', `Content-Length: ${MIB}`))
+      const [incoming] = await arrived
+      await answered
+      /** Sends a part after so much time. Returns what becomes of it. */
+      const send = async (bytes: number, afterMs: number): Promise<string> => {
+        test.mock.timers.tick(afterMs)
+        const read = once(incoming, 'data').then(() => 'read')
+        socket.write(' '.repeat(bytes))
+        return await Promise.race([read, ended])
+      }
+      return { socket, ended, send }
+    }
+    test.mock.timers.enable({ apis: ['setTimeout'] })
+    const slow = await begin()
+    for (let n = 0; n < 15; n++) assert.equal(await slow.send(1000, 1900), 'read')
+    const endless = await begin()
+    for (let n = 0; n < 15; n++) await endless.send(1000, 1900)
+    test.mock.timers.tick(1900)
+    assert.equal(await endless.ended, 'closed')
+    const silent = await begin()
+    test.mock.timers.tick(2100)
+    assert.equal(await silent.ended, 'closed')
+    test.mock.timers.reset()
+    for (const { socket } of [slow, endless, silent]) socket.destroy()
+    await listener.drain()
   })
 
   it('a request that never ends is answered by 408', async () => {
