@@ -72,7 +72,7 @@ const findEarlierRequests = async (
   const fingerprint = computeFingerprint(op, input)
   // A person decides on what was sent: what became of it holds at every door.
   const digest = asked ? computeFingerprint(op, asked) : fingerprint
-  const asker = { workspaceId: actor.workspace.id, keyId: actor.key.id, staffId: actor.staff.id }
+  const asker = { workspaceId: actor.workspace.id, familyId: actor.key.familyId, staffId: actor.staff.id }
   const since = new Date(Date.parse(now) - DAY_MS).toISOString()
   const found = await findEarlier(db, asker, {
     key,
@@ -220,7 +220,7 @@ const store = (
   const { actor } = call
   const workspaceId = actor.workspace.id
   return withTransaction(app, async (tx): Promise<Stored> => {
-    await lockAsking(tx, workspaceId, actor.key.id)
+    await lockAsking(tx, workspaceId, actor.key.familyId)
     await holdErasures(tx, workspaceId)
     if ((await countErasures(tx, workspaceId)) !== erased) {
       await tx.rollback().execute()
@@ -236,7 +236,7 @@ const store = (
       await tx.rollback().execute()
       return { inserted, earlier }
     }
-    requireAtMost(MAX_PENDING, await countPending(tx, workspaceId, actor.key.id))
+    requireAtMost(MAX_PENDING, await countPending(tx, workspaceId, actor.key.familyId))
     const events: Parameters<typeof createEmit>[0] = []
     createEmit(events, now)('approval.requested/1', {
       approval: toEventApproval({ ...row, id: inserted }, 'pending'),
@@ -269,7 +269,7 @@ const ask = async (app: App, call: AgentCall, asking: Asking): Promise<Execution
   const workspaceId = actor.workspace.id
   requireStorable(input)
   // Before the rehearsal, which costs more; the count that holds is in the transaction.
-  requireAtMost(MAX_PENDING - 1, await countPending(app.db, workspaceId, actor.key.id))
+  requireAtMost(MAX_PENDING - 1, await countPending(app.db, workspaceId, actor.key.familyId))
   const stored = await rehearseAndStore(app, call, asking)
   if ('isOutdated' in stored)
     throw new Problem('conflict', 'Persons are being erased at this time. Retry.', {

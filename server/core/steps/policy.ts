@@ -246,7 +246,7 @@ const listUnmetBounds = async (app: App, actor: Actor, op: Operation, input: Inp
 const countSend = async (app: App, actor: Actor, op: Operation, isLimited: boolean): Promise<boolean> => {
   const { sends_per_hour: limit } = getPolicy(actor).bounds
   if (op.confirm !== 'send' || op.name === SENDS_MANY || limit === undefined) return true
-  return await takeSend(app.db, actor.workspace.id, actor.key.id, isLimited ? limit : null)
+  return await takeSend(app.db, actor.workspace.id, actor.key.familyId, isLimited ? limit : null)
 }
 
 const deniedProblem = (op: Operation): Problem =>
