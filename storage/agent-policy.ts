@@ -45,22 +45,35 @@ export const findBoundFacts = async (
 
 /**
  * Counts a send of a family of keys, unless it sent `limit` times in the last hour (null: no limit). One statement on
- * one row, so that it is exact on all servers. Returns whether it was counted.
+ * one row, so that it is exact on all servers. Returns its time, by which it is taken back; undefined when the limit is
+ * reached.
  */
 export const takeSend = async (
   db: Db,
   workspaceId: string,
   familyId: string,
   limit: number | null,
-): Promise<boolean> => {
+): Promise<string | undefined> => {
   const recent = sql`array(select t from unnest(s.sent_at) as t where t > clock_timestamp() - interval '1 hour')`
-  const { rows } = await sql`
+  const { rows } = await sql<{ at: string }>`
     insert into agent_sends as s (workspace_id, key_id, sent_at)
     values (${workspaceId}, ${familyId}, array[clock_timestamp()])
     on conflict (workspace_id, key_id) do update set sent_at = ${recent} || clock_timestamp()
       where ${limit}::int is null or cardinality(${recent}) < ${limit}::int
-    returning 1`.execute(db)
-  return rows.length > 0
+    returning sent_at[cardinality(sent_at)]::text as at`.execute(db)
+  return rows[0]?.at
+}
+
+/** Takes back the count of a send that was not made. */
+export const releaseSend = async (
+  db: Db,
+  workspaceId: string,
+  familyId: string,
+  at: string,
+): Promise<void> => {
+  await sql`
+    update agent_sends set sent_at = array_remove(sent_at, ${at}::text::timestamptz)
+    where workspace_id = ${workspaceId} and key_id = ${familyId}`.execute(db)
 }
 
 /** Counts so many sends of a family of keys at once, whatever its limit. */

@@ -24,6 +24,7 @@ import { clientDeclinedProblem, execute } from '../core/execute.ts'
 import { Problem } from '../core/problem.ts'
 import { computeFingerprint, keyReusedProblem } from '../core/steps/idempotency.ts'
 import { applyPolicy, getApprovalMs, getDecision } from '../core/steps/policy.ts'
+import type { SendCount } from '../core/steps/send-count.ts'
 import { type ExecutionResult, toCallAudit, withTransaction } from '../core/write-call.ts'
 import { notifyEvents } from '../events/signal.ts'
 import { toStoredView } from '../visibility/replays.ts'
@@ -116,16 +117,19 @@ const answerByEarlier = async (
 }
 
 /**
- * Applies the policy of the key to a change. Returns the answer where a person decides or has decided, and
- * undefined where the call may run, or runs or ran, so that its answer is given again. Throws 403 `denied_by_policy`
- * and `declined`.
+ * Applies the policy of the key to a change. Returns the answer where a person decides or has decided, and undefined
+ * where the call may run, which `count` has, or runs or ran, so that its answer is given again. Throws 403
+ * `denied_by_policy` and `declined`.
  */
-export const askPerson = async (app: App, call: AgentCall): Promise<ExecutionResult | undefined> => {
-  const { actor, op, input } = call
+export const askPerson = async (
+  app: App,
+  call: AgentCall,
+  count: SendCount,
+): Promise<ExecutionResult | undefined> => {
   const earlier = await findEarlierRequests(app, call)
   const answer = await answerByEarlier(app, call, earlier)
   if (answer !== undefined) return answer === 'recorded' ? undefined : answer
-  const askedFor = await applyPolicy(app, actor, op, input, call.isConfirmed)
+  const askedFor = await applyPolicy(app, call, count)
   if (askedFor.length === 0) return undefined
   return await ask(app, call, { askedFor, digest: earlier.digest, now: earlier.now })
 }
