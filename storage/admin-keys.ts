@@ -2,11 +2,8 @@ import { sql } from 'kysely'
 import type { Scope } from '../catalog/operation.ts'
 import type { KeyPolicy } from '../catalog/policy.ts'
 import { inTransaction } from './admin.ts'
-import { carrySends } from './agent-policy.ts'
-import { carryApprovals } from './approvals.ts'
-import { carryContactViews } from './contact-budgets.ts'
 import type { Db, TableRow } from './database.ts'
-import { carryRefusals } from './refusals.ts'
+import { familyOf, familyOfKey } from './key-families.ts'
 
 /** Administration of API keys, without an API key. */
 
@@ -23,8 +20,9 @@ export type KeyFields = {
   paused_at?: string | null
   phones?: boolean
   contacts_per_day?: number | null
+  family_id?: string | null
 }
-export type AdminKeyRow = Omit<TableRow<'api_keys'>, 'workspace_id' | 'hash'>
+export type AdminKeyRow = Omit<TableRow<'api_keys'>, 'workspace_id' | 'hash' | 'family_id'>
 
 const keyColumns = [
   'id',
@@ -129,24 +127,29 @@ export const findKeyRow = (db: Db, workspaceId: string, id: string): Promise<Adm
     .where('id', '=', id)
     .executeTakeFirst()
 
-/** Changes what a key may do now; undefined when the workspace has no such key. */
-export const changeKey = (
+/**
+ * Changes what a key may do now, and with it what the keys may do that it replaced, or that replaced it. Undefined when
+ * the workspace has no such key.
+ */
+export const changeKey = async (
   db: Db,
   workspaceId: string,
   id: string,
   fields: Partial<Pick<AdminKeyRow, 'policy' | 'paused_at' | 'contacts_per_day'>>,
-): Promise<AdminKeyRow | undefined> =>
-  db
-    .updateTable('api_keys')
+): Promise<AdminKeyRow | undefined> => {
+  const rows = await db
+    .updateTable('api_keys as k')
     .set({
       ...(fields.paused_at === undefined ? {} : { paused_at: fields.paused_at }),
       ...(fields.contacts_per_day === undefined ? {} : { contacts_per_day: fields.contacts_per_day }),
       ...(fields.policy === undefined ? {} : { policy: toJsonb(fields.policy) }),
     })
     .where('workspace_id', '=', workspaceId)
-    .where('id', '=', id)
+    .where(familyOf('k'), '=', familyOfKey(workspaceId, id))
     .returning(keyColumns)
-    .executeTakeFirst()
+    .execute()
+  return rows.find((row) => row.id === id)
+}
 
 /** Updates the fields of a key; undefined when the workspace has no such key. */
 export const updateKey = (
@@ -178,7 +181,7 @@ export const replaceKey = (
   inTransaction(db, async (tx) => {
     const found = await tx
       .selectFrom('api_keys')
-      .select(keyColumns)
+      .select([...keyColumns, 'family_id'])
       .where('workspace_id', '=', workspaceId)
       .where('id', '=', id)
       .forUpdate()
@@ -194,12 +197,9 @@ export const replaceKey = (
       created_at: ____,
       ...rights
     } = found
-    const fields = { ...rights, scopes: scopes as Scope[] }
+    const fields = { ...rights, scopes: scopes as Scope[], family_id: rights.family_id ?? id }
     const expires = expiresAt === undefined ? expires_at : expiresAt
     const key = await createKey(tx, workspaceId, hash, { ...fields, expires_at: expires }, now)
-    if (key.agent)
-      for (const carry of [carryContactViews, carrySends, carryApprovals, carryRefusals])
-        await carry(tx, workspaceId, id, key.id)
     const until = expires_at !== null && expires_at < oldUntil ? expires_at : oldUntil
     const old = await updateKey(tx, workspaceId, id, { expires_at: until })
     return { key, old: old! }

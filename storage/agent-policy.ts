@@ -42,44 +42,49 @@ export const findBoundFacts = async (
       order by v.activity_at desc, v.id desc limit 1 ${lock ? sql`for update of v` : sql``}`.execute(db)
   ).rows[0]
 
-/** Counts the messages of a key for the key that takes its place too, so that no new key begins with a new limit. */
-export const carrySends = async (
-  tx: Db,
-  workspaceId: string,
-  fromKeyId: string,
-  toKeyId: string,
-): Promise<void> => {
-  await sql`
-    insert into agent_sends (workspace_id, key_id, sent_at)
-    select workspace_id, ${toKeyId}::bigint, sent_at from agent_sends
-    where workspace_id = ${workspaceId} and key_id = ${fromKeyId}`.execute(tx)
-}
-
 /**
- * Counts a send of a key, unless it sent `limit` times in the last hour (null: no limit). One statement on one row, so
- * that it is exact on all servers. Returns whether it was counted.
+ * Counts a send of a family of keys, unless it sent `limit` times in the last hour (null: no limit). One statement on
+ * one row, so that it is exact on all servers. Returns its time, by which it is taken back; undefined when the limit is
+ * reached.
  */
 export const takeSend = async (
   db: Db,
   workspaceId: string,
-  keyId: string,
+  familyId: string,
   limit: number | null,
-): Promise<boolean> => {
+): Promise<string | undefined> => {
   const recent = sql`array(select t from unnest(s.sent_at) as t where t > clock_timestamp() - interval '1 hour')`
-  const { rows } = await sql`
+  const { rows } = await sql<{ at: string }>`
     insert into agent_sends as s (workspace_id, key_id, sent_at)
-    values (${workspaceId}, ${keyId}, array[clock_timestamp()])
+    values (${workspaceId}, ${familyId}, array[clock_timestamp()])
     on conflict (workspace_id, key_id) do update set sent_at = ${recent} || clock_timestamp()
       where ${limit}::int is null or cardinality(${recent}) < ${limit}::int
-    returning 1`.execute(db)
-  return rows.length > 0
+    returning sent_at[cardinality(sent_at)]::text as at`.execute(db)
+  return rows[0]?.at
 }
 
-/** Counts so many sends of a key at once, whatever its limit. */
-export const addSends = async (db: Db, workspaceId: string, keyId: string, count: number): Promise<void> => {
+/** Takes back the count of a send that was not made. */
+export const releaseSend = async (
+  db: Db,
+  workspaceId: string,
+  familyId: string,
+  at: string,
+): Promise<void> => {
+  await sql`
+    update agent_sends set sent_at = array_remove(sent_at, ${at}::text::timestamptz)
+    where workspace_id = ${workspaceId} and key_id = ${familyId}`.execute(db)
+}
+
+/** Counts so many sends of a family of keys at once, whatever its limit. */
+export const addSends = async (
+  db: Db,
+  workspaceId: string,
+  familyId: string,
+  count: number,
+): Promise<void> => {
   await sql`
     insert into agent_sends as s (workspace_id, key_id, sent_at)
-    values (${workspaceId}, ${keyId}, array_fill(clock_timestamp(), array[${count}::int]))
+    values (${workspaceId}, ${familyId}, array_fill(clock_timestamp(), array[${count}::int]))
     on conflict (workspace_id, key_id) do update set
       sent_at = array(select t from unnest(s.sent_at) as t where t > clock_timestamp() - interval '1 hour')
         || excluded.sent_at`.execute(db)

@@ -3,6 +3,7 @@ import type { ApprovalStatus, AskReason } from '../catalog/approvals.ts'
 import type { Db, TableRow } from './database.ts'
 import type { StoredView } from './idempotency.ts'
 import { toStorableId } from './ids.ts'
+import { familyOf, keysOfFamily } from './key-families.ts'
 import { toRefusalKey } from './refusals.ts'
 
 /** Calls of AI agents that a person decides. */
@@ -18,6 +19,7 @@ export type ApprovalRow = Omit<Stored, 'view' | 'asked_for' | 'outcome' | 'edite
   preview: Record<string, unknown> | null
   staff_name: string | null
   key_name: string | null
+  family_id: string | null
   decided_by_name: string | null
   contact_name: string | null
 }
@@ -51,7 +53,8 @@ const columns = sql`
   a.client, a.request_id, a.reason, a.asked_for, a.preview, a.plan, a.view, a.contact_id, a.channel_ids, a.status,
   a.requested_at, a.expires_at, a.decided_at, a.decided_by, a.decided_key_id, a.note, a.edited, a.lease_until,
   a.run_until, a.attempts, a.ended_at, a.outcome_status, a.outcome,
-  s.name as staff_name, k.name as key_name, d.name as decided_by_name, c.name as contact_name`
+  s.name as staff_name, k.name as key_name, ${familyOf('k')} as family_id,
+  d.name as decided_by_name, c.name as contact_name`
 
 const joins = sql`
   left join staff s on s.workspace_id = a.workspace_id and s.id = a.staff_id
@@ -77,28 +80,12 @@ export const insertApproval = async (tx: Db, row: NewApproval): Promise<string |
   ).rows[0]?.id
 
 /**
- * Makes the transactions that insert requests of a key wait for each other, so that a count in them is exact. A
+ * Makes the transactions that insert requests of a family of keys wait for each other: a count in them is exact. A
  * statement of its own: one that waited would count what was there before it began.
  */
-export const lockAsking = async (tx: Db, workspaceId: string, keyId: string): Promise<void> => {
+export const lockAsking = async (tx: Db, workspaceId: string, familyId: string): Promise<void> => {
   await sql`
-    select pg_advisory_xact_lock(hashtextextended(${`approvals ${workspaceId} ${keyId}`}, 0))`.execute(tx)
-}
-
-/**
- * Makes the requests of a key those of the key that takes its place: what waits runs as that one, and a no holds for
- * it. What has ended otherwise stays.
- */
-export const carryApprovals = async (
-  tx: Db,
-  workspaceId: string,
-  fromKeyId: string,
-  toKeyId: string,
-): Promise<void> => {
-  await sql`
-    update approvals set key_id = ${toKeyId}
-    where workspace_id = ${workspaceId} and key_id = ${fromKeyId}
-      and status in ('pending', 'approved', 'declined')`.execute(tx)
+    select pg_advisory_xact_lock(hashtextextended(${`approvals ${workspaceId} ${familyId}`}, 0))`.execute(tx)
 }
 
 /** Whether a call under an idempotency key with this fingerprint runs, or ran while its record is kept. */
@@ -117,13 +104,14 @@ export const hasRecord = async (
         and fingerprint = ${fingerprint}::bytea`.execute(db)
   ).rows.length > 0
 
-/** Counts the requests of a key that nobody has decided. */
-export const countPending = async (db: Db, workspaceId: string, keyId: string): Promise<number> =>
+/** Counts the requests of a family of keys that nobody has decided. */
+export const countPending = async (db: Db, workspaceId: string, familyId: string): Promise<number> =>
   Number(
     (
       await sql<{ n: string }>`
         select count(*) as n from approvals
-        where workspace_id = ${workspaceId} and key_id = ${keyId} and status = 'pending'`.execute(db)
+        where workspace_id = ${workspaceId} and key_id in ${keysOfFamily(workspaceId, familyId)}
+          and status = 'pending'`.execute(db)
     ).rows[0]!.n,
   )
 
@@ -152,7 +140,7 @@ export const lockApproval = async (
   ).rows[0]
 
 /**
- * Returns the latest request of a key for a call: with this idempotency key, or else one with this digest that is
+ * Returns the latest request of a family for a call: with this idempotency key, or else one with this digest that is
  * open, or was declined since `since`. `isRefused`: the person behind the client said no to it. `isRecorded`: the
  * same call ran, or runs, under the idempotency key, and its record is kept until `recordedUntil` at least. One that
  * ends sooner may be gone when the call begins, which would then be a new call.
@@ -161,11 +149,11 @@ export const findEarlier = async (
   db: Db,
   {
     workspaceId,
-    keyId,
+    familyId,
     staffId,
   }: {
     workspaceId: string
-    keyId: string
+    familyId: string
     staffId: string
   },
   {
@@ -181,16 +169,17 @@ export const findEarlier = async (
   isRecorded: boolean
   isRefused: boolean
 }> => {
+  const isOfFamily = sql`a.key_id in ${keysOfFamily(workspaceId, familyId)}`
   const { rows } = await sql<ApprovalRow & { found: 'key' | 'digest' | 'record' }>`
     (select 'key' as found, ${columns} from approvals a ${joins}
-      where a.workspace_id = ${workspaceId} and a.key_id = ${keyId} and a.idempotency_key = ${key}
+      where a.workspace_id = ${workspaceId} and ${isOfFamily} and a.idempotency_key = ${key}
       order by a.id desc limit 1)
     union all
     (select 'digest', ${columns} from approvals a ${joins}
-      where a.workspace_id = ${workspaceId} and a.key_id = ${keyId} and a.digest = ${digest}
+      where a.workspace_id = ${workspaceId} and ${isOfFamily} and a.digest = ${digest}
         and (a.status in ('pending', 'approved') or (a.status = 'declined' and a.decided_at > ${since}))
       order by a.id desc limit 1)`.execute(db)
-  const refusal = toRefusalKey(keyId, digest)
+  const refusal = toRefusalKey(familyId, digest)
   const { rows: records } = await sql<{ key: string }>`
     select key from idempotency
     where workspace_id = ${workspaceId} and staff_id = ${staffId} and key in (${key}, ${refusal})
@@ -204,9 +193,9 @@ export const findEarlier = async (
   }
 }
 
-/** Whose requests a reader may see: `keyId` and `staffId` limit them, `channels` too (null: all). */
+/** Whose requests a reader may see: `familyId` and `staffId` limit them, `channels` too (null: all). */
 export type ApprovalReader = {
-  keyId: string | null
+  familyId: string | null
   staffId: string | null
   channels: readonly string[] | null
   /** The staff member who reads: what their own keys asked for without a channel is shown to them. */
@@ -217,7 +206,7 @@ export type ApprovalReader = {
 export const listApprovalRows = async (
   db: Db,
   workspaceId: string,
-  { keyId, staffId, channels, ownStaffId }: ApprovalReader,
+  { familyId, staffId, channels, ownStaffId }: ApprovalReader,
   {
     status,
     now,
@@ -230,7 +219,7 @@ export const listApprovalRows = async (
   const { rows } = await sql<ApprovalRow>`
     select ${columns} from approvals a ${joins}
     where a.workspace_id = ${workspaceId}
-      and (${keyId}::bigint is null or a.key_id = ${keyId}::bigint)
+      ${familyId === null ? sql`` : sql`and a.key_id in ${keysOfFamily(workspaceId, familyId)}`}
       and (${staffId}::bigint is null or a.staff_id = ${staffId}::bigint)
       and (${channels === null} or (a.channel_ids <@ ${channels ?? []}::bigint[]
         and (a.channel_ids <> '{}' or a.operation like 'crm\\_%' or a.staff_id = ${ownStaffId}::bigint)))

@@ -12,30 +12,13 @@ export type ContactSubjects = {
   questions: readonly string[]
 }
 
-/** Which key, on which day (its beginning, ISO 8601 UTC), with what budget. */
-export type ContactBudget = { workspaceId: string; keyId: string; day: string; limit: number }
-
-/** Counts what a key saw for the key that takes its place too, so that no new key begins with a new budget. */
-export const carryContactViews = async (
-  tx: Db,
-  workspaceId: string,
-  fromKeyId: string,
-  toKeyId: string,
-): Promise<void> => {
-  await sql`
-    insert into contact_views (workspace_id, key_id, day, subject)
-    select workspace_id, ${toKeyId}::bigint, day, subject from contact_views
-    where workspace_id = ${workspaceId} and key_id = ${fromKeyId}`.execute(tx)
-  await sql`
-    insert into contact_budgets (workspace_id, key_id, day, used)
-    select workspace_id, ${toKeyId}::bigint, day, used from contact_budgets
-    where workspace_id = ${workspaceId} and key_id = ${fromKeyId}`.execute(tx)
-}
+/** Which family of keys, on which day (its beginning, ISO 8601 UTC), with what budget. */
+export type ContactBudget = { workspaceId: string; familyId: string; day: string; limit: number }
 
 const DIVISION_BY_ZERO = '22012'
 
 /**
- * Adds contacts and questions to those of a key's day, unless that makes more than `limit`: then nothing is added,
+ * Adds contacts and questions to those of a family's day, unless that makes more than `limit`: then nothing is added,
  * and the statement fails, and a transaction that it is in with it. What was added before is free. One statement: a
  * second call that adds the same at the same time waits for the first at the primary key, and its count for the row
  * of the day, so that it is exact on all servers. Returns the contact of each subject (`c`, `v` or `m` and the id),
@@ -43,7 +26,7 @@ const DIVISION_BY_ZERO = '22012'
  */
 export const takeContactViews = async (
   db: Db,
-  { workspaceId, keyId, day, limit }: ContactBudget,
+  { workspaceId, familyId, day, limit }: ContactBudget,
   { contacts, conversations, messages, questions }: ContactSubjects,
 ): Promise<{ found: Map<string, string> } | undefined> => {
   try {
@@ -61,14 +44,14 @@ export const takeContactViews = async (
         select 'q' || id, id from unnest(${questions}::bigint[]) as id
       ), added as (
         insert into contact_views (workspace_id, key_id, day, subject)
-        select distinct ${workspaceId}::bigint, ${keyId}::bigint, ${day}::timestamptz, subject from wanted
+        select distinct ${workspaceId}::bigint, ${familyId}::bigint, ${day}::timestamptz, subject from wanted
         order by subject
         on conflict do nothing returning subject
       ), news as materialized (
         select count(*)::int as n from added
       ), counted as (
         insert into contact_budgets as b (workspace_id, key_id, day, used)
-        select ${workspaceId}::bigint, ${keyId}::bigint, ${day}::timestamptz, n from news
+        select ${workspaceId}::bigint, ${familyId}::bigint, ${day}::timestamptz, n from news
         where n > 0 and n <= ${limit}::int
         on conflict (workspace_id, key_id, day) do update set used = b.used + excluded.used
         where b.used + excluded.used <= ${limit}::int

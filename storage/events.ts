@@ -3,6 +3,7 @@ import { isReadBy, type JobReader } from './bulk-jobs.ts'
 import type { Db } from './database.ts'
 import type { DeferredWrite } from './deferred-write.ts'
 import { QUICK } from './driver.ts'
+import { keysOfFamily } from './key-families.ts'
 import { toStorableTime } from './times.ts'
 
 export type EventRow = { id: string; type: string; occurred_at: string; data: unknown }
@@ -102,13 +103,13 @@ export const findEventPosition = async (
 /**
  * `types`: only events of these types. `channels`: of what belongs to a channel (conversations, messages, short
  * links, the channel itself) only events of these channels, of approvals those that `approvals_list` shows to a staff
- * member who sees these channels, and all other events. `asker`: of approvals only those that this key, or a key of
- * this staff member, asked for. `jobs`: of jobs only those that are read by somebody. Undefined: all.
+ * member who sees these channels, and all other events. `asker`: of approvals only those that a key of this family,
+ * or of this staff member, asked for. `jobs`: of jobs only those that are read by somebody. Undefined: all.
  */
 export type EventFilter = {
   types?: readonly string[] | undefined
   channels?: { ids: readonly string[]; staffId: string } | undefined
-  asker?: { keyId: string } | { staffId: string } | undefined
+  asker?: { familyId: string } | { staffId: string } | undefined
   jobs?: JobReader | undefined
 }
 export type LoggedEvent = EventRow & EventPosition
@@ -116,9 +117,9 @@ export type EventScan = { events: LoggedEvent[]; last: EventPosition | undefined
 
 const isFiltered = (filter: EventFilter): boolean => Object.values(filter).some((part) => part !== undefined)
 
-const isAskedBy = (asker: NonNullable<EventFilter['asker']>) =>
-  'keyId' in asker
-    ? sql`data->'approval'->>'key_id' = ${asker.keyId}`
+const isAskedBy = (workspaceId: string, asker: NonNullable<EventFilter['asker']>) =>
+  'familyId' in asker
+    ? sql`(data->'approval'->>'key_id')::bigint in ${keysOfFamily(workspaceId, asker.familyId)}`
     : sql`data->'approval'->>'staff_id' = ${asker.staffId}`
 
 const isOnChannels = ({ ids, staffId }: NonNullable<EventFilter['channels']>) => sql`
@@ -138,7 +139,7 @@ const matchesFilter = (workspaceId: string, { types, channels, asker, jobs }: Ev
   sql.join(
     [
       types ? sql`type = any(${types}::text[])` : sql`true`,
-      ...(asker ? [sql`(type !~ '^approval[.]' or ${isAskedBy(asker)})`] : []),
+      ...(asker ? [sql`(type !~ '^approval[.]' or ${isAskedBy(workspaceId, asker)})`] : []),
       ...(channels ? [isOnChannels(channels)] : []),
       ...(jobs ? [isOfJobs(workspaceId, jobs)] : []),
     ],

@@ -3,6 +3,7 @@ import type { KeyPolicy } from '../catalog/policy.ts'
 import type { Role } from '../catalog/workspace.ts'
 import type { Scope } from '../catalog/operation.ts'
 import type { Db } from './database.ts'
+import { familyOf, familyOfKey } from './key-families.ts'
 import { findAccessToken } from './oauth.ts'
 
 export type KeyRow = {
@@ -19,6 +20,8 @@ export type KeyRow = {
   reports: boolean
   channel_ids: string[] | null
   key_id: string
+  /** The first of the keys that took each other's place, itself if it replaces none. */
+  family_id: string
   key_name: string | null
   scopes: Scope[]
   test: boolean
@@ -37,7 +40,7 @@ const selectKey = (where: RawBuilder<unknown>) => sql<KeyRow>`
   select w.id as workspace_id, w.name as workspace_name, w.timezone, w.features, w.contact_limit,
     w.template_limit,
     s.id as staff_id, s.name as staff_name, s.role, s.hide_phone_numbers, s.reports, s.channel_ids,
-    k.id as key_id, k.name as key_name, k.scopes, k.test, k.api_version, k.expires_at,
+    k.id as key_id, ${familyOf('k')} as family_id, k.name as key_name, k.scopes, k.test, k.api_version, k.expires_at,
     k.allow_from, k.agent, k.policy, k.paused_at, k.phones, k.contacts_per_day
   from api_keys k
   join staff s on s.workspace_id = k.workspace_id and s.id = k.staff_id
@@ -75,7 +78,10 @@ export const findKeyOfToken = async (db: Db, hash: Uint8Array, now: string): Pro
 export const findKeyById = async (db: Db, workspaceId: string, keyId: string): Promise<KeyRow | undefined> =>
   (await selectKey(sql`k.workspace_id = ${workspaceId} and k.id = ${keyId}`).execute(db)).rows[0]
 
-/** Returns a key by its id if it is valid now. */
+/**
+ * Returns the newest key that is valid now of those that took the place of this one, and this one: what was begun with
+ * a key goes on with the one that replaced it.
+ */
 export const findLiveKeyById = async (
   db: Db,
   workspaceId: string,
@@ -84,8 +90,9 @@ export const findLiveKeyById = async (
 ): Promise<KeyRow | undefined> =>
   (
     await selectKey(sql`
-      k.workspace_id = ${workspaceId} and k.id = ${keyId} and s.enabled and k.revoked_at is null
-      and (k.expires_at is null or k.expires_at > ${now})`).execute(db)
+      k.workspace_id = ${workspaceId} and ${familyOf('k')} = ${familyOfKey(workspaceId, keyId)}
+      and s.enabled and k.revoked_at is null and (k.expires_at is null or k.expires_at > ${now})
+      order by k.id desc limit 1`).execute(db)
   ).rows[0]
 
 export const markKeyUsed = async (db: Db, workspaceId: string, keyId: string, now: string): Promise<void> => {

@@ -147,7 +147,8 @@ const rotateVerb: AdminVerb = {
   summary: 'Create a key in place of another one, which stays valid for a while',
   about:
     'The new key has the staff member, scopes, name, flags, addresses and expiry of the old one, and is ' +
-    'shown only once. Both are valid until the overlap ends.',
+    'shown only once. Both are valid until the overlap ends, and have one policy, pause and count of what an ' +
+    'AI agent does meanwhile.',
   scoped: true,
   argument: ['<id>', 'key to replace'],
   options: [

@@ -24,6 +24,7 @@ import { clientDeclinedProblem, execute } from '../core/execute.ts'
 import { Problem } from '../core/problem.ts'
 import { computeFingerprint, keyReusedProblem } from '../core/steps/idempotency.ts'
 import { applyPolicy, getApprovalMs, getDecision } from '../core/steps/policy.ts'
+import type { SendCount } from '../core/steps/send-count.ts'
 import { type ExecutionResult, toCallAudit, withTransaction } from '../core/write-call.ts'
 import { notifyEvents } from '../events/signal.ts'
 import { toStoredView } from '../visibility/replays.ts'
@@ -72,7 +73,7 @@ const findEarlierRequests = async (
   const fingerprint = computeFingerprint(op, input)
   // A person decides on what was sent: what became of it holds at every door.
   const digest = asked ? computeFingerprint(op, asked) : fingerprint
-  const asker = { workspaceId: actor.workspace.id, keyId: actor.key.id, staffId: actor.staff.id }
+  const asker = { workspaceId: actor.workspace.id, familyId: actor.key.familyId, staffId: actor.staff.id }
   const since = new Date(Date.parse(now) - DAY_MS).toISOString()
   const found = await findEarlier(db, asker, {
     key,
@@ -116,16 +117,19 @@ const answerByEarlier = async (
 }
 
 /**
- * Applies the policy of the key to a change. Returns the answer where a person decides or has decided, and
- * undefined where the call may run, or runs or ran, so that its answer is given again. Throws 403 `denied_by_policy`
- * and `declined`.
+ * Applies the policy of the key to a change. Returns the answer where a person decides or has decided, and undefined
+ * where the call may run, which `count` has, or runs or ran, so that its answer is given again. Throws 403
+ * `denied_by_policy` and `declined`.
  */
-export const askPerson = async (app: App, call: AgentCall): Promise<ExecutionResult | undefined> => {
-  const { actor, op, input } = call
+export const askPerson = async (
+  app: App,
+  call: AgentCall,
+  count: SendCount,
+): Promise<ExecutionResult | undefined> => {
   const earlier = await findEarlierRequests(app, call)
   const answer = await answerByEarlier(app, call, earlier)
   if (answer !== undefined) return answer === 'recorded' ? undefined : answer
-  const askedFor = await applyPolicy(app, actor, op, input, call.isConfirmed)
+  const askedFor = await applyPolicy(app, call, count)
   if (askedFor.length === 0) return undefined
   return await ask(app, call, { askedFor, digest: earlier.digest, now: earlier.now })
 }
@@ -220,7 +224,7 @@ const store = (
   const { actor } = call
   const workspaceId = actor.workspace.id
   return withTransaction(app, async (tx): Promise<Stored> => {
-    await lockAsking(tx, workspaceId, actor.key.id)
+    await lockAsking(tx, workspaceId, actor.key.familyId)
     await holdErasures(tx, workspaceId)
     if ((await countErasures(tx, workspaceId)) !== erased) {
       await tx.rollback().execute()
@@ -236,7 +240,7 @@ const store = (
       await tx.rollback().execute()
       return { inserted, earlier }
     }
-    requireAtMost(MAX_PENDING, await countPending(tx, workspaceId, actor.key.id))
+    requireAtMost(MAX_PENDING, await countPending(tx, workspaceId, actor.key.familyId))
     const events: Parameters<typeof createEmit>[0] = []
     createEmit(events, now)('approval.requested/1', {
       approval: toEventApproval({ ...row, id: inserted }, 'pending'),
@@ -269,7 +273,7 @@ const ask = async (app: App, call: AgentCall, asking: Asking): Promise<Execution
   const workspaceId = actor.workspace.id
   requireStorable(input)
   // Before the rehearsal, which costs more; the count that holds is in the transaction.
-  requireAtMost(MAX_PENDING - 1, await countPending(app.db, workspaceId, actor.key.id))
+  requireAtMost(MAX_PENDING - 1, await countPending(app.db, workspaceId, actor.key.familyId))
   const stored = await rehearseAndStore(app, call, asking)
   if ('isOutdated' in stored)
     throw new Problem('conflict', 'Persons are being erased at this time. Retry.', {

@@ -13,6 +13,7 @@ import {
   lockExpired,
   postponeApproved,
 } from '../../storage/approvals.ts'
+import type { Db } from '../../storage/database.ts'
 import type { EventRow } from '../../storage/events.ts'
 import { findLiveKeyById } from '../../storage/keys.ts'
 import { businessTime } from '../clock.ts'
@@ -24,6 +25,7 @@ import { Problem } from '../core/problem.ts'
 import { toActor } from '../core/steps/authenticate.ts'
 import { requireScope } from '../core/steps/entitle.ts'
 import { applyPolicyToApproved, requireActive, requireApprovedBounds } from '../core/steps/policy.ts'
+import { createSendCount } from '../core/steps/send-count.ts'
 import { withTransaction } from '../core/write-call.ts'
 import { insertAllEvents, notifyEvents } from '../events/signal.ts'
 import { computeRetrySeconds } from '../jobs/backoff.ts'
@@ -103,17 +105,21 @@ const runApproved = async (app: App, row: ApprovalRow, isLate: boolean): Promise
     if (digestTemplate(op, row.preview) !== undefined)
       requireSameTemplate(op, row.preview, (await rehearse(app, call)).output)
   }
-  const result = await execute(app, {
+  const count = createSendCount(app, call.actor, op)
+  // Beyond the limit too, or the messages that follow would be too many.
+  if (!hasRun) await count.take(false)
+  const running = {
     ...call,
     // An erasure cancels what waits, also what a server has begun to prepare.
-    requireWanted: async (tx) => {
+    requireWanted: async (tx: Db) => {
       if (!(await holdApproved(tx, row.workspace_id, row.id)))
         throw new Problem('declined', 'The request was cancelled before the call began.', {
           reason: 'cancelled',
         })
       await requireApprovedBounds(app, tx, call, row.asked_for)
     },
-  })
+  }
+  const result = await count.keepIfSent(() => execute(app, running))
   if (result.status < 400) return { status: 'done', answer: result.status, outcome: null }
   const problem =
     result.problem ??

@@ -14,9 +14,12 @@ export const getStatus = (
   now: string,
 ): ApprovalStatus => (status === 'pending' && expiresAt <= now ? 'expired' : status)
 
-/** Whose requests a key may read: an agent its own, managers all, other staff those of their own keys. */
+/**
+ * Whose requests a key may read: an agent its own, also those of keys that took each other's place; managers all; other
+ * staff those of their own keys.
+ */
 export const toReader = (actor: Actor): ApprovalReader => ({
-  keyId: actor.key.agent ? actor.key.id : null,
+  familyId: actor.key.agent ? actor.key.familyId : null,
   staffId: canSeeManagerFields(actor) ? null : actor.staff.id,
   channels: listVisibleChannels(actor),
   ownStaffId: actor.staff.id,
@@ -24,14 +27,16 @@ export const toReader = (actor: Actor): ApprovalReader => ({
 
 /** Whether this reader may know of a request. What is on a channel that they do not see does not exist. */
 export const canSeeApproval = (actor: Actor, row: ApprovalRow): boolean => {
-  const { keyId, staffId, channels, ownStaffId } = toReader(actor)
+  const { familyId, staffId, channels, ownStaffId } = toReader(actor)
   const isVisible =
     channels === null ||
     (row.channel_ids.every((id) => canSeeChannel(actor, id)) &&
       // That of a send to a phone is not known before it is sent.
       (row.channel_ids.length > 0 || row.operation.startsWith('crm_') || row.staff_id === ownStaffId))
   return (
-    (keyId === null || row.key_id === keyId) && (staffId === null || row.staff_id === staffId) && isVisible
+    (familyId === null || row.family_id === familyId) &&
+    (staffId === null || row.staff_id === staffId) &&
+    isVisible
   )
 }
 

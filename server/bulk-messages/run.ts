@@ -290,7 +290,7 @@ const sendForAWhile = async (
     const chunk = await sendChunk(app, job, recipients, { pace, inFlight, signal })
     const { sent, halt } = chunk
     if (actor.key.policy?.bounds.sends_per_hour !== undefined && sent > 0)
-      await addSends(app.db, workspaceId, actor.key.id, sent)
+      await addSends(app.db, workspaceId, actor.key.familyId, sent)
     const { goesOn } = await noteProgress(app, job, performance.now() - chunkAt, chunk)
     if (!goesOn) return undefined
     if (halt?.kind === 'stop') throw halt.problem

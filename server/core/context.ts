@@ -49,6 +49,8 @@ export type Actor = {
   }
   readonly key: {
     readonly id: string
+    /** The first of the keys that took each other's place: what an agent has used up or was refused is of all. */
+    readonly familyId: string
     readonly name: string | null
     readonly scopes: readonly Scope[]
     readonly test: boolean

@@ -97,7 +97,7 @@ export const refuse = async (
   if (key.agent && result.status >= 400) {
     const now = app.now()
     const expiresAt = new Date(Date.parse(now) + RECORD_TTL_MS).toISOString()
-    const asker = { workspaceId: workspace.id, staffId: staff.id, keyId: key.id }
+    const asker = { workspaceId: workspace.id, staffId: staff.id, familyId: key.familyId }
     await insertRefusal(app.db, asker, computeFingerprint(call.op, asked), { now, expiresAt })
   }
   return result

@@ -35,6 +35,7 @@ import { isHeavy, runHeavyRead, runInHeavyTurn } from './steps/heavy-reads.ts'
 import { parseIdempotencyKey, toRunningKey } from './steps/idempotency.ts'
 import { mayRunUnasked, requireBounds, wouldAsk } from './steps/policy.ts'
 import { readFromCurrent } from './steps/replica-reads.ts'
+import { createSendCount } from './steps/send-count.ts'
 import { peekLimits, takeToken } from './steps/rate-limit.ts'
 import { validate } from './steps/validate.ts'
 import { inTurnOf } from './turns.ts'
@@ -263,14 +264,15 @@ const runSteps = async (
   const requireWanted = mayRunUnasked(actor, call.confirmedByClient === true)
     ? undefined
     : (tx: Db) => requireBounds(app, tx, actor, op, input)
+  const count = createSendCount(app, actor, op)
   const run = async (): Promise<ExecutionResult> => {
+    const asks = { actor, op, input, trace, key, given, plan }
     const asked = actor.key.agent
-      ? await inTurn(() => askPerson(app, toAgentCall(call, { actor, op, input, trace, key, given, plan })))
+      ? await inTurn(() => askPerson(app, toAgentCall(call, asks), count))
       : undefined
     if (asked) return asked
-    const result = await inTurn(() =>
-      execute(app, { actor, op, input, trace, key, plan, fresh: !given, watch: call.watch, requireWanted }),
-    )
+    const executed = { actor, op, input, trace, key, plan, fresh: !given, watch: call.watch, requireWanted }
+    const result = await inTurn(() => count.keepIfSent(() => execute(app, executed)))
     return app.settlers[op.name] ? await settle(app, { actor, op, input, trace }, result) : result
   }
   // A repeat finds what the first has become: it must not become a request of its own while that is under way.

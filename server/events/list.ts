@@ -33,8 +33,8 @@ const resolveEventTypes = (given: readonly string[] | undefined): string[] | und
 
 /** Whose approvals an actor may know of; undefined: everybody's. */
 const toAsker = (actor: Actor): EventFilter['asker'] => {
-  const { keyId, staffId } = toReader(actor)
-  return keyId === null ? (staffId === null ? undefined : { staffId }) : { keyId }
+  const { familyId, staffId } = toReader(actor)
+  return familyId === null ? (staffId === null ? undefined : { staffId }) : { familyId }
 }
 
 /**

@@ -25,6 +25,7 @@ export const createUnlimitedActor = (workspace: Actor['workspace']): Actor => ({
   staff: { id: '0', name: '', role: 'owner', hidePhoneNumbers: false, reports: true, channelIds: null },
   key: {
     id: '0',
+    familyId: '0',
     name: null,
     scopes: [],
     test: false,

@@ -18,7 +18,7 @@ const MAX_KEYS = 1000
 const getSeen = ({ seenContacts, now }: App, { key, workspace: { timezone } }: Actor): SeenContacts => {
   const time = now()
   const ms = Date.parse(time)
-  const existing = seenContacts.get(key.id)
+  const existing = seenContacts.get(key.familyId)
   if (existing && ms >= existing.from && ms < existing.until && existing.timezone === timezone)
     return existing
   if (seenContacts.size >= MAX_KEYS) seenContacts.clear()
@@ -29,7 +29,7 @@ const getSeen = ({ seenContacts, now }: App, { key, workspace: { timezone } }: A
     timezone,
     subjects: new Map<string, string | null>(),
   }
-  seenContacts.set(key.id, seen)
+  seenContacts.set(key.familyId, seen)
   return seen
 }
 
@@ -89,7 +89,7 @@ export const takeContacts = async (
   if (Object.values(fresh).every(({ length }) => length === 0)) return contacts
   const budget = {
     workspaceId: actor.workspace.id,
-    keyId: actor.key.id,
+    familyId: actor.key.familyId,
     day: toIso(seen.from),
     limit: getLimit(app, actor),
   }

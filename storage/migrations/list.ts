@@ -57,6 +57,7 @@ import * as webhookBacklogs from './0075-webhook-backlogs.ts'
 import * as teamLists from './0076-team-lists.ts'
 import * as agentConsumers from './0077-agent-consumers.ts'
 import * as latestMessagePlan from './0078-latest-message-plan.ts'
+import * as keyFamilies from './0082-key-families.ts'
 
 /**
  * The migrations, oldest first, each with what it locks (CONTRIBUTING.md, "Writing a migration"). Migrations that a
@@ -244,4 +245,5 @@ export const migrations = {
     oldest: '0030-approval-plans',
   },
   '0078-latest-message-plan': { ...latestMessagePlan, cost: {}, oldest: '0030-approval-plans' },
+  '0082-key-families': { ...keyFamilies, cost: { closes: ['api_keys'] }, oldest: '0030-approval-plans' },
 } satisfies MigrationList

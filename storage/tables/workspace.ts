@@ -136,6 +136,7 @@ export const workspaceTables = {
     paused_at: nullable(timestamp()),
     phones: withDefault(boolean()),
     contacts_per_day: nullable(integer()),
+    family_id: nullable(bigint()),
     created_at: timestamp(),
   },
 } satisfies Record<string, Table>

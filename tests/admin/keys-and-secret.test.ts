@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { createApiKey } from '../../server/api-keys.ts'
 import { createSecretRing, loadSecrets, requireKnownSecret } from '../../server/secret.ts'
-import { takeContactViews } from '../../storage/contact-budgets.ts'
 import type { Storage } from '../../storage/open.ts'
 import { serveStorage, type TestServer } from '../servers.ts'
 import { createEndpoint } from '../webhooks/endpoint-fixture.ts'
@@ -61,20 +60,32 @@ describe('wcrm admin keys and secret', () => {
     assert.ok(!JSON.stringify(data).includes('wc_'))
   })
 
-  it('rotate carries over what an AI agent has used of its contacts a day, and their number', async () => {
+  it('rotate keeps the limits of an AI agent, which are those of both keys from then on', async () => {
     const old = await createKey('--name', 'Budgeted', '--agent')
     await succeed('keys', 'policy', old.id, '--contacts-per-day', '7', ...dataFlags)
-    const none = { conversations: [], messages: [], questions: [] }
-    const day = `${new Date().toISOString().slice(0, 10)}T00:00:00.000Z`
-    const see = async (keyId: string, contacts: string[]): Promise<boolean> => {
-      const budget = { workspaceId: '1', keyId, day, limit: 7 }
-      return (await takeContactViews(storage.db, budget, { ...none, contacts })) !== undefined
-    }
-    assert.ok(await see(old.id, ['1', '2', '3', '4', '5']))
     const next = await succeed('keys', 'rotate', old.id, ...dataFlags)
-    assert.equal((await succeed('keys', 'policy', next.id, ...dataFlags)).contacts_per_day, 7)
-    assert.equal(await see(next.id, ['6', '7', '8']), false)
-    assert.ok(await see(next.id, ['5', '6', '7']))
+    const limits = () =>
+      Promise.all([old.id, next.id].map((id) => succeed('keys', 'policy', id, ...dataFlags)))
+    assert.deepEqual(
+      (await limits()).map((row) => row.contacts_per_day),
+      [7, 7],
+    )
+    await succeed('keys', 'policy', next.id, '--deny', 'send', '--contacts-per-day', '5', ...dataFlags)
+    assert.deepEqual(
+      (await limits()).map((row) => [row.verbs.send, row.contacts_per_day]),
+      [
+        ['deny', 5],
+        ['deny', 5],
+      ],
+    )
+    for (const id of [old.id, next.id]) {
+      await succeed('keys', 'pause', id, ...dataFlags)
+      for (const { key } of [old, next]) {
+        const pausedAt = performance.now()
+        while ((await status(key)) !== 403) assert.ok(performance.now() - pausedAt < 1000)
+      }
+      await succeed('keys', 'resume', id, ...dataFlags)
+    }
   })
 
   it('rotate keeps an earlier end of the old key, and refuses keys that are over', async () => {

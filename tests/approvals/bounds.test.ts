@@ -73,6 +73,48 @@ everyDatabase("Bounds of agents' keys", (server, database) => {
     assert.equal((await scene.ask('messaging_send_template', other)).status, 201)
   })
 
+  it('on messages an hour count those that were sent, or may have been', async () => {
+    const scene = await createAgentScene(server())
+    await scene.setPolicy({ ...allow, bounds: { sends_per_hour: 2 } })
+    const ask = async (text: string, more: object = {}) =>
+      (await scene.ask('messaging_send_reply', { conversation_id: scene.id, text, ...more })).status
+    // Not there, not in this conversation, and refused by the provider.
+    assert.equal(await ask('No.', { conversation_id: '999999999' }), 404)
+    assert.equal(await ask('No.', { reply_to_id: '999999999' }), 400)
+    for (const code of [131042, 130429]) {
+      await scene.sandbox.fault({ to: `+${scene.phone}`, code, times: 1 })
+      assert.ok((await ask('No.')) >= 429, String(code))
+    }
+    assert.equal(await ask('One.'), 201)
+    await scene.sandbox.fault({ to: `+${scene.phone}`, drop_answer: true, times: 1 })
+    assert.equal(await ask('Perhaps.'), 504)
+    assert.equal(await ask('Three.'), 202)
+  })
+
+  it('on messages an hour count an approved one once, however often it is tried', async () => {
+    const scene = await createAgentScene(server())
+    await scene.setPolicy({ bounds: { sends_per_hour: 2 } })
+    const { id } = (await scene.ask(...scene.reply('Approved.'))).body.approval
+    await scene.person('approvals_approve', { approval_id: id })
+    await scene.sandbox.fault({ to: `+${scene.phone}`, code: 130429, times: 3 })
+    const getStatus = async () => (await scene.person('approvals_get', { approval_id: id })).body.status
+    const statuses: string[] = []
+    for (let n = 0; n < 4; n++) {
+      await sql`update approvals set lease_until = clock_timestamp() where status = 'approved'`.execute(
+        server().db,
+      )
+      await scene.work()
+      statuses.push(await getStatus())
+    }
+    assert.deepEqual(statuses, ['approved', 'approved', 'approved', 'done'])
+    await scene.setPolicy({ ...allow, bounds: { sends_per_hour: 2 } })
+    const sent = [await scene.ask(...scene.reply('Second.')), await scene.ask(...scene.reply('Third.'))]
+    assert.deepEqual(
+      sent.map(({ status }) => status),
+      [201, 202],
+    )
+  })
+
   it('that are met later change nothing for a call that waits or was declined', async () => {
     const scene = await createAgentScene(server())
     const bounds = (sendsPerHour: number) =>
@@ -141,7 +183,7 @@ everyDatabase("Bounds of agents' keys", (server, database) => {
           conversation_id: scene.id,
           staff_id: scene.manager.staffId,
         })
-      await scene.setPolicy({ ...allow, bounds: { assigned: true } })
+      await scene.setPolicy({ ...allow, bounds: { assigned: true, sends_per_hour: 1 } })
       const calls = [
         scene.reply('Late.'),
         ['inbox_close_conversation', { conversation_id: scene.id }],
@@ -156,6 +198,8 @@ everyDatabase("Bounds of agents' keys", (server, database) => {
         assert.deepEqual([status, body.approval?.asked_for], [202, ['assigned']], op)
       }
       await assign()
+      // The one that was refused at the last moment is not counted.
+      assert.equal((await scene.ask(...scene.reply('In time.'))).status, 201)
       const hours = { days: [], from: '00:00', to: '24:00' }
       await scene.setPolicy({ ...allow, bounds: { assigned: true, hours } })
       const { id } = (await scene.ask(...scene.reply('At night.'))).body.approval
@@ -163,7 +207,7 @@ everyDatabase("Bounds of agents' keys", (server, database) => {
       await reassignDuring(scene, scene.work)
       const { outcome } = (await scene.person('approvals_get', { approval_id: id })).body
       assert.equal(outcome.reason, 'denied_by_policy')
-      assert.deepEqual(await scene.sandbox.sent(scene.phone), [])
+      assert.equal((await scene.sandbox.sent(scene.phone)).length, 1)
     })
 
     it('lock a contact before its conversation, as whatever locks both does', async () => {

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { defaultPolicy } from '../../catalog/policy.ts'
-import { createApiKey, hashApiKey } from '../../server/api-keys.ts'
-import { replaceKey } from '../../storage/admin-keys.ts'
 import { doorsOf, everyDatabase } from '../doors.ts'
 import { insertSandboxTemplates, ORDER_UPDATE } from '../messaging/send-template.ts'
 import { callConfirming, createAgentScene } from './scene.ts'
@@ -24,12 +22,7 @@ everyDatabase("A no of the person behind an agent's client", (server) => {
     }
     const yes = await callConfirming(at, scene.reply('Another.'))
     assert.deepEqual([yes.questions, yes.result?.message?.status], [1, 'sent'])
-    const key = createApiKey(false)
-    const now = server().app.now()
-    const ending = { oldUntil: now, expiresAt: null, now }
-    await replaceKey(server().db, scene.workspace.id, scene.agent.keyId, () => hashApiKey(key), ending)
-    server().app.keyCache.keys.clear()
-    assert.equal((await scene.as(key)(...call)).body.code, 'declined')
+    assert.equal((await scene.as(await scene.rotate())(...call)).body.code, 'declined')
     const other = await scene.workspace.key(scene.manager.staffId, { agent: true })
     assert.equal((await scene.as(other.key)(...call)).status, 202)
     assert.equal((await scene.sandbox.sent(scene.phone)).length, 1)

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { defaultPolicy } from '../../catalog/policy.ts'
-import { createApiKey, hashApiKey } from '../../server/api-keys.ts'
 import { createChannel } from '../../storage/admin.ts'
-import { replaceKey } from '../../storage/admin-keys.ts'
 import { doorsOf, everyDatabase } from '../doors.ts'
 import { insertSandboxTemplates, ORDER_UPDATE } from '../messaging/send-template.ts'
 import { generatePhone } from '../messaging/fixtures.ts'
@@ -163,12 +161,7 @@ everyDatabase('A no, and what waits', (server) => {
     const two = (await scene.ask(...scene.reply('Two.'))).body.approval
     await scene.person('approvals_decline', { approval_id: two.id })
     const three = (await scene.ask(...scene.reply('Three.'))).body.approval
-    const key = createApiKey(false)
-    const now = server().app.now()
-    const ending = { oldUntil: now, expiresAt: null, now }
-    await replaceKey(server().db, scene.workspace.id, scene.agent.keyId, () => hashApiKey(key), ending)
-    server().app.keyCache.keys.clear()
-    const ask = scene.as(key)
+    const ask = scene.as(await scene.rotate())
     assert.equal((await ask(...scene.reply('Two.'))).body.code, 'declined')
     assert.equal((await ask(...scene.reply('Four.'))).status, 202)
     assert.equal((await ask('approvals_get', { approval_id: three.id })).body.status, 'pending')

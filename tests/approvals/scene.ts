@@ -2,7 +2,8 @@ import { Client, type ElicitResult, StreamableHTTPClientTransport } from '@model
 import { findOperation } from '../../catalog/index.ts'
 import type { KeyPolicy } from '../../catalog/policy.ts'
 import { defaultPolicy } from '../../catalog/policy.ts'
-import { changeKey } from '../../storage/admin-keys.ts'
+import { createApiKey, hashApiKey } from '../../server/api-keys.ts'
+import { changeKey, replaceKey } from '../../storage/admin-keys.ts'
 import { decideApproval } from '../../storage/approvals.ts'
 import { callAs } from '../calls.ts'
 import { wholeAnswer } from '../doors.ts'
@@ -25,8 +26,19 @@ export const createAgentScene = async (server: TestServer, given?: TestWorkspace
     await changeKey(server.db, workspace.id, agent.keyId, { paused_at: at })
     server.app.keyCache.keys.clear()
   }
+  /** Replaces the agent's key by another one, which it returns; both are valid for the overlap. */
+  const rotate = async (overlapMs = 0): Promise<string> => {
+    const key = createApiKey(false)
+    const now = server.app.now()
+    const oldUntil = new Date(Date.parse(now) + overlapMs).toISOString()
+    const times = { oldUntil, expiresAt: null, now }
+    await replaceKey(server.db, workspace.id, agent.keyId, () => hashApiKey(key), times)
+    server.app.keyCache.keys.clear()
+    return key
+  }
   return {
     ...scene,
+    rotate,
     manager,
     agent,
     setPolicy,

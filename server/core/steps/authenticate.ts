@@ -119,6 +119,7 @@ export const toActor = (row: KeyRow): Actor => ({
   },
   key: {
     id: row.key_id,
+    familyId: row.family_id,
     name: row.key_name,
     scopes: row.scopes,
     test: row.test,

@@ -2,7 +2,7 @@ import type { AskReason } from '../../../catalog/approvals.ts'
 import type { Operation } from '../../../catalog/index.ts'
 import { type Decision, defaultPolicy, type KeyPolicy, weekdays } from '../../../catalog/policy.ts'
 import { type EventConsumerRow, findEventConsumer } from '../../../storage/event-consumers.ts'
-import { type BoundFacts, findBoundFacts, takeSend } from '../../../storage/agent-policy.ts'
+import { type BoundFacts, findBoundFacts } from '../../../storage/agent-policy.ts'
 import { lockContact } from '../../../storage/contacts.ts'
 import { businessTime, toMinuteOfDay } from '../../clock.ts'
 import { toWindow } from '../../inbox/window.ts'
@@ -12,6 +12,7 @@ import { canSeeChannel, listVisibleChannels } from '../../visibility/policy.ts'
 import type { App } from '../app.ts'
 import type { Actor } from '../context.ts'
 import { Problem } from '../problem.ts'
+import { type SendCount, SENDS_MANY } from './send-count.ts'
 
 /*
  * What the key of an AI agent may do by itself (catalog/policy.ts). Keys of people have no policy, and pay
@@ -56,12 +57,6 @@ const ASKED_INPUTS: Readonly<Record<string, (input: Input) => boolean>> = {
   messaging_update_quick_message: () => true,
   crm_update_saved_filter: ({ filter, name }) => filter !== undefined || name !== undefined,
 }
-
-/**
- * Its messages are more than an hour may have, and go on after the hours: where these are bounded, a person sees how
- * many there are. They are counted as its job sends them.
- */
-const SENDS_MANY = 'messaging_send_bulk'
 
 /** Moves a consumer of the event log, which others may read by. */
 const MOVES_CONSUMERS = 'events_ack'
@@ -233,13 +228,6 @@ const listUnmetBounds = async (app: App, actor: Actor, op: Operation, input: Inp
   return unmet
 }
 
-/** Counts a send, within the limit of the policy or beyond it. Returns false when the limit is reached. */
-const countSend = async (app: App, actor: Actor, op: Operation, isLimited: boolean): Promise<boolean> => {
-  const { sends_per_hour: limit } = getPolicy(actor).bounds
-  if (op.confirm !== 'send' || op.name === SENDS_MANY || limit === undefined) return true
-  return await takeSend(app.db, actor.workspace.id, actor.key.id, isLimited ? limit : null)
-}
-
 const deniedProblem = (op: Operation): Problem =>
   new Problem(
     'forbidden',
@@ -253,21 +241,19 @@ const deniedProblem = (op: Operation): Problem =>
  */
 export const applyPolicy = async (
   app: App,
-  actor: Actor,
-  op: Operation,
-  input: Input,
-  isConfirmed: boolean,
+  { actor, op, input, isConfirmed }: { actor: Actor; op: Operation; input: Input; isConfirmed: boolean },
+  count: SendCount,
 ): Promise<AskReason[]> => {
   const { decision, by } = getDecision(actor, op, input)
   if (decision === 'deny') throw deniedProblem(op)
   if (isConfirmed && mayClientConfirm(actor)) {
-    await countSend(app, actor, op, false)
+    await count.take(false)
     return []
   }
   if (decision === 'ask') return [by]
   const unmet = await listUnmetBounds(app, actor, op, input)
   if (unmet.length > 0) return unmet
-  return (await countSend(app, actor, op, true)) ? [] : ['sends_per_hour']
+  return (await count.take(true)) ? [] : ['sends_per_hour']
 }
 
 /** Whether the bounds of the policy hold for an approved call, but for those that were the reason to ask. */
@@ -318,8 +304,6 @@ export const applyPolicyToApproved = async (
   if (getDecision(actor, op, input).decision === 'deny') throw deniedProblem(op)
   if (isBoundedThough(actor, op, input, askedFor))
     requireOverridden(await listUnmetBounds(app, actor, op, input), askedFor)
-  // Beyond the limit too, or the messages that follow would be too many.
-  await countSend(app, actor, op, false)
 }
 
 /**
