@@ -98,9 +98,33 @@ const conditions = (
     sql` `,
   )
 
+/** Newest rows among which those of AI agents, or of people, are looked for before each of their keys is asked. */
+const RECENT_ROWS = 5000
+
+/** Finds rows of some keys `k`. Theirs are among those of the `limit` keys whose latest rows are the newest. */
+const ofKeys = (
+  workspaceId: string,
+  filter: AuditFilter,
+  before: string | undefined,
+  limit: number,
+): RawBuilder<unknown> => {
+  const newest = (columns: RawBuilder<unknown>, max: number) => sql`
+    select ${columns} from audit_log where workspace_id = ${workspaceId} and key_id = k.id
+      ${conditions(filter, before)} order by id desc limit ${max}`
+  return sql`
+    select f.* from (
+      select k.id from api_keys k cross join lateral (${newest(sql`id`, 1)}) as latest
+      where k.workspace_id = ${workspaceId}
+        ${filter.staff_id === undefined ? sql`` : sql`and k.staff_id = ${toStorableId(filter.staff_id)}`}
+        ${filter.agent === undefined ? sql`` : sql`and k.agent = ${filter.agent}`}
+      order by latest.id desc limit ${limit}) as k
+    cross join lateral (${newest(sql`*`, limit)}) as f
+    order by f.id desc limit ${limit}`
+}
+
 /**
  * Returns rows of a workspace before an id, newest first. Rows of a staff member, or of AI agents,
- * are found key by key; keys are never deleted.
+ * are found key by key; keys are never deleted, so that all agents may have had very many.
  */
 export const listAuditRows = async (
   db: Db,
@@ -109,19 +133,25 @@ export const listAuditRows = async (
   before: string | undefined,
   limit: number,
 ): Promise<AuditRow[]> => {
-  const condition = sql`${conditions(filter, before)} order by id desc limit ${limit}`
-  const found =
-    filter.staff_id === undefined && filter.agent === undefined
-      ? sql`select * from audit_log where workspace_id = ${workspaceId} ${condition}`
-      : sql`
-    select f.* from api_keys k
-    cross join lateral (
-      select * from audit_log where workspace_id = ${workspaceId} and key_id = k.id ${condition}
-    ) as f
-    where k.workspace_id = ${workspaceId}
-      ${filter.staff_id === undefined ? sql`` : sql`and k.staff_id = ${toStorableId(filter.staff_id)}`}
-      ${filter.agent === undefined ? sql`` : sql`and k.agent = ${filter.agent}`}
-    order by f.id desc limit ${limit}`
+  const newest = (max: number) => sql`
+    select * from audit_log where workspace_id = ${workspaceId} ${conditions(filter, before)}
+    order by id desc limit ${max}`
+  const { staff_id: staffId, agent } = filter
+  if (staffId === undefined && agent === undefined) return await readRows(db, newest(limit))
+  if (staffId === undefined) {
+    const recent = await readRows(
+      db,
+      sql`
+      select f.* from (${newest(RECENT_ROWS)}) as f
+      join api_keys k on k.workspace_id = f.workspace_id and k.id = f.key_id and k.agent = ${agent}
+      order by f.id desc limit ${limit}`,
+    )
+    if (recent.length === limit) return recent
+  }
+  return await readRows(db, ofKeys(workspaceId, filter, before, limit))
+}
+
+const readRows = async (db: Db, found: RawBuilder<unknown>): Promise<AuditRow[]> => {
   const { rows } = await sql<Omit<AuditRow, 'at'>>`${sql.raw(CUSTOM_PLAN)}
     select a.*, s.name as staff_name, k.name as key_name, k.agent, p.name as approver_name
     from (${found}) as a

@@ -332,7 +332,8 @@ const sortMatches = async (
   const inLead = lead ? sql`c.id in (select contact_id from (${lead.ids}) as lead) and` : sql``
   // A few whole rows are carried along in less time than they are looked up again.
   const whole = maxMatches === filterStrategy.maxSortedMatches
-  const matchLimit = maxMatches === undefined ? sql`` : sql`limit ${sql.lit(maxMatches + 1)}`
+  // As all are counted, the planner must not count on reading no more than a page of them.
+  const matchLimit = maxMatches === undefined ? sql`offset 0` : sql`limit ${sql.lit(maxMatches + 1)}`
   const { rows } = await sql<PageRow>`${sql.raw(CUSTOM_PLAN)}
     with page as materialized (
       select found.*, count(*) over () as matches

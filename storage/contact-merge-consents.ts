@@ -25,9 +25,9 @@ export const restoreConsents = async (tx: Db, workspaceId: string, fromId: strin
       from m, jsonb_array_elements_text((m.was -> 'changes') || (m.was -> 'kept')) e (id))`
   await sql`
     with ${merge}
-    update consent_changes h set contact_id = ${fromId} from m
-    where h.workspace_id = ${workspaceId} and h.contact_id = m.into_id
-      and h.id in (select e.id::bigint from jsonb_array_elements_text(m.was -> 'changes') e (id))`.execute(tx)
+    update consent_changes h set contact_id = ${fromId}
+    from m, jsonb_array_elements_text(m.was -> 'changes') e (id)
+    where h.workspace_id = ${workspaceId} and h.contact_id = m.into_id and h.id = e.id::bigint`.execute(tx)
   await sql`
     with ${merge}
     insert into consent_changes

@@ -83,7 +83,7 @@ export type ReplyWait = { since: string; nextDue: string | null }
 /**
  * Starts a wait for a reply; `first`: for the first response of an episode that the customer opened. The
  * provider reports whole seconds, so a message that was answered and the one after it may have the same time;
- * the later wait is then moved on by a millisecond.
+ * the later wait is then moved on to the first millisecond at which none began.
  */
 const insertWaitParts = (
   workspaceId: string,
@@ -97,10 +97,12 @@ const insertWaitParts = (
   ), w as (
     insert into reply_waits (workspace_id, conversation_id, since, kind, episode, due_at)
     select ${workspaceId}::bigint, ${id}::bigint,
-      coalesce((select max(since) + interval '1 millisecond' from reply_waits r
-        where r.workspace_id = ${workspaceId} and r.conversation_id = ${id}::bigint
-        and r.since >= ${since}::timestamptz
-          and r.since < ${since}::timestamptz + interval '1 second'), ${since}::timestamptz),
+      (select min(u.at) from (select ${since}::timestamptz as at union all
+          select r.since + interval '1 millisecond' from reply_waits r
+          where r.workspace_id = ${workspaceId} and r.conversation_id = ${id}::bigint
+            and r.since >= ${since}::timestamptz and r.since < ${since}::timestamptz + interval '1 second') as u
+        where not exists (select from reply_waits t
+          where t.workspace_id = ${workspaceId} and t.conversation_id = ${id}::bigint and t.since = u.at)),
       case when first then 'first_response' else 'next_response' end, ${episode}::int,
       case when first then ${firstDue}::timestamptz else ${nextDue}::timestamptz end
     from f on conflict do nothing returning since

@@ -76,7 +76,8 @@ const listRangeEnds = async (
 
 /**
  * Gives what has a locked tag another locked one, in statements of `MAX_MOVED` links. Returns how many did not have
- * it. Who gives a tag locks it first, so that nothing gets the other one behind the range.
+ * it. Who gives a tag locks it first, so that nothing gets the other one behind the range. All give a tag in the order
+ * of the ids, so that none waits for another in a circle.
  */
 const moveLinks = async (
   tx: Db,
@@ -93,7 +94,7 @@ const moveLinks = async (
       with d as (delete from ${links} where workspace_id = ${workspaceId} and tag_id = ${otherId}
         and ${column} > ${after}::bigint and ${column} <= ${end}::bigint returning ${column} as id),
       m as (insert into ${links} (workspace_id, tag_id, ${column})
-        select ${workspaceId}::bigint, ${intoId}::bigint, id from d on conflict do nothing returning 1)
+        select ${workspaceId}::bigint, ${intoId}::bigint, id from d order by id on conflict do nothing returning 1)
       select count(*)::int as n from m`.execute(tx)
     moved += rows[0]!.n
     after = end
@@ -116,17 +117,26 @@ export const mergeTagRow = async (
   return { contacts, conversations }
 }
 
-/** Locks tags for a change, in the order of their ids. Returns those that exist. */
-export const lockTagsForChange = async (
+/**
+ * Locks two tags for a merge, in the order of their ids: the other one against any use, and the one that stays against
+ * changes and deletion alone, so that it is given to contacts meanwhile. Returns those that exist.
+ */
+export const lockTagsForMerge = async (
   tx: Db,
   workspaceId: string,
-  ids: readonly string[],
-): Promise<Label[]> =>
-  await tx
-    .selectFrom('tags')
-    .select(['id', 'name'])
-    .where('workspace_id', '=', workspaceId)
-    .where('id', '=', sql<string>`any(${ids.map(toStorableId)}::bigint[])`)
-    .orderBy('id')
-    .forUpdate()
-    .execute()
+  intoId: string,
+  otherId: string,
+): Promise<Label[]> => {
+  const found: Label[] = []
+  for (const id of [intoId, otherId].map(toStorableId).sort((a, b) => (BigInt(a) < BigInt(b) ? -1 : 1))) {
+    const query = tx
+      .selectFrom('tags')
+      .select(['id', 'name'])
+      .where('workspace_id', '=', workspaceId)
+      .where('id', '=', id)
+    const isOther = id === toStorableId(otherId)
+    const tag = await (isOther ? query.forUpdate() : query.forNoKeyUpdate()).executeTakeFirst()
+    if (tag) found.push(tag)
+  }
+  return found
+}

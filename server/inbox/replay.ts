@@ -18,8 +18,10 @@ export type Replayed = {
 }
 
 type Run = {
-  stored: readonly WaitRow[]
-  taken: number[]
+  /** The stored waits by their beginning, and the earliest first response of each episode. There may be very many. */
+  stored: ReadonlyMap<string, WaitRow>
+  firsts: ReadonlyMap<number, WaitRow>
+  taken: Set<number>
   waits: ReplayedWait[]
   open: ReplayedWait | null
   status: ReplyStatus | null
@@ -27,12 +29,12 @@ type Run = {
 
 /**
  * Returns a time at which no wait began: the provider reports whole seconds, so that a later wait of the same
- * second begins a millisecond after the latest one of it, as in `insertWaitParts`.
+ * second begins at the first millisecond that is free, as in `insertWaitParts`.
  */
-const toFreeTime = (at: string, taken: readonly number[]): string => {
-  const ms = Date.parse(at)
-  const same = taken.filter((time) => time >= ms && time < ms + 1000)
-  return new Date(same.length === 0 ? ms : Math.max(...same) + 1).toISOString()
+const toFreeTime = (at: string, taken: ReadonlySet<number>): string => {
+  let ms = Date.parse(at)
+  while (taken.has(ms)) ms++
+  return new Date(ms).toISOString()
 }
 
 /**
@@ -40,11 +42,7 @@ const toFreeTime = (at: string, taken: readonly number[]): string => {
  * stored one of its episode.
  */
 const findDue = (run: Run, since: string, kind: WaitRow['kind'], episode: number): ReplayedWait['due'] => {
-  const stored =
-    run.stored.find((wait) => wait.since === since) ??
-    (kind === 'first_response'
-      ? run.stored.find((wait) => wait.kind === kind && wait.episode === episode)
-      : undefined)
+  const stored = run.stored.get(since) ?? (kind === 'first_response' ? run.firsts.get(episode) : undefined)
   return stored ? { at: stored.due_at } : { from: since }
 }
 
@@ -52,7 +50,7 @@ const startWait = (run: Run, at: string, kind: WaitRow['kind'], episode: number)
   const since = toFreeTime(at, run.taken)
   const due = findDue(run, since, kind, episode)
   run.open = { since, kind, episode, due, ended_at: null, ended_by: null, endedBy: null }
-  run.taken.push(Date.parse(since))
+  run.taken.add(Date.parse(since))
   run.waits.push(run.open)
 }
 
@@ -115,8 +113,11 @@ export const replayReplies = (
 ): Replayed => {
   const first = episodes[0]?.n ?? 0
   const run: Run = {
-    stored,
-    taken: stored.filter((wait) => wait.episode < first).map((wait) => Date.parse(wait.since)),
+    stored: new Map(stored.map((wait) => [wait.since, wait])),
+    firsts: new Map(
+      stored.toReversed().flatMap((wait) => (wait.kind === 'first_response' ? [[wait.episode, wait]] : [])),
+    ),
+    taken: new Set(stored.filter((wait) => wait.episode < first).map((wait) => Date.parse(wait.since))),
     waits: [],
     open: null,
     status: before,

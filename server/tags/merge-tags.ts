@@ -1,5 +1,5 @@
 import type { Label } from '../../storage/labels.ts'
-import { lockTagsForChange, mergeTagRow } from '../../storage/label-merges.ts'
+import { lockTagsForMerge, mergeTagRow } from '../../storage/label-merges.ts'
 import { lockFiltersOfTags, replaceFilters } from '../../storage/saved-filters.ts'
 import type { Handler } from '../core/handler.ts'
 import { invalidField, notFound } from '../core/problem.ts'
@@ -11,7 +11,7 @@ export const mergeTags: Handler<'crm_merge_tags'> = async (ctx, { tag_id: id, ot
     throw invalidField('other_tag_id', 'same_tag', 'is the tag that stays', {
       fix: 'Send the id of another tag.',
     })
-  const locked = await lockTagsForChange(ctx.tx, workspaceId, [id, otherId])
+  const locked = await lockTagsForMerge(ctx.tx, workspaceId, id, otherId)
   const [kept, other] = [id, otherId].map((each) => {
     const tag = locked.find((one) => one.id === each)
     if (!tag) throw notFound('tag', each)

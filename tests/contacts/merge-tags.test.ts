@@ -149,6 +149,48 @@ everyDatabase('Tags of very many', (server) => {
   })
 })
 
+/** Resolves when a statement waits for a lock. */
+const untilOneWaits = async (db: Db, statement: string): Promise<void> => {
+  for (let isWaiting = false; !isWaiting;) {
+    const { rows } = await sql`
+      select from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock'
+        and query like ${`%${statement}%`}`.execute(db)
+    isWaiting = rows.length > 0
+  }
+}
+
+everyDatabase('A tag into which another one is merged', (server, database) => {
+  it(
+    'is given to contacts meanwhile',
+    { skip: database === 'embedded' && 'one statement runs at a time' },
+    async () => {
+      const workspace = await makeWorkspace(server())
+      const run = doAs(server(), workspace.owner.key)
+      const { db } = server()
+      const [kept, other] = [await makeTag(run, 'Kept', 1), await makeTag(run, 'Other', 2)]
+      const { id: withBoth } = await run('crm_upsert_contact', { phone: '+15550109003', tags: ['Other'] })
+      const { id: plain } = await run('crm_upsert_contact', { phone: '+15550109004' })
+      const merge = await db.transaction().execute(async (tx) => {
+        // The merge waits for this row in the middle of its work.
+        await sql`insert into contact_tags (workspace_id, tag_id, contact_id)
+          values (${workspace.id}, ${kept}, ${withBoth})`.execute(tx)
+        const merging = run('crm_merge_tags', { tag_id: kept, other_tag_id: other })
+        await Promise.race([untilOneWaits(db, 'contact_tags'), merging])
+        await run('crm_tag_contacts', { contact_ids: [plain], tags: ['Kept'] })
+        return { merging }
+      })
+      assert.equal((await merge.merging).contacts, 1)
+      const [counted] = (await run('crm_list_tags', {})).data
+      const { rows } = await sql<{ n: number }>`
+        select count(*)::int as n from contact_tags
+        where workspace_id = ${workspace.id} and tag_id = ${kept}`.execute(db)
+      // The row that was written directly is not counted.
+      assert.deepEqual([rows[0]!.n, counted.contacts_count], [4, 3])
+    },
+  )
+})
+
 everyDatabase('Labels that end while they are given', (server, database) => {
   const rounds = database === 'embedded' ? 2 : 10
 

@@ -285,6 +285,22 @@ everyDatabase('Merges that are undone', (server) => {
     assert.deepEqual(await holding(c), ['events granted', 'surveys withdrawn'])
   })
 
+  it('are undone with a history of consents that is long', async () => {
+    const { run, workspace } = await createCustomerFixture(server())
+    const make = async (phone: string) => (await run('crm_upsert_contact', { phone })).contact.id as string
+    const [kept, other] = [await make('+15550100001'), await make('+15550100002')]
+    const records = 20_000
+    await sql`
+      insert into consent_changes (workspace_id, contact_id, purpose, channel, state, source, at, recorded_at)
+      select ${workspace.id}, ${other}, 'marketing', 'all', 'granted', 'form', now(), now()
+      from generate_series(1, ${records}::int)`.execute(server().db)
+    await run('crm_merge_contacts', { contact_id: kept, other_contact_id: other })
+    assert.equal((await run('crm_list_consents', { contact_id: kept, limit: 1 })).total, records)
+    await run('crm_undo_contact_merge', { merged_contact_id: other })
+    assert.equal((await run('crm_list_consents', { contact_id: kept, limit: 1 })).total, 0)
+    assert.equal((await run('crm_list_consents', { contact_id: other, limit: 1 })).total, records)
+  })
+
   it('write their events', async () => {
     const scene = await createCustomerFixture(server())
     const { run } = scene
