@@ -13,9 +13,10 @@ import type { Actor } from '../server/core/context.ts'
 import { createRequestId } from '../server/ids.ts'
 import { logRefusal } from '../server/core/log-call.ts'
 import { mergeGiven } from '../server/core/merge-given.ts'
+import { getPresence } from '../server/http/address.ts'
 import { perform } from '../server/core/perform.ts'
 import { type FieldError, invalidField, Problem, type ProblemDocument } from '../server/core/problem.ts'
-import { type CallResponse, toProblemResult } from '../server/core/respond.ts'
+import { CLIENT_GONE_STATUS, type CallResponse, toProblemResult } from '../server/core/respond.ts'
 import { locateKeyError, unquoteIdempotencyKey } from '../server/core/steps/idempotency.ts'
 import { invalidParams } from './content.ts'
 import type { GuideSource } from './guide-tools.ts'
@@ -51,6 +52,12 @@ export const withProblems = async <T>(app: App, work: () => Promise<T>): Promise
     logRefusal(app.log, requestId, error)
     return toProblemResult(error, { publicUrl: app.config.publicUrl, requestId })
   }
+}
+
+/** Returns the response of a call; throws where its client has gone: the SDK answers nobody then. */
+export const requireClient = (response: CallResponse): CallResponse => {
+  if (response.status !== CLIENT_GONE_STATUS) return response
+  throw new ProtocolError(ProtocolErrorCode.InternalError, 'The client is gone.')
 }
 
 /**
@@ -93,6 +100,7 @@ export const toCallRequest = (
     requestId: createRequestId(),
     locateError: (error: FieldError) => locateKeyError(error, request?.headers.get('idempotency-key')),
     authorization: request?.headers.get('authorization') ?? undefined,
+    presence: request && getPresence(request),
     apiVersion: request?.headers.get('api-version') ?? undefined,
     ...(typeof reason === 'string' ? { reason } : {}),
     ...(besides.includes('plan') ? { plan: plan as string } : {}),
@@ -142,7 +150,9 @@ export const createRunRead =
   async (name, input) => {
     const op = byName.get(name)!
     const call = toCallRequest(op, input, undefined, requestInfo, client)
-    const response = await withProblems(app, async () => await perform(app, { ...call, address }))
+    const response = requireClient(
+      await withProblems(app, async () => await perform(app, { ...call, address })),
+    )
     const { problem } = response
     const text = toTextResult(op, response, undefined).content[0]!.text
     if (!problem) return text

@@ -92,7 +92,9 @@ export const createMcpEndpoint = (
         return (
           refuseWrongParams(message.value) ??
           refuseMissingScope(app, requestId, authInfo, tool) ??
-          (await callDirectly(catalog, request, authInfo, message.value)) ??
+          (await sessions.follow(keyId, request, message.value, (cancelled) =>
+            callDirectly(catalog, request, authInfo, message.value as object, cancelled),
+          )) ??
           (mayAsk
             ? sessions.serve(keyId, request, message.value, (call, notify) =>
                 callModern(handler.fetch, request, authInfo, { call, notify }),

@@ -40,6 +40,13 @@ export type OldSessions = {
   begin: (keyId: string, message: object, response: Response) => Response
   /** Takes a client's answer to a question, or the end of a call that asks one; false for any other message. */
   take: (keyId: string, request: Request, message: object) => boolean
+  /** Answers a message with what its client can cancel, if it has a session. */
+  follow: <T>(
+    keyId: string,
+    request: Request,
+    message: object,
+    answer: (cancelled: AbortSignal | undefined) => Promise<T>,
+  ) => Promise<T>
   /** Answers a call of such a client on a stream; undefined when the message is none. */
   serve: (keyId: string, request: Request, message: object, call: CallModern) => Response | undefined
 }
@@ -161,10 +168,17 @@ export const createOldSessions = (sealer: Sealer): OldSessions => {
       waiting.resolve(message)
       return true
     },
+    follow: async (keyId, request, message, answer) => {
+      const session = readSessionId(request)
+      if (session === undefined || !hasId(message)) return await answer(undefined)
+      const name = nameCall(keyId, session, message.id)
+      const abort = new AbortController()
+      cancels.set(name, () => abort.abort())
+      return await answer(abort.signal).finally(() => cancels.delete(name))
+    },
     serve: (keyId, request, message, call) => {
-      const id = request.headers.get(SESSION_HEADER)
-      if (id === null || id.length > MAX_SESSION_LENGTH || !isOldCall(message) || !hasId(message))
-        return undefined
+      const id = readSessionId(request)
+      if (id === undefined || !isOldCall(message) || !hasId(message)) return undefined
       const session = toSession(sealer.open(id, bind(keyId)))
       if (!session) return undefined
       const name = nameCall(keyId, id, message.id)
@@ -176,6 +190,11 @@ export const createOldSessions = (sealer: Sealer): OldSessions => {
       })
     },
   }
+}
+
+const readSessionId = ({ headers }: Request): string | undefined => {
+  const id = headers.get(SESSION_HEADER)
+  return id === null || id.length > MAX_SESSION_LENGTH ? undefined : id
 }
 
 type OldCall = { id: string | number; params?: Record<string, unknown> }

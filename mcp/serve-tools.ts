@@ -1,13 +1,15 @@
 import type { AuthInfo, InputRequiredResult, Server } from '@modelcontextprotocol/server'
 import { FastResponse } from 'srvx/node'
 import type { Operation, Scope } from '../catalog/operation.ts'
-import { perform } from '../server/core/perform.ts'
+import { type CallRequest, perform } from '../server/core/perform.ts'
+import { CLIENT_GONE_STATUS } from '../server/core/respond.ts'
 import { getDecision } from '../server/core/steps/policy.ts'
 import {
   type Caller,
   getClientName,
   MAX_CLIENT_LENGTH,
   type McpCatalog,
+  requireClient,
   toCallRequest,
   withProblems,
 } from './call-request.ts'
@@ -61,7 +63,7 @@ export const serveTools = (
       ask = confirmation.ask
       return undefined
     })
-    return response ? toToolResult(op, response, view) : ask!
+    return response ? toToolResult(op, requireClient(response), view) : ask!
   })
 }
 
@@ -74,6 +76,7 @@ export const callDirectly = async (
   request: Request,
   { extra, scopes }: AuthInfo,
   message: object,
+  cancelled: AbortSignal | undefined,
 ): Promise<Response | undefined> => {
   const call = readDirectCall(request, message)
   if (!call) return undefined
@@ -91,14 +94,38 @@ export const callDirectly = async (
     view = readView(op, input)
     // Since 2026-07-28 a call is cancelled by closing its request.
     const watch = op.itemwise && call.modern ? { signal: request.signal } : undefined
-    return await perform(app, { ...toCallRequest(op, input, view, request, client), address, watch })
+    const { presence, ...rest } = toCallRequest(op, input, view, request, client)
+    return await perform(app, {
+      ...rest,
+      address,
+      watch,
+      presence: cancelled ? withCancellation(cancelled, presence) : presence,
+    })
   })
+  // Nobody waits for an answer.
+  if (response.status === CLIENT_GONE_STATUS) return new Response(null, { status: 202 })
   const result = toTextResult(op, response, view)
   const structured = response.problem ? undefined : result.content[0]!.text
   return new FastResponse(writeDirectResult(call, result, structured, serverInfo), {
     headers: { 'Content-Type': 'application/json' },
   })
 }
+
+/** A client whose call is cancelled does not wait for it any more. */
+const withCancellation = (
+  cancelled: AbortSignal,
+  presence: CallRequest['presence'],
+): CallRequest['presence'] => ({
+  isGone: () => cancelled.aborted || presence?.isGone() === true,
+  onGone: (listener) => {
+    cancelled.addEventListener('abort', listener)
+    const stop = presence?.onGone(listener)
+    return () => {
+      cancelled.removeEventListener('abort', listener)
+      stop?.()
+    }
+  },
+})
 
 const formatUnknownTool = (
   name: string,

@@ -1,5 +1,6 @@
 import type { SessionSettings } from './session-settings.ts'
-import type { Pool, StatementResult } from './pool.ts'
+import type { Pool } from './pool.ts'
+import type { StatementResult } from './statement-result.ts'
 import { toRows } from './rows.ts'
 
 /** How a PostgreSQL database is reached. */

@@ -12,9 +12,10 @@ import {
   type TransactionSettings,
 } from 'kysely'
 import type { Db } from './database.ts'
-import type { Connection, Pool, Statement, StatementResult } from './pool.ts'
+import type { Connection, Pool, Statement } from './pool.ts'
 import { toRows } from './rows.ts'
 import { statementChannel } from './statement-channel.ts'
+import type { StatementResult } from './statement-result.ts'
 
 /** The connections to one database, by their use. */
 export type ConnectionPools = {

@@ -124,6 +124,9 @@ const MIN_DIVIDED = 7
  */
 const EMBEDDED_HEAVY_READS = 3
 
+/** Enough to keep the one session busy; the others can still be dropped when their clients go. */
+const EMBEDDED_MAX_PENDING = 8
+
 /**
  * Divides the connections into pools by their use; few stay one pool. A connection is opened when
  * it is first needed.
@@ -340,6 +343,7 @@ const openEmbeddedStorage = async (dataDir: string, options: OpenOptions): Promi
   const openPool = (settings: Settings): Pool =>
     createPool({
       max: 1,
+      maxPending: EMBEDDED_MAX_PENDING,
       limits: toLimits(options, settings),
       openClient: (onClose) => openClient(settings, onClose),
       explainError: explainReadOnly,

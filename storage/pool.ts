@@ -1,7 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { ParameterOrJSON, RowList, Row } from 'postgres'
+import type { ParameterOrJSON } from 'postgres'
 import { type Client, connectionClosedError, type OnClose, type PendingStatement } from './client.ts'
+import { clientGoneError, type ClientPresence, getReader } from './client-presence.ts'
 import { codedError, errorCode } from './error-codes.ts'
+import { dropHoles, getSeverity, isOwnResult, type StatementResult } from './statement-result.ts'
 import { waitAtMost } from './wait-at-most.ts'
 
 /** Milliseconds; 0 means no limit. */
@@ -15,6 +17,8 @@ export type PoolLimits = {
 type PoolOptions = {
   /** The greatest number of connections. */
   max: number
+  /** How many statements may queue on a connection; 100 when absent. */
+  maxPending?: number
   limits: PoolLimits
   openClient: (onClose: OnClose) => Client
   /** Statements that set, within a transaction, what a pooler does not let a session keep. */
@@ -37,8 +41,6 @@ export type Statement = {
   outsideTransaction?: boolean
 }
 
-export type StatementResult = RowList<(Row & Iterable<Row>)[]>
-
 export type Connection = {
   client: Client
   /** Statements without a response, oldest first, with what tells them that there will be none. */
@@ -50,10 +52,20 @@ export type Connection = {
   watch?: NodeJS.Timeout | undefined
   /** How long it was silent before `watch` was set, although a statement waited. */
   silentMs: number
+  /** When the oldest of its statements had the connection to itself. */
+  servedSince: number
+  /** How long a statement outside a transaction takes, on average. */
+  meanMs: number
 }
 
 /** Waits for a connection. `grant` uses it at once, so that no other takes it in between. */
-type Waiter = { exclusive: boolean; grant: (connection: Connection) => void; reject: (error: Error) => void }
+type Waiter = {
+  exclusive: boolean
+  /** Whom it is for; once they are gone, it is dropped. */
+  reader: ClientPresence | undefined
+  grant: (connection: Connection) => void
+  reject: (error: Error) => void
+}
 
 type PoolState = PoolOptions & {
   connections: Set<Connection>
@@ -89,6 +101,15 @@ export type PoolStats = {
 }
 
 const MAX_PENDING = 100
+/**
+ * Statements queue behind others on a connection while those take about so long together. What waits longer waits here:
+ * it gets the connection that is free first, and is not sent at all when its client has gone.
+ */
+const MAX_PENDING_MS = 20
+/** Taken for the mean of a new connection. */
+const FIRST_MEAN_MS = 1
+/** The weight of the latest statement in the mean. */
+const MEAN_WEIGHT = 1 / 8
 /** How long a connection is silent until it is asked whether another server has taken the place of its own. */
 const SUSPECT_AFTER_MS = 2_000
 const CLOSE_GRACE_MS = 4_000
@@ -125,35 +146,6 @@ const getStats = ({ connections, waiters, waited }: PoolState): PoolStats => ({
   waitedSeconds: waited.ms / 1000,
 })
 
-/** The severity of an error of the server; undefined for one of the socket or of postgres.js. */
-const getSeverity = (error: unknown): string | undefined => {
-  // A pooler sends the localized form alone.
-  const { severity, severity_local: local } = error as { severity?: string; severity_local?: string }
-  return severity ?? local
-}
-
-/**
- * Whether a result is that of its statement. One without a command has no response. And postgres.js sends a
- * statement again whose prepared form became invalid; the responses of statements that were sent meanwhile
- * are then swapped. No rows of another statement may look like an answer, so the connection is closed.
- */
-const isOwnResult = (query: PendingStatement, result: StatementResult, pending: number): boolean => {
-  const { retried } = query as { retried?: unknown }
-  // The simple protocol has a result for each of several statements.
-  const command = result.command ?? (result.at(-1) as { command?: string } | undefined)?.command
-  return Boolean(command) && (retried === undefined || pending === 1)
-}
-
-/**
- * postgres.js (3.4, its issue 1181) does not forget the rows that a statement sent before it failed: it begins the next
- * result of the connection with as many holes.
- */
-const dropHoles = (result: StatementResult): void => {
-  let holes = 0
-  while (holes < result.length && !(holes in result)) holes++
-  if (holes > 0) result.splice(0, holes)
-}
-
 /** Sends a statement and waits for its response. */
 const send = async (
   pool: PoolState,
@@ -178,11 +170,23 @@ const send = async (
     throw severity ? error : connection.lost!
   } finally {
     pending.delete(query)
+    measure(connection)
     connection.silentMs = 0
     connection.watch?.refresh()
     serveWaiters(pool)
   }
 }
+
+/** Notes how long a statement took that has ended. One of a transaction may have waited for a lock. */
+const measure = (connection: Connection): void => {
+  const now = performance.now()
+  if (!connection.held) connection.meanMs += (now - connection.servedSince - connection.meanMs) * MEAN_WEIGHT
+  connection.servedSince = now
+}
+
+/** How many statements a connection may have at a time. */
+const getMaxPending = ({ maxPending = MAX_PENDING }: PoolState, { meanMs }: Connection): number =>
+  Math.min(maxPending, Math.max(1, MAX_PENDING_MS / meanMs))
 
 /**
  * postgres.js leaves statements that queue behind the first one of a connection without an answer when that cannot be
@@ -194,6 +198,7 @@ const waitForResponse = (
   query: PendingStatement,
 ): Promise<StatementResult> =>
   new Promise((resolve, reject) => {
+    if (connection.pending.size === 0) connection.servedSince = performance.now()
     connection.pending.set(query, reject)
     watch(pool, connection)
     execute(query, { resolve, reject })
@@ -287,7 +292,14 @@ const discard = (pool: PoolState, connection: Connection, reason: Error): void =
 
 const openConnection = (pool: PoolState): Connection => {
   const client = pool.openClient((reason = connectionClosedError()) => discard(pool, connection, reason))
-  const connection: Connection = { client, pending: new Map(), held: false, silentMs: 0 }
+  const connection: Connection = {
+    client,
+    pending: new Map(),
+    held: false,
+    silentMs: 0,
+    servedSince: 0,
+    meanMs: FIRST_MEAN_MS,
+  }
   pool.connections.add(connection)
   if (pool.opening !== undefined) send(pool, connection, { text: pool.opening, simple: true }).catch(() => {})
   return connection
@@ -300,7 +312,8 @@ const findConnection = (pool: PoolState, exclusive: boolean): Connection | undef
     if (connection.held) continue
     const { size } = connection.pending
     if (size === 0) return connection
-    if (size < MAX_PENDING && size < (leastBusy?.pending.size ?? MAX_PENDING)) leastBusy = connection
+    if (size < (leastBusy?.pending.size ?? Infinity) && size < getMaxPending(pool, connection))
+      leastBusy = connection
   }
   if (pool.connections.size < pool.max) return openConnection(pool)
   return exclusive ? undefined : leastBusy
@@ -309,7 +322,13 @@ const findConnection = (pool: PoolState, exclusive: boolean): Connection | undef
 /** Hands out connections in the order of the requests: a transaction waits until one has nothing to do. */
 const serveWaiters = (pool: PoolState): void => {
   while (pool.waiters.length > 0) {
-    const connection = findConnection(pool, pool.waiters[0]!.exclusive)
+    const [{ exclusive, reader, reject }] = pool.waiters as [Waiter]
+    if (reader?.isGone()) {
+      pool.waiters.shift()
+      reject(clientGoneError())
+      continue
+    }
+    const connection = findConnection(pool, exclusive)
     if (!connection) return
     pool.waiters.shift()!.grant(connection)
   }
@@ -322,6 +341,8 @@ const withConnection = <T>(
   exclusive = false,
 ): Promise<T> => {
   if (pool.closed) return Promise.reject(codedError('CONNECTION_ENDED', 'the storage is closed'))
+  const reader = getReader()
+  if (reader?.isGone()) return Promise.reject(clientGoneError())
   const connection = pool.waiters.length === 0 ? findConnection(pool, exclusive) : undefined
   if (connection) return use(connection)
   const since = performance.now()
@@ -332,6 +353,7 @@ const withConnection = <T>(
   return new Promise<T>((resolve, reject) => {
     const waiter: Waiter = {
       exclusive,
+      reader,
       grant: (granted) => {
         clearTimeout(timer)
         countWait()

@@ -1,6 +1,7 @@
 import type { EventTypeId } from '../../catalog/events.ts'
 import type { Operation } from '../../catalog/index.ts'
 import { reserveContactIds } from '../../storage/contacts.ts'
+import type { ClientPresence } from '../../storage/client-presence.ts'
 import type { Db } from '../../storage/database.ts'
 import type { DeferredWrite } from '../../storage/deferred-write.ts'
 import type { EventRow } from '../../storage/events.ts'
@@ -42,6 +43,8 @@ type ContextOptions = {
   /** What is deferred is written by the statement that writes the response. */
   mayBeOptimistic?: boolean
   watch?: CallWatch | undefined
+  /** Whether the client of a read still waits. */
+  presence?: ClientPresence | undefined
   /** The token of the plan that a change was sent with. */
   plan?: string | undefined
   trace?: CallTrace
@@ -91,6 +94,7 @@ export const createContext = (
     attempt = 1,
     mayBeOptimistic = false,
     watch,
+    presence,
     plan,
     trace,
   }: ContextOptions,
@@ -122,7 +126,7 @@ export const createContext = (
     trace,
     cursors: createCursors(app.cursorSealer, actor, op.name, input, realNow),
     summarizeCall: (called, given, output) => app.summarizeCall(actor, called, given, output),
-    watchEvents: () => watchEvents(app, actor.workspace.id),
+    watchEvents: () => watchEvents(app, actor.workspace.id, presence),
     requireProvider: () => requireProviderConfigured(app.provider),
     limits: () => getAllowances(app, actor),
     deferWrite: (write) => {

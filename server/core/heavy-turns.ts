@@ -1,9 +1,17 @@
-/** A turn of an expensive read. `start` begins it. The ids of keys and of workspaces differ from each other. */
+import type { ClientPresence } from '../../storage/client-presence.ts'
+
+/**
+ * A turn of an expensive read. `start` begins it, `drop` gives it up: its client is gone. The ids of keys and of
+ * workspaces differ from each other.
+ */
 export type HeavyTurn = {
   readonly keyId: string
   readonly workspaceId: string
   startedAt: number
+  /** Whom the read is for; undefined for a change, which nobody gives up. */
+  readonly reader: ClientPresence | undefined
   readonly start: () => void
+  readonly drop: () => void
 }
 
 /** A set of turns that knows how many of them each key and workspace has: each read asks several times. */

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { App } from './app.ts'
 import type { Actor, Transport } from './context.ts'
 import type { Problem } from './problem.ts'
-import type { CallResponse } from './respond.ts'
+import { type CallResponse, getResultCode } from './respond.ts'
 
 type LoggedCall = { operation: Operation | undefined; transport: Transport; requestId: string }
 
@@ -17,18 +17,21 @@ type CallFacts = { actor: Actor | undefined; dryRun: boolean; ms: number }
 export const logCall = (
   { log }: App,
   { operation, transport, requestId }: LoggedCall,
-  { status, headers, problem }: CallResponse,
+  response: CallResponse,
   { actor, dryRun, ms }: CallFacts,
 ): void => {
   if (!log.isLevelEnabled('info')) return
+  const { status, headers, problem } = response
   const reason = problem?.reason
+  const code = getResultCode(response)
   log.info(
     {
       request_id: requestId,
       door: transport,
       operation: operation?.name ?? 'unknown',
       status,
-      ...(problem ? { code: problem.code, ...(reason === undefined ? {} : { reason }) } : {}),
+      ...(code === 'ok' ? {} : { code }),
+      ...(reason === undefined ? {} : { reason }),
       duration_ms: Math.round(ms * 10) / 10,
       ...(actor ? { workspace_id: actor.workspace.id, key_id: actor.key.id } : {}),
       ...(dryRun ? { dry_run: true } : {}),

@@ -1,6 +1,7 @@
 import type { ErrorCode } from '../../catalog/errors.ts'
 import { currentVersion, type Operation } from '../../catalog/index.ts'
 import type { PastOperation } from '../../catalog/past-operation.ts'
+import { clientGoneError, type ClientPresence, isClientGone, readFor } from '../../storage/client-presence.ts'
 import type { Db } from '../../storage/database.ts'
 import { waitAtMost } from '../../storage/wait-at-most.ts'
 import { normalizeClientName } from '../audit/entry.ts'
@@ -16,7 +17,7 @@ import type { LocalHandler } from './handler.ts'
 import { logCall } from './log-call.ts'
 import { errorLogDetails } from './log-details.ts'
 import { type FieldError, Problem } from './problem.ts'
-import { type CallResponse, toProblemResult } from './respond.ts'
+import { CLIENT_GONE_STATUS, type CallResponse, getResultCode, toProblemResult } from './respond.ts'
 import { authenticate } from './steps/authenticate.ts'
 import { isConfirmed, requireConfirm } from './steps/confirm.ts'
 import { createCallDeadline } from './steps/deadline.ts'
@@ -85,6 +86,8 @@ export type CallRequest = {
   client?: string | undefined
   /** The client waits in a way that tells of progress and cancellation. */
   watch?: CallWatch | undefined
+  /** Whether the client still waits: a read for one that is gone is given up. Always, when absent. */
+  presence?: ClientPresence | undefined
   /** The client's address; undefined when the call came through no socket. */
   address: string | undefined
   /**
@@ -119,7 +122,7 @@ const performCall = async (app: App, request: CallRequest): Promise<CallResponse
   const progress: Progress = { dryRun: false, limited: false, begun: false }
   const response = await respond(app, call, headers, progress)
   const operation = call.operation?.name ?? 'unknown'
-  app.metrics.calls.inc({ operation, door: call.transport, code: response.problem?.code ?? 'ok' })
+  app.metrics.calls.inc({ operation, door: call.transport, code: getResultCode(response) })
   const ms = performance.now() - startedAt
   app.metrics.duration.observe({ operation }, ms / 1000)
   logCall(app, call, response, { actor: progress.actor, dryRun: progress.dryRun, ms })
@@ -164,6 +167,7 @@ const respond = async (
       version: result.version,
     }
   } catch (thrown) {
+    if (isClientGone(thrown)) return { status: CLIENT_GONE_STATUS, headers, body: '' }
     const error = await countRefusal(app, call, thrown, progress)
     const problem = toProblem(app, call, error, progress)
     const { actor, input, dryRun } = progress
@@ -331,10 +335,13 @@ const executeRead = async (
   call: CallRequest,
 ): Promise<ExecutionResult> => {
   const handler = app.handlers[op.name] as unknown as LocalHandler<unknown>
-  const run = (db: Db) => handler(createContext(app, { tx: db, actor, op, input }), input)
+  const { presence } = call
+  const run = (db: Db) =>
+    readFor(presence, () => handler(createContext(app, { tx: db, actor, op, input, presence }), input))
   const output = await readFromCurrent(app, op, ({ db, heavy }) =>
-    isHeavy(op, input) ? runHeavyRead(app, actor, run, heavy) : run(db),
+    isHeavy(op, input) ? runHeavyRead(app, actor, run, { heavy, reader: presence }) : run(db),
   )
+  if (presence?.isGone()) throw clientGoneError()
   // Whose key was paused or has ended while it waited learns nothing more.
   if (op.waits) requireApiAccess(await authenticate(app, call.authorization, call.address), call.address)
   const body = (call.present ?? JSON.stringify)(output)

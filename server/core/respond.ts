@@ -13,6 +13,13 @@ export type CallResponse = {
   version?: string | undefined
 }
 
+/** Of a read that was given up since its client is gone; nobody is answered (nginx: client closed request). */
+export const CLIENT_GONE_STATUS = 499
+
+/** What came of a call, for the log and the metrics: the code of the problem, if any. */
+export const getResultCode = ({ status, problem }: CallResponse): string =>
+  status === CLIENT_GONE_STATUS ? 'client_gone' : (problem?.code ?? 'ok')
+
 type ResponseOptions = {
   publicUrl: string
   requestId: string

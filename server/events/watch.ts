@@ -1,13 +1,15 @@
+import type { ClientPresence } from '../../storage/client-presence.ts'
 import type { App } from '../core/app.ts'
 import type { EventWatch } from '../core/context.ts'
 
 /** How long a wait is without news: other servers may not be heard. */
 const MAX_PAUSE_MS = { heard: 2000, unheard: 300 }
 
-/** Watches for signals that a workspace has new events. `close` must be called. */
+/** Watches for signals that a workspace has new events, for a client. `close` must be called. */
 export const watchEvents = (
   { signals, streams }: Pick<App, 'signals' | 'streams'>,
   workspaceId: string,
+  client?: ClientPresence,
 ): EventWatch => {
   let isWoken = false
   let resolveWait: (() => void) | undefined
@@ -18,6 +20,8 @@ export const watchEvents = (
   const unsubscribe = signals.on('events', (about) => {
     if (about === '*' || about === workspaceId) wake()
   })
+  // What a handler reads next tells it that the client is gone.
+  const stopWatching = client?.onGone(wake)
   // A server that stops ends the wait; the client asks another one.
   streams.open.add(wake)
   return {
@@ -37,6 +41,7 @@ export const watchEvents = (
     },
     close: () => {
       unsubscribe()
+      stopWatching?.()
       streams.open.delete(wake)
     },
   }

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { BlockList, isIP, type Socket } from 'node:net'
+import type { ClientPresence } from '../../storage/client-presence.ts'
 import type { App } from '../core/app.ts'
 import { addSubnet, containsAddress } from '../webhooks/guard/addresses.ts'
 
@@ -24,6 +25,21 @@ export const getIncoming = (request: Request): IncomingMessage | undefined => ge
 
 /** Returns Node's own response to a web `Request`. */
 export const getResponse = (request: Request): ServerResponse | undefined => getNode(request).res
+
+/** Whether the client of a request is still connected; undefined for one that was made in this process. */
+export const getPresence = (request: Request): ClientPresence | undefined => {
+  const { req, res } = getNode(request)
+  if (!req || !res) return undefined
+  const { socket } = req
+  return {
+    // A response that waits for others on its connection does not know of that.
+    isGone: () => res.destroyed || socket.destroyed,
+    onGone: (listener) => {
+      socket.once('close', listener)
+      return () => socket.off('close', listener)
+    },
+  }
+}
 
 /** Of each connection: its requests all come from the same address. */
 const peerAddresses = new WeakMap<Socket, string | undefined>()

@@ -8,7 +8,7 @@ import { type CallRequest, perform } from '../core/perform.ts'
 import { Problem } from '../core/problem.ts'
 import { type CallResponse, toProblemResult } from '../core/respond.ts'
 import { createRequestId } from '../ids.ts'
-import { getClientAddress } from './address.ts'
+import { getClientAddress, getPresence } from './address.ts'
 
 /*
  * What the two doors over HTTP share: REST (rest.ts, app.ts) and `/v1/ops` (ops.ts).
@@ -77,6 +77,7 @@ export const toCallRequest = (
   reason: decodeReason(getHeader(event, 'api-reason')),
   client: getHeader(event, 'user-agent'),
   address: getClientAddress(app, event.req as Request),
+  presence: getPresence(event.req as Request),
   ...options,
 })
 

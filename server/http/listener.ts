@@ -9,6 +9,7 @@ import { toProblemResponse, toProblemResult } from '../core/respond.ts'
 import { createRequestId } from '../ids.ts'
 import { containsAddress } from '../webhooks/guard/addresses.ts'
 import { parseAddress } from './address.ts'
+import { watchHalfClosed } from './half-closed.ts'
 import { nodeHandler, type NodeHandler } from './node.ts'
 
 type ListenerOptions = {
@@ -79,6 +80,9 @@ export const createListener = (
   server.on('connect', (_req, socket) => refuse(state, socket as Socket, publicUrl, noTunnels))
   server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
     refuseBrokenRequest(state, socket as Socket, publicUrl, describeBrokenRequest(error.code)),
+  )
+  server.on('connection', (socket: Socket) =>
+    watchHalfClosed(socket, () => state.responses.get(socket)?.values().next().value),
   )
   const maxOfAddress = Math.ceil(maxConnections * ADDRESS_SHARE)
   capConnections(server, { max: maxOfAddress, trustedProxies }, (socket) =>

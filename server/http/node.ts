@@ -186,7 +186,8 @@ const sendStream = async (
   // Only a client that has gone closes its side of an event stream.
   if (getFlat(headers, 'content-type')?.startsWith('text/event-stream')) {
     const destroy = () => res.destroy()
-    req.socket.once('end', destroy)
+    if (req.socket.readableEnded) destroy()
+    else req.socket.once('end', destroy)
     // The connection may serve many streams, one after the other.
     res.once('close', () => req.socket.off('end', destroy))
   }

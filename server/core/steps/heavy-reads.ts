@@ -1,6 +1,7 @@
 import type { KyselyPlugin } from 'kysely'
 import type { Operation } from '../../../catalog/index.ts'
 import { pluralize } from '../../../catalog/values.ts'
+import { clientGoneError, type ClientPresence } from '../../../storage/client-presence.ts'
 import type { Db } from '../../../storage/database.ts'
 import { errorCode } from '../../../storage/error-codes.ts'
 import type { App } from '../app.ts'
@@ -99,7 +100,17 @@ const findNext = (app: App): HeavyTurn | undefined => {
 const startWaiting = (app: App): void => {
   for (let next = findNext(app); next; next = findNext(app)) {
     app.heavyReadQueue.waiting.delete(next)
-    next.start()
+    if (next.reader?.isGone()) next.drop()
+    else next.start()
+  }
+}
+
+/** Drops the reads whose clients are gone. */
+const dropAbandoned = ({ heavyReadQueue: { waiting } }: App): void => {
+  for (const turn of waiting.values()) {
+    if (!turn.reader?.isGone()) continue
+    waiting.delete(turn)
+    turn.drop()
   }
 }
 
@@ -133,10 +144,11 @@ const createBusyProblem = (app: App, turn: HeavyTurn, full: Scope): Problem => {
  * Waits for the turn of an expensive read. Returns the function that ends it. Throws 429 when too many wait,
  * or for too long.
  */
-const takeHeavyTurn = (app: App, { key, workspace }: Actor): Promise<() => void> => {
+const takeHeavyTurn = (app: App, { key, workspace }: Actor, reader?: ClientPresence): Promise<() => void> => {
   const { running, waiting, lastTurn, turns } = app.heavyReadQueue
   return new Promise((resolve, reject) => {
     const turn: HeavyTurn = {
+      reader,
       keyId: `key:${key.id}`,
       workspaceId: `workspace:${workspace.id}`,
       startedAt: 0,
@@ -151,11 +163,18 @@ const takeHeavyTurn = (app: App, { key, workspace }: Actor): Promise<() => void>
         for (const id of [turn.keyId, turn.workspaceId]) remember(lastTurn, id, turns.count)
         resolve(() => finish(app, turn))
       },
+      drop: () => {
+        clearTimeout(timer)
+        reject(clientGoneError())
+      },
     }
-    const crowded = SCOPES.find((scope) => countOf(waiting, scope, turn) >= MAX_WAITING[scope])
+    const findCrowded = () => SCOPES.find((scope) => countOf(waiting, scope, turn) >= MAX_WAITING[scope])
+    if (findCrowded()) dropAbandoned(app)
+    const crowded = findCrowded()
     if (crowded) return reject(createBusyProblem(app, turn, crowded))
     const timer = setTimeout(() => {
       waiting.delete(turn)
+      if (reader?.isGone()) return turn.drop()
       reject(createBusyProblem(app, turn, findFull(app, turn) ?? 'server'))
     }, MAX_WAIT_MS)
     waiting.add(turn)
@@ -196,9 +215,9 @@ export const runHeavyRead = async <T>(
   app: App,
   actor: Actor,
   work: (db: Db) => Promise<T>,
-  heavy: Db,
+  { heavy, reader }: { heavy: Db; reader: ClientPresence | undefined },
 ): Promise<T> => {
-  const endTurn = await takeHeavyTurn(app, actor)
+  const endTurn = await takeHeavyTurn(app, actor, reader)
   try {
     return await withDeadline(HEAVY_READ_DEADLINE_MS, work(openHeavyDb({ heavy })).finally(endTurn))
   } catch (error) {

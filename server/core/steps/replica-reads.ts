@@ -1,4 +1,5 @@
 import type { Operation } from '../../../catalog/index.ts'
+import { isClientGone } from '../../../storage/client-presence.ts'
 import type { Db } from '../../../storage/database.ts'
 import { errorCode } from '../../../storage/error-codes.ts'
 import type { App } from '../app.ts'
@@ -41,8 +42,8 @@ export const readFromCurrent = async <T>(
       app.metrics.replicaReads.inc({ outcome: 'used' })
       return answer
     } catch (error) {
-      if (error instanceof Problem || (error as { code?: string }).code === errorCode.queryCanceled)
-        throw error
+      const { code } = error as { code?: string }
+      if (error instanceof Problem || code === errorCode.queryCanceled || isClientGone(error)) throw error
       replica.noteLoss()
     }
   app.metrics.replicaReads.inc({ outcome: state === 'current' ? 'failed' : state })
