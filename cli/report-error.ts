@@ -4,6 +4,7 @@ import { redactApiKeys } from '../catalog/redact.ts'
 import { type CliError, cliError, type CommandMeaning, isCliError } from './error.ts'
 import { hasColor, type Io, isDumb } from './io.ts'
 import type { CommandSpec } from './manifest.ts'
+import { describeProxy } from './proxy-hint.ts'
 import { formatProblem, toProblemText } from './text.ts'
 
 /** Returns the words of a command with what they meant when it failed. */
@@ -40,7 +41,7 @@ const findFix = (
   error: CliError & { hint?: string; retryAfter?: number; meaning?: CommandMeaning },
   spec: CommandSpec | undefined,
   words: readonly string[],
-  profile: string | undefined,
+  io: Io,
 ): string | undefined => {
   if (error.hint) return error.hint
   const { code } = error.problem
@@ -53,17 +54,20 @@ const findFix = (
   const key = error.problem['idempotency_key']
   const repeat =
     typeof key === 'string'
-      ? formatRepeat(error.meaning ? withMeaning(words, error.meaning) : words, key, profile)
+      ? formatRepeat(error.meaning ? withMeaning(words, error.meaning) : words, key, io.profile)
       : undefined
   if (code === 'unreachable' && UNTRUSTED.test(error.problem.detail ?? ''))
     return (
       "The server's certificate is not trusted here. Of an authority of your own, name the root certificate: " +
       'NODE_EXTRA_CA_CERTS=FILE, or NODE_USE_SYSTEM_CA=1 where the system trusts it.'
     )
-  if (code === 'unreachable')
+  if (code === 'unreachable') {
+    const proxy = describeProxy(io, error.problem.detail ?? '')
     return repeat
-      ? `Is the server running? It is safe to repeat it: ${repeat}`
-      : 'Is the server running? Start it with: wcrm serve   Or name another one with --url or WCRM_URL.'
+      ? `${proxy ?? 'Is the server running?'} It is safe to repeat it: ${repeat}`
+      : (proxy ??
+          'Is the server running? Start it with: wcrm serve   Or name another one with --url or WCRM_URL.')
+  }
   if (repeat) return `Whether it was done is not known. This finds out, and never does it twice: ${repeat}`
   // The detail of a problem with a reason says what to do, and so does that of every command of the command
   // line alone: the fix of the code, which is for all of its problems, could contradict it.
@@ -106,7 +110,7 @@ export const reportError = async (
     return reported.exitCode
   }
   // What fails here has nothing to do with the problem of the server that has the same code.
-  const fix = findFix(reported, isCliError(error) ? spec : undefined, words, io.profile)
+  const fix = findFix(reported, isCliError(error) ? spec : undefined, words, io)
   const text = toProblemText(reported.problem, spec, fix)
   if (io.stderr.isTTY && io.stdin.isTTY && !isDumb(io)) {
     const { drawProblem } = await import('./views.ts')

@@ -104,27 +104,43 @@ describe('CLI: transport', { concurrency: true }, () => {
     )
   })
 
+  const listGroups = (env: Record<string, string>, ...flags: string[]) =>
+    promisify(execFile)(process.execPath, ['bin/wcrm.js', 'groups', 'list', ...flags], {
+      env: {
+        PATH: process.env['PATH'],
+        HOME: '/nonexistent',
+        NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+        WCRM_URL: 'http://wcrm.invalid',
+        WCRM_API_KEY: 'wc_test_key',
+        ...env,
+      },
+    })
+
   it('a proxy of the environment is used where Node is told to', async () => {
     const seen: string[] = []
     const proxy = await serve((request, response) => {
       seen.push(request.url!)
       response.end(answer)
     })
-    const { stdout } = await promisify(execFile)(
-      process.execPath,
-      ['bin/wcrm.js', 'groups', 'list', '--json'],
-      {
-        env: {
-          PATH: process.env['PATH'],
-          HOME: '/nonexistent',
-          NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
-          NODE_USE_ENV_PROXY: '1',
-          HTTP_PROXY: proxy,
-          WCRM_URL: 'http://wcrm.invalid',
-          WCRM_API_KEY: 'wc_test_key',
-        },
-      },
-    )
+    const { stdout } = await listGroups({ NODE_USE_ENV_PROXY: '1', HTTP_PROXY: proxy }, '--json')
     assert.deepEqual([stdout, seen], [`${answer}\n`, ['http://wcrm.invalid/v1/ops/crm_list_groups']])
+  })
+
+  it('where a server cannot be reached, the proxy is named, or that it is not used', async () => {
+    const HTTP_PROXY = 'http://ada:secret@127.0.0.1:1'
+    const failWith = async (env: Record<string, string>): Promise<string> =>
+      await listGroups(env).then(
+        () => assert.fail('it was reached'),
+        ({ stderr }: { stderr: string }) => stderr,
+      )
+    for (const [env, hint] of [
+      [{ HTTP_PROXY, NODE_USE_ENV_PROXY: '1' }, 'Requests go through the proxy of HTTP_PROXY (127.0.0.1:1)'],
+      [{ HTTP_PROXY }, 'HTTP_PROXY is set, but used only with NODE_USE_ENV_PROXY=1.'],
+      [{ HTTP_PROXY, NODE_USE_ENV_PROXY: '1', NO_PROXY: '.invalid' }, 'Is the server running?'],
+    ] as const) {
+      const stderr = await failWith(env)
+      assert.ok(stderr.includes(hint), stderr)
+      assert.doesNotMatch(stderr, /secret/)
+    }
   })
 })
