@@ -77,13 +77,12 @@ export const loadExchange = async (
   }
 }
 
-/** Replaces the waits of these episodes, the first to the latest, and sets their first responses. */
+/** Replaces waits of a locked conversation by others, and sets the first responses of these episodes. */
 export const replaceWaits = async (
   tx: Db,
   workspaceId: string,
   conversationId: string,
-  fromEpisode: number,
-  waits: readonly WaitRow[],
+  { removed, added }: { removed: readonly WaitRow[]; added: readonly WaitRow[] },
   firstResponses: ReadonlyMap<number, string | null>,
 ): Promise<void> => {
   const responses = [...firstResponses].map(([n, at]) => ({ n, at }))
@@ -95,12 +94,13 @@ export const replaceWaits = async (
       where e.workspace_id = ${workspaceId} and e.conversation_id = ${conversationId}::bigint and e.n = r.n
         and e.first_response_at is distinct from r.at
     )
-    delete from reply_waits where workspace_id = ${workspaceId}
-      and conversation_id = ${conversationId}::bigint and episode >= ${fromEpisode}::int`.execute(tx)
+    delete from reply_waits where workspace_id = ${workspaceId} and conversation_id = ${conversationId}::bigint
+      and since = any(${removed.map(({ since }) => since)}::text[]::timestamptz[])`.execute(tx)
+  if (added.length === 0) return
   await sql`
     insert into reply_waits (workspace_id, conversation_id, since, kind, episode, due_at, ended_at, ended_by)
     select ${workspaceId}::bigint, ${conversationId}::bigint, since, kind, episode, due_at, ended_at, ended_by
-    from jsonb_to_recordset(${JSON.stringify(waits)}::text::jsonb) as r (since timestamptz, kind text,
+    from jsonb_to_recordset(${JSON.stringify(added)}::text::jsonb) as r (since timestamptz, kind text,
       episode integer, due_at timestamptz, ended_at timestamptz, ended_by bigint)`.execute(tx)
 }
 

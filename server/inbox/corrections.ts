@@ -23,6 +23,21 @@ type Correction = {
   episode: EpisodeRow
   stored: readonly WaitRow[]
   waits: WaitRow[]
+  changes: WaitChanges
+}
+
+/** Waits that are not there any more as they were, and those that are there now. */
+type WaitChanges = { removed: WaitRow[]; added: WaitRow[] }
+
+/** Compares the waits of the same episodes: of a conversation that is never closed there may be very many. */
+const findChanges = (stored: readonly WaitRow[], waits: readonly WaitRow[]): WaitChanges => {
+  const toKey = (wait: WaitRow): string =>
+    JSON.stringify([wait.since, wait.kind, wait.episode, wait.due_at, wait.ended_at, wait.ended_by])
+  const [before, after] = [new Set(stored.map(toKey)), new Set(waits.map(toKey))]
+  return {
+    removed: stored.filter((wait) => !after.has(toKey(wait))),
+    added: waits.filter((wait) => !before.has(toKey(wait))),
+  }
 }
 
 /**
@@ -46,8 +61,12 @@ const recount = async (
   const { messages, before } = await loadExchange(tx, workspaceId, conversation.id, from)
   const replayed = replayReplies(episodes, messages, stored, before)
   const waits = await resolveDeadlines(context, conversation, replayed)
-  await replaceWaits(tx, workspaceId, conversation.id, from, waits, replayed.firstResponses)
-  const correction = { replayed, episode, stored, waits }
+  const changes = findChanges(
+    stored.filter((wait) => wait.episode >= from),
+    waits,
+  )
+  await replaceWaits(tx, workspaceId, conversation.id, changes, replayed.firstResponses)
+  const correction = { replayed, episode, stored, waits, changes }
   await resume(correction)
   await writeState(context, conversation, correction)
   await invalidateReportsOf(context, message, correction)
@@ -168,15 +187,9 @@ const writeState = async (
 const invalidateReportsOf = async (
   { tx, workspaceId, now }: ChangeContext,
   message: CorrectedMessage,
-  { stored, waits }: Correction,
+  { changes: { removed, added } }: Correction,
 ): Promise<void> => {
-  const toKey = (wait: WaitRow): string => JSON.stringify(wait, Object.keys(wait).toSorted())
-  const [before, after] = [stored, waits].map((rows) => new Set(rows!.map(toKey)))
-  const changed = [
-    ...stored.filter((wait) => !after!.has(toKey(wait))),
-    ...waits.filter((wait) => !before!.has(toKey(wait))),
-  ]
-  const times = changed.flatMap(({ since, due_at: due, ended_at: end }) => [since, due, end])
+  const times = [...removed, ...added].flatMap(({ since, due_at: due, ended_at: end }) => [since, due, end])
   const earliest = times.reduce<string>(
     (min, time) => (time !== null && time < min ? time : min),
     message.created_at,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { sql } from 'kysely'
 import { failUnconfirmed, markSent } from '../../server/messaging/message-status.ts'
 import { insertMessages } from '../../storage/messages.ts'
 import { loadEpisodes, loadWaits } from '../../storage/reply-corrections.ts'
@@ -36,6 +37,24 @@ everyDatabase('Replies that fail', (server) => {
       },
     }
   }
+
+  it('change no waits that they did not end', async () => {
+    const { id, phone, sandbox, send } = await createScene()
+    const listWaits = async () =>
+      (
+        await sql<{ wait: string }>`
+          select to_jsonb(w)::text || ' written by ' || w.xmin::text as wait from reply_waits w
+          where conversation_id = ${id} order by since`.execute(server().db)
+      ).rows.map(({ wait }) => wait)
+    await send()
+    await sandbox.say({ from: `+${phone}`, text: 'And another thing' })
+    const message = await send()
+    const before = await listWaits()
+    await sandbox.status(message, 'failed', 131026)
+    const after = await listWaits()
+    assert.equal(after.length, 2)
+    assert.deepEqual([after[0] === before[0], after[1] === before[1]], [true, false])
+  })
 
   it('put the customer back, who waits since the first message without an answer', async () => {
     const { workspace, run, id, phone, sandbox, send, show, waiting } = await createScene()
