@@ -1,4 +1,5 @@
 import { createServer, type Server, type Socket } from 'node:net'
+import type { DurableLog } from './durable-log.ts'
 import { createSessionQueue, HEAVY_APPLICATION_NAME } from './session-queue.ts'
 import { DEADLINE, monotonicMs, READ_ONLY, type SharedState } from './shared-state.ts'
 
@@ -89,6 +90,8 @@ type TakePreparedSession = (client: Client) => Promise<() => void>
 
 type ProxyOptions = {
   shared: SharedState
+  /** What answers wait for: a change is not acknowledged before it is on the disk. */
+  log: Pick<DurableLog, 'requests' | 'whenDurable'>
   /** Called when the database has stopped, so that only a new thread can go on. */
   onPanic: () => void
 }
@@ -140,12 +143,45 @@ const createOutput = (socket: Socket) => {
   }
 }
 
+type Execution = Pick<Client, 'timeout'> &
+  Pick<ProxyOptions, 'shared'> & { onRawData: (data: Uint8Array) => void }
+
+/** Has a message executed; meanwhile `shared` tells when it times out. */
+const execute = async (
+  backend: Backend,
+  message: Uint8Array,
+  { timeout, shared, onRawData }: Execution,
+): Promise<void> => {
+  if (timeout > 0n) Atomics.store(shared, DEADLINE, monotonicMs() + timeout)
+  try {
+    await backend.execProtocolRawStream(message, { onRawData })
+  } finally {
+    Atomics.store(shared, DEADLINE, 0n)
+  }
+}
+
+/** Whether these last bytes of an answer say that the session is free, outside of a transaction. */
+const isReady = (tail: Buffer): boolean =>
+  tail.length === 6 && tail[0] === READY_FOR_QUERY && tail[5] === IDLE
+
+/** Waits for the disk if there was a commit since so many requests. Throws when the disk fails. */
+const untilDurable = async ({ log, onPanic }: ProxyOptions, since: number): Promise<void> => {
+  if (log.requests() === since) return
+  try {
+    await log.whenDurable()
+  } catch (error) {
+    onPanic()
+    throw error
+  }
+}
+
 const serveClient = (
   socket: Socket,
   backend: Backend,
   takeSession: TakePreparedSession,
-  { shared, onPanic }: ProxyOptions,
+  options: ProxyOptions,
 ): void => {
+  const { shared, log, onPanic } = options
   let buffer: Buffer = Buffer.alloc(0)
   let started = false
   let client: Client = { timeout: 0n, isHeavy: false, planMode: 'auto' }
@@ -155,25 +191,27 @@ const serveClient = (
 
   const forward = async (message: Uint8Array): Promise<void> => {
     unlock ??= await takeSession(client)
-    if (client.timeout > 0n) Atomics.store(shared, DEADLINE, monotonicMs() + client.timeout)
     const output = createOutput(socket)
-    await backend
-      .execProtocolRawStream(message, {
-        onRawData: (data) => {
-          const copy = Buffer.from(data)
-          if (copy.includes(PANIC_SEVERITY)) onPanic()
-          tail = Buffer.concat([tail, copy.subarray(-6)]).subarray(-6)
-          output.add(copy)
-        },
-      })
-      .finally(() => {
-        Atomics.store(shared, DEADLINE, 0n)
-        output.flush()
-      })
-    if (tail.length === 6 && tail[0] === READY_FOR_QUERY && tail[5] === IDLE) {
+    const requests = log.requests()
+    const onRawData = (data: Uint8Array): void => {
+      const copy = Buffer.from(data)
+      if (copy.includes(PANIC_SEVERITY)) onPanic()
+      tail = Buffer.concat([tail, copy.subarray(-6)]).subarray(-6)
+      output.add(copy)
+    }
+    try {
+      await execute(backend, message, { timeout: client.timeout, shared, onRawData })
+    } catch (error) {
+      output.flush()
+      throw error
+    }
+    // Others have the session while this client waits for the disk.
+    if (isReady(tail)) {
       unlock()
       unlock = undefined
     }
+    await untilDurable(options, requests)
+    output.flush()
   }
 
   const processMessages = async (): Promise<void> => {

@@ -72,10 +72,10 @@ export const readTemplateVersion = (): string => readTemplate().header.pglite
 
 /**
  * Makes the data folder of an empty database, whole or not at all. Does nothing when there is something in it,
- * or no template: PGlite makes one itself then.
+ * or no template: PGlite makes one itself then. Returns whether it did.
  */
-export const unpackTemplate = (dataDir: string): void => {
-  if (!existsSync(templateFile) || (existsSync(dataDir) && readdirSync(dataDir).length > 0)) return
+export const unpackTemplate = (dataDir: string): boolean => {
+  if (!existsSync(templateFile) || (existsSync(dataDir) && readdirSync(dataDir).length > 0)) return false
   const { header, content } = readTemplate()
   const partial = `${dataDir}.partial`
   rmSync(partial, { recursive: true, force: true })
@@ -91,4 +91,5 @@ export const unpackTemplate = (dataDir: string): void => {
   }
   if (existsSync(dataDir)) rmdirSync(dataDir)
   renameSync(partial, dataDir)
+  return true
 }

@@ -2,6 +2,8 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { PGlite } from '@electric-sql/pglite'
 import { btree_gin } from '@electric-sql/pglite/contrib/btree_gin'
 import { pg_trgm } from '@electric-sql/pglite/contrib/pg_trgm'
+import { createDurableFiles, syncFolder } from './durable-files.ts'
+import { createDurableLog } from './durable-log.ts'
 import type { SharedState } from './shared-state.ts'
 import { startSocketProxy } from './socket-proxy.ts'
 import { unpackTemplate } from './template.ts'
@@ -26,16 +28,24 @@ const settings = [
   'min_wal_size=32MB',
   'max_wal_size=64MB',
   'max_connections=5',
+  // The other methods do nothing in WebAssembly.
+  'wal_sync_method=fsync',
 ]
+/** Turns `fsync` off. */
+const WITHOUT_SYNC = '-F'
 
-unpackTemplate(dataDir)
+const isNew = unpackTemplate(dataDir)
+const log = createDurableLog()
 const db = await PGlite.create({
-  dataDir,
+  fs: createDurableFiles(dataDir, log),
   extensions: { pg_trgm, btree_gin },
-  startParams: [...PGlite.defaultStartParams, ...settings.flatMap((setting) => ['-c', setting])],
+  startParams: [
+    ...PGlite.defaultStartParams.filter((word) => word !== WITHOUT_SYNC),
+    ...settings.flatMap((setting) => ['-c', setting]),
+  ],
 })
 await db.exec(`set timezone to 'UTC'`)
-const server = await startSocketProxy(db, socket, { shared, onPanic: () => tell('broken') })
+const server = await startSocketProxy(db, socket, { shared, log, onPanic: () => tell('broken') })
 
 const close = async (): Promise<void> => {
   server.close()
@@ -47,3 +57,4 @@ parentPort!.on('message', () => {
   void close()
 })
 tell('ready')
+if (isNew) await syncFolder(dataDir)
