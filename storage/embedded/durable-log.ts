@@ -2,8 +2,8 @@ import { closeSync, fsync, fsyncSync, openSync } from 'node:fs'
 import { promisify } from 'node:util'
 
 /**
- * The log of the embedded database, as far as it is on the disk (docs/decisions/0071-power-cuts.md). Positions are bytes
- * since its beginning.
+ * The log of the embedded database, as far as it is on the disk (docs/decisions/0071-power-cuts.md). Positions are
+ * bytes since its beginning.
  */
 export type DurableLog = {
   /** How often PGlite has asked for a sync. */
