@@ -63,7 +63,8 @@ export const InboxApp = ({
       setResumed((n) => n + 1)
     })
   }
-  useInput((input, key) => pressKeys(inbox, input, key, { quit, suspend, height: rows }))
-  usePaste((text) => pasteText(inbox, text))
+  const size = { width: columns, height: rows }
+  useInput((input, key) => pressKeys(inbox, input, key, { quit, suspend, ...size }))
+  usePaste((text) => pasteText(inbox, text, size))
   return null
 }

@@ -15,6 +15,7 @@ import {
 import { askCommand } from './commands.ts'
 import { deleteBack, insertText, moveCursor, repeatSends, submitDraft, switchKind } from './compose.ts'
 import { type Inbox, loadMore, notify, openThread, reportFailure, showView } from './data.ts'
+import { isTooSmall, type Size } from './size.ts'
 import { askSavedReply } from './saved-replies.ts'
 import { askTemplate, insertInForm, pressInForm } from './templates.ts'
 import { findSelected, getDraft, showsApprovals, views } from './state.ts'
@@ -45,11 +46,10 @@ const help: readonly (readonly [string, string])[] = [
   ['q, ^C, ^Z', 'leave; leave for a while (fg comes back); drafts are kept'],
 ]
 
-/** `quit` ends the inbox; `suspend` gives the terminal back to the shell for a while. `height`: of the terminal. */
-export type KeyContext = {
+/** `quit` ends the inbox; `suspend` gives the terminal back to the shell for a while. The size is the terminal's. */
+export type KeyContext = Size & {
   readonly quit: (exitCode?: number) => void
   readonly suspend: () => void
-  readonly height: number
 }
 
 const moveSelection = (inbox: Inbox, by: number): void => {
@@ -269,6 +269,8 @@ export const pressKey = (inbox: Inbox, input: string, key: Key, context: KeyCont
   const { state } = inbox
   if (key.ctrl && input === 'c') return context.quit(130)
   if (key.ctrl && input === 'z') return context.suspend()
+  // Nothing is drawn: a key would claim, close or send what nobody sees.
+  if (isTooSmall(context)) return
   state.notice = undefined
   const link = state.link
   state.link = undefined
@@ -342,8 +344,9 @@ export const pressKeys = (inbox: Inbox, input: string, key: Key, context: KeyCon
 }
 
 /** Takes pasted text, where text is written. */
-export const pasteText = (inbox: Inbox, text: string): void => {
+export const pasteText = (inbox: Inbox, text: string, size: Size): void => {
   const { state } = inbox
+  if (isTooSmall(size)) return
   if (state.focus === 'composer') insertText(inbox, text)
   else if (state.focus === 'form') insertInForm(inbox, text)
   else if (state.focus === 'prompt' && state.prompt)

@@ -3,12 +3,11 @@ import { escapeControlCharacters } from '../text.ts'
 import { drawApprovals, drawApprovalThread } from './approvals.ts'
 import { matchChoices } from './changes.ts'
 import { drawList, fit, toColumn } from './list-pane.ts'
+import { isTooSmall, MIN_SIZE } from './size.ts'
 import { type InboxState, type Pager, showsApprovals, takesTemplates, timeNow, views } from './state.ts'
 import { drawThreadPane } from './thread-pane.ts'
 
 /** The smallest terminal, and the widths from which two and three panes stand side by side. */
-const MIN_WIDTH = 60
-const MIN_HEIGHT = 15
 const TWO_PANES_WIDTH = 100
 const THREE_PANES_WIDTH = 140
 const MAX_CHOICES = 8
@@ -193,8 +192,10 @@ const drawBody = (state: InboxState, height: number, style: TerminalStyle): stri
 
 /** Draws the whole screen: exactly `height` lines, none wider than `width`. */
 export const drawScreen = (state: InboxState, { width, height, color }: ScreenSize): string[] => {
-  if (width < MIN_WIDTH || height < MIN_HEIGHT) {
-    const text = `The inbox needs ${MIN_WIDTH} by ${MIN_HEIGHT} characters; this terminal has ${width} by ${height}.`
+  if (isTooSmall({ width, height })) {
+    const text =
+      `The inbox needs ${MIN_SIZE.width} by ${MIN_SIZE.height} characters; this terminal has ${width} by ${height}. ` +
+      'Make it larger, or leave with ^C.'
     const lines = wrap(text, Math.max(1, width))
     return Array.from({ length: Math.max(1, height) }, (_, i) => lines[i] ?? '')
   }

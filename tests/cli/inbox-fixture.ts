@@ -66,7 +66,7 @@ export const openInbox = async (
     } while (calls.length > 0)
   }
   const press = async (input: string, key: Key = noKey): Promise<void> => {
-    pressKey(inbox, input, key, { quit: () => {}, suspend: () => {}, height: 24 })
+    pressKey(inbox, input, key, { quit: () => {}, suspend: () => {}, width: 120, height: 24 })
     await settle()
   }
   const screen = (width = 120, height = 24): string =>

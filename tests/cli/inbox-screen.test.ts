@@ -116,7 +116,7 @@ it('wcrm inbox: a line is split into words as a shell does', () => {
 const createPress = (state: InboxState) => {
   const inbox = { state, changed: () => {} } as unknown as Inbox
   return (input: string, key: Partial<Key> = {}): void =>
-    pressKey(inbox, input, key as Key, { quit: () => {}, suspend: () => {}, height: 24 })
+    pressKey(inbox, input, key as Key, { quit: () => {}, suspend: () => {}, width: 120, height: 24 })
 }
 
 const draw = (state: InboxState, width: number, height = 24): string =>

@@ -31,7 +31,7 @@ everyDatabase('wcrm inbox', (server) => {
     assert.match(screen(), /customer {2}#\d+[^]*Where is my order\?/)
     await press('', named('return'))
     await press('It is on its wa')
-    pasteText(inbox, 'y.\r\nSorry!\u001b[2J')
+    pasteText(inbox, 'y.\r\nSorry!\u001b[2J', { width: 120, height: 24 })
     assert.equal(getDraft(inbox.state).text, 'It is on its way.\nSorry![2J')
     for (const _ of '[2J') await press('', named('backspace'))
     await press('s', named('ctrl'))
@@ -53,7 +53,10 @@ everyDatabase('wcrm inbox', (server) => {
     await press('', named('return'))
     await press('', named('return'))
     const paste = (from: number, to: number) =>
-      pasteText(inbox, Array.from({ length: to - from }, (_, i) => `row ${from + i}\n`).join(''))
+      pasteText(inbox, Array.from({ length: to - from }, (_, i) => `row ${from + i}\n`).join(''), {
+        width: 120,
+        height: 24,
+      })
     paste(1, 15)
     assert.doesNotMatch(screen(), /row 1\b/)
     await press('s', named('ctrl'))
@@ -222,7 +225,7 @@ everyDatabase('wcrm inbox', (server) => {
   it('reminders, commands, copies, and several keys that arrive at once', async () => {
     const { workspace } = await createScene()
     const { inbox, press, screen, copied } = await openInbox(server(), workspace)
-    const context = { quit: () => {}, suspend: () => {}, height: 24 }
+    const context = { quit: () => {}, suspend: () => {}, width: 120, height: 24 }
     await press('r')
     assert.match(screen(), /tomorrow 9:00/)
     await press('yesterday')
@@ -250,6 +253,37 @@ everyDatabase('wcrm inbox', (server) => {
     await press('k')
     await press('y')
     assert.deepEqual(copied, [inbox.state.rows[0]!.contact!.phone, 'Where is my order?'])
+  })
+
+  it('a terminal that is too small to draw it does nothing but end, and says how', async () => {
+    const { workspace } = await createScene()
+    const { inbox, press, screen } = await openInbox(server(), workspace)
+    const rows = async () => {
+      await press('')
+      return structuredClone(inbox.state.rows)
+    }
+    const before = await rows()
+    let left: number | undefined
+    const quit = (exitCode?: number): void => void (left = exitCode)
+    for (const [width, height] of [
+      [59, 24],
+      [120, 14],
+    ] as const) {
+      const context = { quit, suspend: () => {}, width, height }
+      pressKeys(inbox, 'c', noKey, context)
+      pressKeys(inbox, 'x\r', noKey, context)
+      pressKeys(inbox, '\r', named('return'), context)
+      pasteText(inbox, 'Hello', context)
+      assert.deepEqual(await rows(), before)
+      assert.deepEqual([inbox.state.focus, inbox.state.notice, left], ['list', undefined, undefined])
+      assert.match(screen(width, height).replaceAll('\n', ' '), /Make it larger, or leave with \^C\./)
+      pressKeys(inbox, 'c', named('ctrl'), context)
+      assert.equal(left, 130)
+      left = undefined
+    }
+    await press('c')
+    assert.notEqual(inbox.state.notice, undefined)
+    assert.notDeepEqual(await rows(), before)
   })
 
   it('a colleague who was faster, a limit, a revoked key and a key that only reads are told', async () => {
