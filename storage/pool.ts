@@ -3,7 +3,15 @@ import type { ParameterOrJSON } from 'postgres'
 import { type Client, connectionClosedError, type OnClose, type PendingStatement } from './client.ts'
 import { clientGoneError, type ClientPresence, getReader } from './client-presence.ts'
 import { codedError, errorCode } from './error-codes.ts'
-import { dropHoles, getSeverity, isOwnResult, type StatementResult } from './statement-result.ts'
+import {
+  dropHoles,
+  getSeverity,
+  isComplete,
+  isOwnResponse,
+  onRetry,
+  type StatementResult,
+} from './statement-result.ts'
+import { createServiceTime, getMaxPending, measure, type ServiceTime } from './service-time.ts'
 import { waitAtMost } from './wait-at-most.ts'
 
 /** Milliseconds; 0 means no limit. */
@@ -52,10 +60,7 @@ export type Connection = {
   watch?: NodeJS.Timeout | undefined
   /** How long it was silent before `watch` was set, although a statement waited. */
   silentMs: number
-  /** When the oldest of its statements had the connection to itself. */
-  servedSince: number
-  /** How long a statement outside a transaction takes, on average. */
-  meanMs: number
+  service: ServiceTime
 }
 
 /** Waits for a connection. `grant` uses it at once, so that no other takes it in between. */
@@ -101,15 +106,6 @@ export type PoolStats = {
 }
 
 const MAX_PENDING = 100
-/**
- * Statements queue behind others on a connection while those take about so long together. What waits longer waits here:
- * it gets the connection that is free first, and is not sent at all when its client has gone.
- */
-const MAX_PENDING_MS = 20
-/** Taken for the mean of a new connection. */
-const FIRST_MEAN_MS = 1
-/** The weight of the latest statement in the mean. */
-const MEAN_WEIGHT = 1 / 8
 /** How long a connection is silent until it is asked whether another server has taken the place of its own. */
 const SUSPECT_AFTER_MS = 2_000
 const CLOSE_GRACE_MS = 4_000
@@ -156,37 +152,28 @@ const send = async (
   const options = { prepare: prepare && !simple, simple }
   const query = connection.client.sql.unsafe(text, parameters as ParameterOrJSON<never>[], options)
   if (!simple) void query.values()
+  if (connection.held) onRetry(query, () => discard(pool, connection, connectionClosedError()))
   const { pending } = connection
   try {
     const result = await waitForResponse(pool, connection, query)
     if (connection.lost) throw connection.lost
-    if (!isOwnResult(query, result, pending.size)) throw connectionClosedError()
+    if (!isComplete(result) || !isOwnResponse(query, pending.size)) throw connectionClosedError()
     dropHoles(result)
     return result
   } catch (error) {
-    const severity = getSeverity(error)
+    const isOwn = isOwnResponse(query, pending.size)
+    const severity = isOwn ? getSeverity(error) : undefined
     if (severity === 'ERROR') throw toStatementError(pool, connection, error as Error)
-    discard(pool, connection, error as Error)
+    discard(pool, connection, isOwn ? (error as Error) : connectionClosedError())
     throw severity ? error : connection.lost!
   } finally {
     pending.delete(query)
-    measure(connection)
+    measure(connection.service, !connection.held)
     connection.silentMs = 0
     connection.watch?.refresh()
     serveWaiters(pool)
   }
 }
-
-/** Notes how long a statement took that has ended. One of a transaction may have waited for a lock. */
-const measure = (connection: Connection): void => {
-  const now = performance.now()
-  if (!connection.held) connection.meanMs += (now - connection.servedSince - connection.meanMs) * MEAN_WEIGHT
-  connection.servedSince = now
-}
-
-/** How many statements a connection may have at a time. */
-const getMaxPending = ({ maxPending = MAX_PENDING }: PoolState, { meanMs }: Connection): number =>
-  Math.min(maxPending, Math.max(1, MAX_PENDING_MS / meanMs))
 
 /**
  * postgres.js leaves statements that queue behind the first one of a connection without an answer when that cannot be
@@ -198,7 +185,7 @@ const waitForResponse = (
   query: PendingStatement,
 ): Promise<StatementResult> =>
   new Promise((resolve, reject) => {
-    if (connection.pending.size === 0) connection.servedSince = performance.now()
+    if (connection.pending.size === 0) connection.service.since = performance.now()
     connection.pending.set(query, reject)
     watch(pool, connection)
     execute(query, { resolve, reject })
@@ -297,8 +284,7 @@ const openConnection = (pool: PoolState): Connection => {
     pending: new Map(),
     held: false,
     silentMs: 0,
-    servedSince: 0,
-    meanMs: FIRST_MEAN_MS,
+    service: createServiceTime(),
   }
   pool.connections.add(connection)
   if (pool.opening !== undefined) send(pool, connection, { text: pool.opening, simple: true }).catch(() => {})
@@ -312,7 +298,10 @@ const findConnection = (pool: PoolState, exclusive: boolean): Connection | undef
     if (connection.held) continue
     const { size } = connection.pending
     if (size === 0) return connection
-    if (size < (leastBusy?.pending.size ?? Infinity) && size < getMaxPending(pool, connection))
+    if (
+      size < (leastBusy?.pending.size ?? Infinity) &&
+      size < getMaxPending(connection.service, pool.maxPending ?? MAX_PENDING)
+    )
       leastBusy = connection
   }
   if (pool.connections.size < pool.max) return openConnection(pool)

@@ -11,15 +11,25 @@ export const getSeverity = (error: unknown): string | undefined => {
 }
 
 /**
- * Whether a result is that of its statement. One without a command has no response. And postgres.js sends a
- * statement again whose prepared form became invalid; the responses of statements that were sent meanwhile
- * are then swapped. No rows of another statement may look like an answer, so the connection is closed.
+ * Whether a response, with rows or an error, is that of its statement. postgres.js sends a statement again whose
+ * prepared form became invalid; the responses of statements that were sent meanwhile are then swapped. No rows of
+ * another statement may look like an answer, so the connection is closed.
  */
-export const isOwnResult = (query: PendingStatement, result: StatementResult, pending: number): boolean => {
-  const { retried } = query as { retried?: unknown }
+export const isOwnResponse = (query: PendingStatement, pending: number): boolean =>
+  (query as { retried?: unknown }).retried === undefined || pending === 1
+
+/**
+ * Calls the listener in place of sending a statement of a transaction again: what is sent behind it, such as `commit`,
+ * has ended the transaction by then, so that it would be carried out alone.
+ */
+export const onRetry = (query: PendingStatement, listener: () => void): void =>
+  void Object.defineProperty(query, 'retried', { set: listener })
+
+/** Whether a result is complete: one without a command has no response. */
+export const isComplete = (result: StatementResult): boolean => {
   // The simple protocol has a result for each of several statements.
   const command = result.command ?? (result.at(-1) as { command?: string } | undefined)?.command
-  return Boolean(command) && (retried === undefined || pending === 1)
+  return Boolean(command)
 }
 
 /**

@@ -30,6 +30,40 @@ describe('Statements that share a connection', { skip: !databases.includes('post
   })
 })
 
+describe(
+  'A transaction whose last statement has a plan that became invalid',
+  {
+    skip: !databases.includes('postgresql'),
+  },
+  () => {
+    it('is carried out as a whole or not at all', async () => {
+      await onMigratedDatabase('postgresql', async (db) => {
+        await sql`create table whole (text text)`.execute(db)
+        const insertBoth = async (name: string): Promise<void> => {
+          const tx = await db.startTransaction().execute()
+          try {
+            await sql`insert into whole (text) values (${name})`.execute(tx)
+            await executeAndCommit(tx, sql`insert into whole (text) values (${name}) returning *`)
+            await tx.commit().execute()
+          } catch (error) {
+            await tx.rollback().execute()
+            throw error
+          }
+        }
+        await insertBoth('before')
+        await sql`alter table whole add column more text`.execute(db)
+        await assert.rejects(insertBoth('meanwhile'), { code: 'CONNECTION_CLOSED' })
+        await insertBoth('after')
+        const { rows } = await sql<{ text: string }>`select text from whole order by text`.execute(db)
+        assert.deepEqual(
+          rows.map(({ text }) => text),
+          ['after', 'after', 'before', 'before'],
+        )
+      })
+    })
+  },
+)
+
 describe('A transaction whose last statement fails', { skip: !databases.includes('postgresql') }, () => {
   it('has given up its locks when it is rolled back, and its connection is used again', async () => {
     await onMigratedDatabase('postgresql', async (db) => {
