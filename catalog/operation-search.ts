@@ -44,7 +44,7 @@ const synonyms: Readonly<Record<string, readonly string[]>> = {
 /** Words that say nothing about an operation. */
 const stopWords = new Set(
   (
-    'a all an and any are as at be by can could do does for from get has have how i in is it me my of on or our ' +
+    'a all an and any are as at be by can could do does for from get has have how i in is it me my of on one or our ' +
     'please should show that the their them there this to us want was we what when where which will with you your'
   ).split(' '),
 )

@@ -10,7 +10,7 @@ export const operationWords: { readonly [name in OperationName]: string } = {
     'company',
   workspace_list_staff:
     'staff, employees, colleagues, users, agents, operators, team members, people on the team, who can be ' +
-    'assigned, online, ids by name',
+    'assigned, online, ids by name, need the id of a colleague',
   workspace_list_teams: 'teams, departments, sales, support, squads',
   workspace_channels:
     'channels, WhatsApp numbers, connected phone numbers, our numbers, sender, lines, inboxes, ' +
@@ -25,7 +25,8 @@ export const operationWords: { readonly [name in OperationName]: string } = {
     'create a contact, add a new customer, new lead, save a contact, register a client, person',
   crm_update_contact:
     'edit a contact, change name or email of a customer, set a custom field or attribute value, remove ' +
-    'clear set dnd do not disturb, star, block, mute, favorite, blacklist, birthday, address',
+    'clear set dnd do not disturb, star, block, mute, favorite, blacklist, birthday, address, correct a ' +
+    'wrong name, fix a typo, surname',
   crm_change_phone: 'change the phone number, replace, new number of a customer, moved to another number',
   crm_delete_contact: 'delete a customer, remove a contact, lead',
   crm_merge_contacts:
@@ -85,7 +86,9 @@ export const operationWords: { readonly [name in OperationName]: string } = {
   crm_delete_custom_field: 'remove a custom field, attribute, property or column',
   crm_list_saved_filters: 'saved filters, saved segments, smart lists, dynamic lists, views, audiences',
   crm_get_saved_filter: 'conditions of a saved filter, segment, smart list',
-  crm_create_saved_filter: 'save a filter, save a segment, smart list, dynamic list, audience, view',
+  crm_create_saved_filter:
+    'save a filter, save a segment, smart list, dynamic list, audience, view, share a segment with ' +
+    'colleagues',
   crm_update_saved_filter: 'edit a saved filter, segment, smart list, audience',
   crm_track_saved_filter: 'track a segment, record members of a filter each day, monitor audience changes',
   crm_delete_saved_filter: 'remove a saved filter, segment, smart list, audience',
@@ -127,7 +130,8 @@ export const operationWords: { readonly [name in OperationName]: string } = {
     'postpone, later, wake me, next week, tomorrow, Monday',
   inbox_mark_read: 'mark as read, clear unread, seen, unread badge',
   inbox_assign_conversations:
-    'bulk assign, reassign all conversations of a colleague, transfer many tickets, on vacation',
+    'bulk assign, reassign all conversations of a colleague, transfer many tickets, on vacation, on ' +
+    'holiday, move all chats to somebody else',
   inbox_close_conversations:
     'bulk close, close all old conversations, resolve many tickets, clean up the inbox',
   messaging_send_template:
@@ -145,7 +149,7 @@ export const operationWords: { readonly [name in OperationName]: string } = {
     'error',
   messaging_get_media:
     'attachment, download a file, photo, picture, image, voice message, audio, video, document that the ' +
-    'customer sent',
+    'customer sent, see or open the photo that a client has sent',
   messaging_list_templates:
     'approved templates, message templates, HSM, which templates can I send, pending, rejected',
   messaging_get_template:
@@ -164,7 +168,8 @@ export const operationWords: { readonly [name in OperationName]: string } = {
     'create a QR code, wa.me link, click-to-chat link, short URL, invite link, link for a website or ' +
     'poster, invite customers to write to us',
   messaging_get_short_link: 'clicks of a link, link statistics, QR image, how often was it opened',
-  messaging_delete_short_link: 'deactivate a link, remove a QR code, disable URL',
+  messaging_delete_short_link:
+    'deactivate a link, remove a QR code, disable URL, a link must not work any more, stop',
   messaging_list_quick_messages:
     'canned answers, canned responses, saved replies, snippets, shortcuts, macros, text blocks, ' +
     'predefined, prepared answers, FAQ',
@@ -192,16 +197,19 @@ export const operationWords: { readonly [name in OperationName]: string } = {
   webhooks_disable_endpoint: 'pause a webhook, stop deliveries, turn off, deactivate',
   webhooks_enable_endpoint: 'resume a webhook, turn on, activate, reactivate',
   webhooks_set_subscriptions:
-    'subscribe a webhook to events, choose event types, which events it receives, unsubscribe',
+    'subscribe a webhook to events, choose event types, which events it receives, unsubscribe, only some ' +
+    'events, not everything',
   webhooks_send_test: 'test a webhook, ping, send a sample event, is the receiver working',
   webhooks_list_event_types:
     'which events are there, event types, payload schema, sample payload, catalog of events',
   webhooks_list_deliveries:
-    'failed webhook deliveries, delivery log, attempts, errors of a callback, delivery history',
+    'failed webhook deliveries, delivery log, attempts, errors of a callback, delivery history, why did ' +
+    'my server not get the callback, response code',
   webhooks_get_delivery: 'one webhook delivery, attempts, response of the receiver, payload that was sent',
   webhooks_replay_delivery: 'retry a webhook delivery, resend, redeliver, repeat a failed event',
   webhooks_recover_endpoint:
-    'missed webhooks, resend events after downtime, outage, recover, backfill, redeliver a time range',
+    'missed webhooks, resend events after downtime, outage, recover, backfill, redeliver a time range, we ' +
+    'were down, get what we lost',
   events_list:
     'event log, what happened recently, changes since yesterday, activity feed, stream, poll for new ' +
     'messages, sync, updates',
@@ -219,10 +227,15 @@ export const operationWords: { readonly [name in OperationName]: string } = {
     'churned, growth over time',
   audit_list:
     'audit log, who changed, deleted or did something, activity of a user, history of changes, trail, ' +
-    'accountability, security log, who closed, sent or edited, when and by whom',
-  approvals_list: 'pending approvals, requests of AI agents, what waits for my decision, to approve',
-  approvals_get: 'status of my request, has it been approved, wait for an approval, decision',
-  approvals_approve: 'approve a request, allow, say yes, accept, authorize, confirm',
+    'accountability, security log, who closed, sent or edited, when and by whom, who deleted this ' +
+    'yesterday',
+  approvals_list:
+    'pending approvals, requests of AI agents, what waits for my decision, to approve, what bots or ' +
+    'agents ask permission for',
+  approvals_get:
+    'status of my request, has it been approved, wait for an approval, decision, has my manager said yes',
+  approvals_approve:
+    'approve a request, allow, say yes, accept, authorize, confirm, let the agent or bot go ahead',
   approvals_decline: 'reject a request of an agent, refuse, deny, say no',
   approvals_cancel: 'withdraw my own request, take back an approval request',
 }
