@@ -7,11 +7,12 @@ export const Id = z
   .regex(/^[1-9]\d{0,18}$/, 'must be 1 to 19 digits, not starting with 0')
   .meta({ examples: ['42'] })
 
-/** An id in a list of ids: a decimal string or an integer. */
-export const IdInput = z.union(
-  [Id, z.int().positive()],
-  'must be an id: 1 to 19 digits as a string, or an integer',
-)
+/**
+ * An id in a list of ids: a decimal string or an integer. Both are the same request to an idempotency key.
+ */
+export const IdInput = z
+  .union([Id, z.int().positive()], 'must be an id: 1 to 19 digits as a string, or an integer')
+  .transform(String)
 
 /** What people call something: it must show, or nobody could tell it from another. */
 export const VisibleName = (max: number) =>

@@ -59,6 +59,17 @@ everyDatabase(
       assert.equal((await rest.call('crm_list_custom_fields')).body.total, 5)
     })
 
+    it('ids in a list are the same request as integers and as strings', async () => {
+      const workspace = await makeWorkspace(server())
+      const [rest, ops] = createRestAndOps(server(), workspace.owner.key)
+      const { id } = (await rest.call('crm_upsert_contact', { phone: '+15550100142' })).body
+      const options = { idempotencyKey: 'ids-in-a-list' }
+      const tags = ['VIP']
+      const one = await rest.call('crm_tag_contacts', { contact_ids: [Number(id)], tags }, options)
+      assert.equal(one.body.succeeded, 1, one.text)
+      assertReplay(await ops.call('crm_tag_contacts', { contact_ids: [id], tags }, options), one)
+    })
+
     it('a key reused for another body or operation is refused with idempotency_key_reused', async () => {
       const workspace = await makeWorkspace(server())
       const [rest, ops] = createRestAndOps(server(), workspace.owner.key)
