@@ -57,4 +57,5 @@ parentPort!.on('message', () => {
   void close()
 })
 tell('ready')
-if (isNew) await syncFolder(dataDir)
+// Meanwhile PGlite removes folders, or the database is closed: neither may end this thread with an error.
+if (isNew) await syncFolder(dataDir).catch(() => {})
