@@ -97,6 +97,18 @@ const updateEndpoint = (tx: Db, workspaceId: string, id: string) =>
 
 export type EndpointFields = Pick<EndpointRow, 'url' | 'description' | 'payload_format' | 'custom_headers'>
 
+/** Counts the endpoints of a workspace that are sent events. */
+export const countActiveEndpoints = async (db: Db, workspaceId: string): Promise<number> => {
+  const { n } = await db
+    .selectFrom('webhook_endpoints')
+    .select(({ fn }) => fn.countAll<string>().as('n'))
+    .where('workspace_id', '=', workspaceId)
+    .where('status', '<>', 'disabled')
+    .where('deleted_at', 'is', null)
+    .executeTakeFirstOrThrow()
+  return Number(n)
+}
+
 export const insertEndpoint = async (
   tx: Db,
   workspaceId: string,

@@ -5,9 +5,11 @@ import {
   listAllChannels,
   listAllStaff,
   listAllTeams,
+  type StaffFields,
   updateStaff,
   updateTeam,
 } from '../../storage/admin.ts'
+import { countActiveEndpoints } from '../../storage/webhooks.ts'
 import { usageError } from '../error.ts'
 import {
   parseId,
@@ -73,6 +75,22 @@ const warnIneffectiveHiding = (
     session.io.stderr.write(
       'Warning: --hide-phone-numbers only affects agents; it has no effect with another role.\n',
     )
+}
+
+/** Endpoints go on as they are, whoever gave their addresses (docs/visibility.md). */
+const warnOfEndpoints = async (
+  session: AdminSession,
+  { enabled, role, hide_phone_numbers: hides, channel_ids: channels }: Partial<StaffFields>,
+): Promise<void> => {
+  const maySeeLess = enabled === false || role === 'agent' || hides === true || channels
+  if (!maySeeLess) return
+  const count = await countActiveEndpoints(await session.db(), (await session.workspace()).id)
+  if (count === 0) return
+  const endpoints = count === 1 ? '1 webhook endpoint gets' : `${count} webhook endpoints get`
+  session.io.stderr.write(
+    `Warning: ${endpoints} the events of the whole workspace, whoever gave the address. ` +
+      'Disable what only this person reads: wcrm webhooks list, wcrm webhooks disable ID\n',
+  )
 }
 
 export const staffGroup: AdminGroup = {
@@ -146,6 +164,7 @@ export const staffGroup: AdminGroup = {
             'List them with: wcrm admin staff list',
           )
         warnIneffectiveHiding(session, row)
+        await warnOfEndpoints(session, fields)
         return row
       },
     },

@@ -5,6 +5,7 @@ import { after, before, describe, it } from 'node:test'
 import { createApiKey } from '../../server/api-keys.ts'
 import { createSecretRing, loadSecrets, requireKnownSecret } from '../../server/secret.ts'
 import type { Storage } from '../../storage/open.ts'
+import { insertEndpoint } from '../../storage/webhooks.ts'
 import { serveStorage, type TestServer } from '../servers.ts'
 import { createEndpoint } from '../webhooks/endpoint-fixture.ts'
 import { doorsOf } from '../doors.ts'
@@ -86,6 +87,27 @@ describe('wcrm admin keys and secret', () => {
       }
       await succeed('keys', 'resume', id, ...dataFlags)
     }
+  })
+
+  it('staff update says what goes on where the rights of somebody shrink', async () => {
+    const update = async (...flags: string[]): Promise<string> =>
+      (await runAdmin('staff', 'update', id, ...flags, ...dataFlags)).err
+    const { id } = await succeed('staff', 'create', '--name', 'Ivo', '--role', 'admin', ...dataFlags)
+    const shrinks = [['--disabled'], ['--role', 'agent', '--hide-phone-numbers'], ['--channels', '']]
+    for (const flags of shrinks) assert.equal(await update(...flags), '', flags.join(' '))
+    const fields = { url: 'https://example.com/hook', description: null, payload_format: 'envelope' } as const
+    const secrets = { custom_headers: '', signing_secret: 'sealed' }
+    const now = server.app.now()
+    await insertEndpoint(storage.db, '1', 'ep_01JABCDEFGHJKMNPQRSTVWXYZ0', { ...fields, ...secrets }, now)
+    for (const flags of shrinks)
+      assert.match(await update(...flags), /1 webhook endpoint gets the events of the whole/, flags.join(' '))
+    for (const flags of [
+      ['--enabled'],
+      ['--role', 'admin', '--no-hide-phone-numbers'],
+      ['--channels', 'all'],
+    ])
+      assert.equal(await update(...flags), '', flags.join(' '))
+    await storage.db.deleteFrom('webhook_endpoints').execute()
   })
 
   it('rotate keeps an earlier end of the old key, and refuses keys that are over', async () => {
