@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { createBridgeScene, OWN_SERVER } from '../channels/bridge.ts'
+import { createBridgeScene } from '../channels/bridge.ts'
 import { everyDatabase } from '../doors.ts'
 
 everyDatabase(
@@ -35,5 +35,5 @@ everyDatabase(
       assert.deepEqual(waits, [[999], [999, 1000], [0, 999, 1000], [0, 1, 999, 1000]])
     })
   },
-  OWN_SERVER,
+  { ownJobs: true },
 )
