@@ -90,14 +90,3 @@ const recordAttempt = async (
     await deleteChannelDelivery(flow.tx, delivery)
   })
 }
-
-/** Delivers the replies that are due, and waits until they are recorded. Returns the count. For tests. */
-export const deliverDueReplies = async (app: App): Promise<number> => {
-  const inFlight: InFlight = new Set()
-  let processed = 0
-  for (let started = 1; started > 0; processed += started) {
-    started = await startDue(app, inFlight)
-    await Promise.all(inFlight)
-  }
-  return processed
-}

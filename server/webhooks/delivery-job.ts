@@ -11,7 +11,7 @@ import { changeInBatches } from '../jobs/change-in-batches.ts'
 import { daysAgo, maintainPartitions } from '../jobs/partitions.ts'
 import { createRetentionJob } from '../jobs/retention-job.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
-import { claimDueDeliveries, createDeliveryQueue, LEASE_SECONDS, waitUntilIdle } from './delivery-queue.ts'
+import { claimDueDeliveries, createDeliveryQueue, waitUntilIdle } from './delivery-queue.ts'
 
 /**
  * How often deliveries are looked for where signals of other servers do not arrive, such as behind a pooler.
@@ -66,20 +66,6 @@ export const webhookDeliveriesJob = (app: App): JobDefinition => {
       await queue.recording
     },
   }
-}
-
-/**
- * Sends deliveries that are due, with their results recorded, until none is due or `limit` were sent.
- * Returns the count. For tests.
- */
-export const deliverDue = async (app: App, limit = 10_000): Promise<number> => {
-  const queue = createDeliveryQueue(app)
-  let processed = 0
-  for (let claimed = 1; claimed > 0 && processed < limit; processed += claimed) {
-    claimed = await claimDueDeliveries(queue)
-    await waitUntilIdle(queue, 2 * LEASE_SECONDS * 1000)
-  }
-  return processed
 }
 
 /**

@@ -13,7 +13,7 @@ import { type FinishedAttempt, recordResults } from './record-results.ts'
 import { attemptDelivery } from './send.ts'
 
 /** Twice as long as an attempt may take, so that an expired lease means a dead process. */
-export const LEASE_SECONDS = 30
+const LEASE_SECONDS = 30
 /** Requests in flight to one endpoint, so that a slow endpoint cannot use up the shared capacity. */
 const MAX_IN_FLIGHT_PER_ENDPOINT = 8
 /**

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { deliverDueReplies } from '../../server/channels/delivery-job.ts'
+import { deliverDueReplies } from '../deliver-due.ts'
 import { computeSecretFingerprint, getKeyId, requireKnownSecret } from '../../server/secret.ts'
 import { runAdminWith } from '../admin/admin-commands.ts'
 import { doAs } from '../calls.ts'

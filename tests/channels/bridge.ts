@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { Webhook } from 'standardwebhooks'
 import { createChannelToken, hashApiKey } from '../../server/api-keys.ts'
-import { deliverDueReplies } from '../../server/channels/delivery-job.ts'
+import { deliverDueReplies } from '../deliver-due.ts'
 import { addSigningSecret } from '../../server/channels/secrets.ts'
 import { createSigningSecret } from '../../server/webhooks/secrets.ts'
 import { createChannel } from '../../storage/admin.ts'

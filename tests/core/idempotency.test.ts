@@ -79,6 +79,8 @@ everyDatabase(
         await rest.call('crm_create_group', { name: 'Two' }, { idempotencyKey }),
         await ops.call('crm_create_group', { name: 'One', emoji: '⭐' }, { idempotencyKey }),
         await rest.call('crm_upsert_contact', { phone: '+15550100042' }, { idempotencyKey }),
+        // Another operation with the same input.
+        await ops.call('crm_upsert_contact', { name: 'One' }, { idempotencyKey }),
         await rest.call(
           'crm_delete_group',
           { group_id: first.body.group.id },

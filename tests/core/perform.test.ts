@@ -258,6 +258,20 @@ for (const database of databases) {
       assert.deepEqual([reply.status, reply.body], [200, { thing_id: 'one', dry_run: true }])
     })
 
+    it('another verb than that of the operation confirms nothing', async () => {
+      const { owner } = await makeWorkspace(server)
+      for (const path of Object.values(paths))
+        for (const verb of ['send', 'deleted']) {
+          const headers = {
+            Authorization: `Bearer ${owner.key}`,
+            'Idempotency-Key': 'another-verb',
+            'Api-Confirm': verb,
+          }
+          const { status, body } = await send(server, { path, headers, body: { thing_id: 'one' } })
+          assert.deepEqual([status, body.code, body.confirm], [428, 'confirm_required', 'delete'])
+        }
+    })
+
     it('every listed API version is accepted and returned', async () => {
       const workspace = await makeWorkspace(server)
       for (const version of apiVersions) {

@@ -1,0 +1,20 @@
+import { channelDeliveriesJob } from '../server/channels/delivery-job.ts'
+import type { App } from '../server/core/app.ts'
+import type { JobDefinition } from '../server/jobs/runner.ts'
+import { webhookDeliveriesJob } from '../server/webhooks/delivery-job.ts'
+
+/** Runs a job until nothing is due, each time until what it began is recorded. Returns the count. */
+const runToEnd = async ({ run, drain }: JobDefinition): Promise<number> => {
+  let total = 0
+  for (let processed = 1; processed > 0; total += processed) {
+    processed = (await run(new AbortController().signal)).processed ?? 0
+    await drain?.()
+  }
+  return total
+}
+
+/** Attempts the deliveries to webhook endpoints that are due, of all workspaces. */
+export const deliverDue = (app: App): Promise<number> => runToEnd(webhookDeliveriesJob(app))
+
+/** Delivers the replies on channels of one's own that are due, of all workspaces. */
+export const deliverDueReplies = (app: App): Promise<number> => runToEnd(channelDeliveriesJob(app))
