@@ -42,12 +42,14 @@ export const createOperationIndex = (operations: readonly Operation[]): Operatio
   }
 }
 
-/** Returns the documents that fit the words of `query`, best first; before all the operation of this name. */
+/**
+ * Returns the documents that fit the words of `query`, best first; before all the operation of this name, or those whose
+ * names begin with it, such as `inbox`, as in the catalog.
+ */
 export const searchOperations = ({ documents, search }: OperationIndex, query: string): Document[] => {
-  const name = query.trim()
-  const found = search(query)
-  const names = documents.has(name) ? [name, ...found.filter((other) => other !== name)] : found
-  return names.map((one) => documents.get(one)!)
+  const name = query.trim().toLowerCase()
+  const named = [...documents.keys()].filter((each) => each === name || each.startsWith(`${name}_`))
+  return [...new Set([...named, ...search(query)])].map((each) => documents.get(each)!)
 }
 
 /** Returns the fields of an input on one line, the required ones with `*`: `contact_id*: string, limit: integer`. */
