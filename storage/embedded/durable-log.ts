@@ -30,6 +30,7 @@ export const createDurableLog = (): DurableLog => {
   const waiting = new Map<string, number>()
   let syncing: number[] = []
   let running: Promise<void> | undefined
+  /** Why a sync failed. The next one of the same file succeeds, whatever was lost: nothing is durable from then on. */
   let failure: unknown
   let written = 0
   const asked = { requests: 0, end: 0 }
@@ -47,7 +48,6 @@ export const createDurableLog = (): DurableLog => {
       await Promise.all(syncing.map((file) => fsyncAsync(file)))
       if (upTo.requests > durable.requests) durable = upTo
     } catch (error) {
-      // The next sync of such a file succeeds, whatever was lost.
       failure = error
     } finally {
       for (const file of syncing) closeSync(file)
@@ -62,10 +62,8 @@ export const createDurableLog = (): DurableLog => {
     requests: () => asked.requests,
     whenDurable: async () => {
       const wanted = asked.requests
-      while (durable.requests < wanted) {
-        await (running ??= run())
-        requireWorking()
-      }
+      while (!failure && durable.requests < wanted) await (running ??= run())
+      requireWorking()
     },
     noteWrite: (end) => {
       written = Math.max(written, end)
@@ -79,7 +77,12 @@ export const createDurableLog = (): DurableLog => {
     syncBefore: (position = ALL) => {
       requireWorking()
       if (durable.requests === asked.requests || position <= durable.end) return
-      for (const file of [...syncing, ...waiting.values()]) fsyncSync(file)
+      try {
+        for (const file of [...syncing, ...waiting.values()]) fsyncSync(file)
+      } catch (error) {
+        failure = error
+        throw error
+      }
       for (const file of takeWaiting()) closeSync(file)
       durable = { ...asked }
     },
