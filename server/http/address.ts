@@ -26,6 +26,22 @@ export const getIncoming = (request: Request): IncomingMessage | undefined => ge
 /** Returns Node's own response to a web `Request`. */
 export const getResponse = (request: Request): ServerResponse | undefined => getNode(request).res
 
+/** What is told that a connection closes: that of pipelined requests has one listener for all. */
+const closeListeners = new WeakMap<Socket, Set<() => void>>()
+
+const onSocketClose = (socket: Socket, listener: () => void): (() => void) => {
+  let listeners = closeListeners.get(socket)
+  if (!listeners) {
+    const all = (listeners = new Set())
+    closeListeners.set(socket, all)
+    socket.once('close', () => {
+      for (const each of all) each()
+    })
+  }
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
 /** Whether the client of a request is still connected; undefined for one that was made in this process. */
 export const getPresence = (request: Request): ClientPresence | undefined => {
   const { req, res } = getNode(request)
@@ -34,10 +50,7 @@ export const getPresence = (request: Request): ClientPresence | undefined => {
   return {
     // A response that waits for others on its connection does not know of that.
     isGone: () => res.destroyed || socket.destroyed,
-    onGone: (listener) => {
-      socket.once('close', listener)
-      return () => socket.off('close', listener)
-    },
+    onGone: (listener) => onSocketClose(socket, listener),
   }
 }
 

@@ -255,22 +255,47 @@ for (const database of databases) {
       }
     })
 
-    it('leaves no watch behind when it waits for an approval', async () => {
+    /** Returns the path on which a client waits for the decision on a request for approval. */
+    const askToDelete = async (name: string): Promise<string> => {
       const agent = await workspace.key(workspace.owner.staffId, { agent: true })
-      const { group } = await doAs(server, workspace.owner.key)('crm_create_group', { name: 'To delete' })
+      const { group } = await doAs(server, workspace.owner.key)('crm_create_group', { name })
       const asked = await fetch(`${server.url}/v1/groups/${group.id}`, {
         method: 'DELETE',
         headers: { Authorization: `Bearer ${agent.key}` },
       })
       const { approval } = (await asked.json()) as { approval: { id: string } }
+      return `/v1/approvals/${approval.id}?wait_seconds=30`
+    }
+
+    it('leaves no watch behind when it waits for an approval', async () => {
+      const path = await askToDelete('To delete')
       const { open } = server.app.streams
       const before = open.size
       requests = watchRequests()
-      const leave = send([[`/v1/approvals/${approval.id}?wait_seconds=30`, { headers: headers() }]])
+      const leave = send([[path, { headers: headers() }]])
       await until('it waits', () => open.size === before + 1)
       leave()
       await until('the watch has ended', () => open.size === before)
       assert.ok(requests.areGone())
+    })
+
+    it('waits with many requests on one connection, without a warning', async () => {
+      const path = await askToDelete('To delete too')
+      const { open } = server.app.streams
+      const [before, count] = [open.size, 20]
+      requests = watchRequests()
+      const warnings: Error[] = []
+      const onWarning = (warning: Error) => void warnings.push(warning)
+      process.on('warning', onWarning)
+      const { hostname, port } = new URL(server.url)
+      const socket = connect({ host: hostname, port: Number(port) })
+      const head = `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${workspace.owner.key}\r\n\r\n`
+      socket.write(head.repeat(count))
+      await until('all wait', () => open.size === before + count)
+      socket.destroy()
+      await until('the watches have ended', () => open.size === before)
+      process.off('warning', onWarning)
+      assert.deepEqual(warnings.map(String), [])
     })
 
     it('has no stream of events opened after it left', async () => {
