@@ -95,6 +95,14 @@ export const findLiveKeyById = async (
       order by k.id desc limit 1`).execute(db)
   ).rows[0]
 
+export const isKeyRevoked = async (db: Db, workspaceId: string, keyId: string): Promise<boolean> =>
+  (
+    await sql`
+      select from api_keys where workspace_id = ${workspaceId} and id = ${keyId} and revoked_at is not null`.execute(
+      db,
+    )
+  ).rows.length > 0
+
 export const markKeyUsed = async (db: Db, workspaceId: string, keyId: string, now: string): Promise<void> => {
   await db
     .updateTable('api_keys')

@@ -19,7 +19,7 @@ import {
 import { insertAuditRow } from '../../storage/audit.ts'
 import { type EventRow, insertEvents } from '../../storage/events.ts'
 import { writeEvents } from '../messaging/announce.ts'
-import { findLiveKeyById } from '../../storage/keys.ts'
+import { findLiveKeyById, isKeyRevoked } from '../../storage/keys.ts'
 import { toAuditEntry } from '../audit/entry.ts'
 import { businessTime } from '../clock.ts'
 import type { App } from '../core/app.ts'
@@ -203,13 +203,17 @@ export const fail = (
     else await tx.rollback().execute()
   })
 
-/** Returns the key that began a job or an export. Throws 403 when it may do nothing any more. */
+/**
+ * Returns the key that began a job or an export, or the newest one that replaced it. Throws 403 when that may do
+ * nothing any more, or the one that began it was revoked: somebody else may have had it.
+ */
 export const findActor = async (
   app: App,
   { workspace_id: workspaceId, key_id: keyId }: Pick<Claimed, 'workspace_id' | 'key_id'>,
 ): Promise<Actor> => {
   const key = await findLiveKeyById(app.db, workspaceId, keyId, app.now())
-  if (!key) throw new Problem('forbidden', 'The key that began the job is revoked, expired or disabled.')
+  const isEnded = !key || (key.key_id !== keyId && (await isKeyRevoked(app.db, workspaceId, keyId)))
+  if (isEnded) throw new Problem('forbidden', 'The key that began the job is revoked, expired or disabled.')
   const actor = toActor(key)
   requireActive(actor)
   return actor

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
-import { revokeKey } from '../../storage/admin-keys.ts'
+import { createApiKey, hashApiKey } from '../../server/api-keys.ts'
+import { replaceKey, revokeKey } from '../../storage/admin-keys.ts'
 import { insertJob, setJobState } from '../../storage/bulk-jobs.ts'
 import { callAs } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
@@ -211,6 +212,23 @@ everyDatabase('Jobs', (server) => {
     await call('jobs_resume', { job_id: id })
     await runJobs(server())
     assert.deepEqual((await call('jobs_get', { job_id: id })).body.state, 'done')
+  })
+
+  it('go on with the key that replaced theirs, but not once theirs was revoked', async () => {
+    const { db, app } = server()
+    const states: string[] = []
+    for (const isRevoked of [false, true]) {
+      const { workspace, call } = await make()
+      const { keyId } = await workspace.key(workspace.owner.staffId)
+      const id = await insertWaiting(workspace, { keyId })
+      const times = { oldUntil: app.now(), expiresAt: null, now: app.now() }
+      await replaceKey(db, workspace.id, keyId, () => hashApiKey(createApiKey(false)), times)
+      if (isRevoked) await revokeKey(db, workspace.id, keyId, app.now())
+      await call('jobs_resume', { job_id: id })
+      await runJobs(server())
+      states.push((await call('jobs_get', { job_id: id })).body.state)
+    }
+    assert.deepEqual(states, ['done', 'failed'])
   })
 
   it('tell of every contact that failed, page by page', async () => {
