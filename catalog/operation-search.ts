@@ -65,6 +65,9 @@ const toTerm = (word: string): string | undefined => {
   return stopWords.has(lower) ? undefined : stem(lower)
 }
 
+/** Operations that fit so much less than the best one are left out. */
+const LEAST_SCORE = 0.3
+
 /** Finds operations for what somebody wants to do: returns their names, best first. */
 export type OperationSearch = (query: string) => string[]
 
@@ -91,5 +94,9 @@ export const createOperationSearch = (operations: readonly SearchedTexts[]): Ope
   index.addAll(
     operations.map((texts) => ({ ...texts, words: operationWords[texts.operation as OperationName] })),
   )
-  return (query) => index.search(query).map(({ id }) => id as string)
+  return (query) => {
+    const hits = index.search(query)
+    const least = (hits[0]?.score ?? 0) * LEAST_SCORE
+    return hits.filter(({ score }) => score >= least).map(({ id }) => id as string)
+  }
 }
