@@ -43,8 +43,8 @@ export const createOperationIndex = (operations: readonly Operation[]): Operatio
 }
 
 /**
- * Returns the documents that fit the words of `query`, best first; before all the operation of this name, or those whose
- * names begin with it, such as `inbox`, as in the catalog.
+ * Returns the documents that fit the words of `query`, best first; before all the operation of this name, or those
+ * whose names begin with it, such as `inbox`, as in the catalog.
  */
 export const searchOperations = ({ documents, search }: OperationIndex, query: string): Document[] => {
   const name = query.trim().toLowerCase()

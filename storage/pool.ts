@@ -153,7 +153,9 @@ const send = async (
   const query = connection.client.sql.unsafe(text, parameters as ParameterOrJSON<never>[], options)
   if (!simple) void query.values()
   if (connection.held) onRetry(query, () => discard(pool, connection, connectionClosedError()))
-  const { pending } = connection
+  const { pending, service } = connection
+  const sentAt = performance.now()
+  if (pending.size === 0) service.since = sentAt
   try {
     const result = await waitForResponse(pool, connection, query)
     if (connection.lost) throw connection.lost
@@ -168,7 +170,7 @@ const send = async (
     throw severity ? error : connection.lost!
   } finally {
     pending.delete(query)
-    measure(connection.service, !connection.held)
+    measure(service, sentAt, !connection.held)
     connection.silentMs = 0
     connection.watch?.refresh()
     serveWaiters(pool)
@@ -185,7 +187,6 @@ const waitForResponse = (
   query: PendingStatement,
 ): Promise<StatementResult> =>
   new Promise((resolve, reject) => {
-    if (connection.pending.size === 0) connection.service.since = performance.now()
     connection.pending.set(query, reject)
     watch(pool, connection)
     execute(query, { resolve, reject })
