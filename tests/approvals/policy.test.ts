@@ -85,6 +85,8 @@ everyDatabase("The default policy of agents' keys", (server, database) => {
     const asked = [
       ['crm_update_contact', { ...contact, dnd: false }],
       ['crm_update_contact', { ...contact, dnd: false, name: 'Ada B.' }],
+      ['crm_update_contacts', { contact_ids: [scene.contactId], dnd: false }],
+      ['crm_record_consent', { ...contact, state: 'granted', proof: 'Form of 3 May' }],
       ['crm_update_custom_field', { custom_field_id: id, visibility: 'visible_to_all' }],
       ['webhooks_send_test', { ...test, payload: { order: 'refund' } }],
       ['messaging_update_quick_message', { quick_message_id: reply.body.id, text: 'Pay to another one.' }],
@@ -110,6 +112,8 @@ everyDatabase("The default policy of agents' keys", (server, database) => {
       (await scene.ask('crm_update_contact', { ...contact, dnd: true, starred: true })).status,
       200,
     )
+    const withdrawn = { ...contact, state: 'withdrawn', proof: 'Wrote STOP' }
+    assert.equal((await scene.ask('crm_record_consent', withdrawn)).status, 200)
     await scene.setPolicy({ operations: { crm_update_contact: 'allow' } })
     const allowed = await scene.ask('crm_update_contact', { ...contact, dnd: false, starred: false })
     assert.deepEqual([allowed.status, allowed.body.dnd], [200, false])

@@ -167,7 +167,11 @@ everyDatabase('Guessing hidden phone numbers', (server) => {
     assert.equal((await call('crm_upsert_contact', { phone: phoneOf(200), dry_run: true })).status, 200)
     assert.equal((await call('crm_upsert_contact', { phone: '+1 555' })).status, 400)
     assert.deepEqual([(await send(98)).status, (await save(99, again)).status], [201, 200])
-    for (const { status, body, headers } of [await save(100), await save(100, again), await send(100)]) {
+    const { id } = (await save(0)).body
+    const move = (n: number) =>
+      call('crm_change_phone', { contact_id: id, phone: `+${phoneOf(n)}` }, { confirm: 'rotate' })
+    for (const refused of [save(100), save(100, again), send(100), move(100)]) {
+      const { status, body, headers } = await refused
       assert.deepEqual(
         [status, body.code, body.reason, body.limit],
         [429, 'rate_limited', 'phone_budget', 100],
@@ -178,7 +182,7 @@ everyDatabase('Guessing hidden phone numbers', (server) => {
     // Phones of today are free, and so is everything by id.
     assert.deepEqual([(await save(0)).body.action, (await send(98)).status], ['unchanged', 201])
     const rows = await listAudit(server(), workspace)
-    assert.equal(rows.filter((row: { outcome: string }) => row.outcome === 'refused').length, 3)
+    assert.equal(rows.filter((row: { outcome: string }) => row.outcome === 'refused').length, 4)
     assert.ok(!JSON.stringify(rows).includes(phoneOf(100)))
     // Each day has its own budget, and those of past days are deleted.
     await sql`
