@@ -25,7 +25,10 @@ export type PoolLimits = {
 type PoolOptions = {
   /** The greatest number of connections. */
   max: number
-  /** How many statements may queue on a connection; 100 when absent. */
+  /**
+   * How many statements may queue on a connection, and fewer when they take long: for one session, which all wait for.
+   * When absent 100, however long they take.
+   */
   maxPending?: number
   limits: PoolLimits
   openClient: (onClose: OnClose) => Client
@@ -153,9 +156,7 @@ const send = async (
   const query = connection.client.sql.unsafe(text, parameters as ParameterOrJSON<never>[], options)
   if (!simple) void query.values()
   if (connection.held) onRetry(query, () => discard(pool, connection, connectionClosedError()))
-  const { pending, service } = connection
-  const sentAt = performance.now()
-  if (pending.size === 0) service.since = sentAt
+  const { pending } = connection
   try {
     const result = await waitForResponse(pool, connection, query)
     if (connection.lost) throw connection.lost
@@ -170,7 +171,7 @@ const send = async (
     throw severity ? error : connection.lost!
   } finally {
     pending.delete(query)
-    measure(service, sentAt, !connection.held)
+    measure(connection.service, !connection.held)
     connection.silentMs = 0
     connection.watch?.refresh()
     serveWaiters(pool)
@@ -187,6 +188,7 @@ const waitForResponse = (
   query: PendingStatement,
 ): Promise<StatementResult> =>
   new Promise((resolve, reject) => {
+    if (connection.pending.size === 0) connection.service.since = performance.now()
     connection.pending.set(query, reject)
     watch(pool, connection)
     execute(query, { resolve, reject })
@@ -294,16 +296,14 @@ const openConnection = (pool: PoolState): Connection => {
 
 /** Finds an idle connection, or opens one; a statement by itself may join the least busy. */
 const findConnection = (pool: PoolState, exclusive: boolean): Connection | undefined => {
+  const { maxPending } = pool
   let leastBusy: Connection | undefined
   for (const connection of pool.connections) {
     if (connection.held) continue
     const { size } = connection.pending
     if (size === 0) return connection
-    if (
-      size < (leastBusy?.pending.size ?? Infinity) &&
-      size < getMaxPending(connection.service, pool.maxPending ?? MAX_PENDING)
-    )
-      leastBusy = connection
+    const most = maxPending === undefined ? MAX_PENDING : getMaxPending(connection.service, maxPending)
+    if (size < (leastBusy?.pending.size ?? Infinity) && size < most) leastBusy = connection
   }
   if (pool.connections.size < pool.max) return openConnection(pool)
   return exclusive ? undefined : leastBusy
