@@ -99,7 +99,8 @@ everyDatabase('Commands whose answer is lost', (server, database) => {
     const measure = async (work: () => Promise<number>) => {
       const before = await count()
       const exit = await work()
-      // What a job does belongs to the call that began or resumed it.
+      // What a job does belongs to the call that began, resumed or approved it.
+      await server().app.jobs.job('approvals').runOnce()
       await finishBackgroundWork(server(), workspace.id)
       const after = await count()
       const changed = Object.entries(after).filter(([table, n]) => n !== before[table])
