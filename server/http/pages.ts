@@ -12,7 +12,7 @@ type PageSource = { config: { publicUrl: string } }
  */
 export const renderPage = (path: string, app: PageSource): Response | undefined => {
   const { publicUrl } = app.config
-  if (path === '/') return createHtmlResponse(renderLandingPage(publicUrl))
+  if (path === '/') return createHtmlResponse(renderLandingPage(publicUrl), SITE_POLICY)
   if (path === '/errors') return createHtmlResponse(renderErrorIndex(), SITE_POLICY)
   const code = /^\/errors\/(\w+)$/.exec(path)?.[1]
   return code !== undefined && Object.hasOwn(errors, code)
@@ -21,33 +21,31 @@ export const renderPage = (path: string, app: PageSource): Response | undefined 
 }
 
 const renderLandingPage = (publicUrl: string): string =>
-  renderLayout(
-    'wcrm',
-    publicUrl,
-    `
-<p>Workspace messaging and CRM: contacts with tags, groups and custom fields. Every operation is a
-REST route, a <code>POST /v1/ops/&lt;name&gt;</code>, an MCP tool and a command.</p>
+  renderFramed({
+    title: 'Messaging and CRM',
+    body: `<p>Contacts, conversations, templates and broadcasts of one workspace. Every operation is a REST route, a
+<code>POST /v1/ops/&lt;name&gt;</code>, an MCP tool and a command.</p>
 <ul>
-<li><a href="${escapeHtml(publicUrl)}/docs">Documentation</a>: guides, and the
-<a href="${escapeHtml(publicUrl)}/docs/reference">API reference</a> with requests to try</li>
-<li><a href="${escapeHtml(publicUrl)}/openapi.json">OpenAPI 3.1 description</a> of the REST routes and webhooks,
-<a href="${escapeHtml(publicUrl)}/openapi-ops.json">and of <code>POST /v1/ops/&lt;name&gt;</code></a></li>
-<li><a href="${escapeHtml(publicUrl)}/errors">Error codes</a> and how to fix them</li>
+<li><a href="docs">Documentation</a>: guides, and the <a href="docs/reference">API reference</a> with requests to
+try</li>
+<li><a href="openapi.json">OpenAPI 3.1 description</a> of the REST routes and webhooks,
+<a href="openapi-ops.json">and of <code>POST /v1/ops/&lt;name&gt;</code></a></li>
+<li><a href="errors">Error codes</a> and how to fix them</li>
 <li>MCP: <code>${escapeHtml(publicUrl)}/mcp</code> (streamable HTTP; the API key as bearer token)</li>
-<li><a href="${escapeHtml(publicUrl)}/healthz">Health</a> and
-<a href="${escapeHtml(publicUrl)}/readyz">readiness</a></li>
+<li><a href="healthz">Health</a> and <a href="readyz">readiness</a></li>
 </ul>
 <h2>A first request</h2>
-<pre>curl -H 'Authorization: Bearer &lt;API key&gt;' ${escapeHtml(publicUrl)}/v1/me</pre>`,
-  )
+<pre><code>curl ${escapeHtml(publicUrl)}/v1/me -H "Authorization: Bearer $WCRM_API_KEY"</code></pre>`,
+  })
 
 /** The page that explains one error code. */
 const renderErrorPage = (code: ErrorCode, publicUrl: string): string => {
   const { status, title, description, fix } = errors[code]
-  return renderFramed(
+  return renderFramed({
     title,
-    '../',
-    `<p>${status} <code>${code}</code></p>
+    root: '../',
+    part: 'errors',
+    body: `<p>${status} <code>${code}</code></p>
 <h2>When</h2><p>${renderProse(description)}</p>
 <h2>What to do</h2><p>${renderProse(fix)}</p>
 ${renderReasons(code)}<h2>Example</h2>
@@ -56,7 +54,7 @@ Content-Type: application/problem+json
 
 ${escapeHtml(JSON.stringify(problemExample(code, publicUrl), null, 2))}</code></pre>
 <p><a href="../errors">All error codes</a>, <a href="../docs/errors">how errors work</a></p>`,
-  )
+  })
 }
 
 /** What `reason` can be in problems of this code; empty where it has none. */
@@ -77,10 +75,10 @@ ${rows.join('\n')}
 }
 
 const renderErrorIndex = (): string =>
-  renderFramed(
-    'Error codes',
-    '',
-    `<p>Every error is <code>application/problem+json</code> (RFC 9457) with a stable <code>code</code>
+  renderFramed({
+    title: 'Error codes',
+    part: 'errors',
+    body: `<p>Every error is <code>application/problem+json</code> (RFC 9457) with a stable <code>code</code>
 (<a href="docs/errors">how errors work</a>).</p>
 <div class="table"><table><thead><tr><th>Code, status</th><th>When</th></tr></thead><tbody>
 ${Object.entries(errors)
@@ -91,35 +89,27 @@ ${Object.entries(errors)
   )
   .join('\n')}
 </tbody></table></div>`,
-  )
+  })
 
 /** A page in the frame of the documentation. */
-const renderFramed = (title: string, root: '' | '../', body: string): string =>
+const renderFramed = ({
+  title,
+  body,
+  root = '',
+  part,
+}: {
+  title: string
+  body: string
+  root?: '' | '../'
+  part?: 'errors'
+}): string =>
   renderSitePage({
     title,
     root,
-    part: 'errors',
+    part,
     body: `<main class="guide"><h1>${escapeHtml(title)}</h1>
 ${body}</main>`,
   })
-
-const renderLayout = (title: string, publicUrl: string, body: string): string => `<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escapeHtml(title)}${title === 'wcrm' ? '' : ' · wcrm'}</title>
-<style>
-:root { color-scheme: light dark }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 3rem auto; padding: 0 1rem }
-h1 { font-size: 1.6rem } h2 { font-size: 1.1rem; margin-top: 2rem }
-code, pre { font: .9em ui-monospace, monospace }
-pre { padding: 1rem; overflow-x: auto; border: 1px solid #8885; border-radius: 6px }
-table { border-collapse: collapse }
-th, td { text-align: left; vertical-align: top; padding: .4rem .8rem .4rem 0; border-top: 1px solid #8885 }
-</style></head><body>
-<p><a href="${escapeHtml(publicUrl)}/">wcrm</a></p>
-<h1>${escapeHtml(title)}</h1>${body}
-</body></html>
-`
 
 const plainPolicy =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -5,8 +5,8 @@ type Page = {
   title: string
   /** The way to the server's root: `../` for a page below `/docs/`, nothing for `/docs`. */
   root: '' | '../'
-  /** Which entry of the bar is the page's. */
-  part: 'guides' | 'reference' | 'errors'
+  /** Which entry of the bar is the page's; undefined for the landing page. */
+  part: 'guides' | 'reference' | 'errors' | undefined
   body: string
 }
 
