@@ -1,3 +1,4 @@
+import { existsSync, readFileSync } from 'node:fs'
 import { spec } from 'node:test/reporters'
 import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
@@ -21,6 +22,8 @@ export type FileResult = {
   failures: string[]
   /** Processor time of this process meanwhile, its threads included. */
   cpuSeconds: number
+  /** Processor time of the processes that it started and that have ended meanwhile; 0 where there is no `/proc`. */
+  childSeconds: number
 }
 
 export const noCounts: TestCounts = {
@@ -52,11 +55,25 @@ const count = (counts: TestCounts, { type, data }: TestEvent): void => {
 const formatError = (error: { cause?: unknown }): string =>
   inspect(error.cause ?? error, { breakLength: 100 }).replaceAll(/^/gm, '    ')
 
+/** Linux counts it in hundredths of a second, whatever the machine. */
+const TICKS_PER_SECOND = 100
+const STAT = '/proc/self/stat'
+
+/** Processor time of all processes so far that this one started and waited for, in seconds. */
+const readChildSeconds = (): number => {
+  if (!existsSync(STAT)) return 0
+  const text = readFileSync(STAT, 'utf8')
+  // The second field is a name in parentheses, which may hold anything; `cutime` and `cstime` are 16 and 17.
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[13]) + Number(fields[14])) / TICKS_PER_SECOND
+}
+
 /** Collects what is reported of one file. */
 const createCollector = () => {
   const counts = { ...noCounts }
   const failures: string[] = []
   const start = process.cpuUsage()
+  const childStart = readChildSeconds()
   const formatter = new spec()
   let report = ''
   formatter.on('data', (chunk: Buffer | string) => {
@@ -75,7 +92,8 @@ const createCollector = () => {
       formatter.end()
       await new Promise((ended) => formatter.once('end', ended))
       const { user, system } = process.cpuUsage(start)
-      return { file, report, counts, failures, cpuSeconds: (user + system) / 1_000_000 }
+      const cpuSeconds = (user + system) / 1_000_000
+      return { file, report, counts, failures, cpuSeconds, childSeconds: readChildSeconds() - childStart }
     },
   }
 }

@@ -16,7 +16,7 @@ import { type FileResult, noCounts, type TestCounts } from './test-reporter.ts'
  * - `npm run test:soak`: servers killed at random, and many more generated cases. `--minutes N`: no file begins after
  *   them; those that did not are named.
  * - `npm run test:pooler`: every file that reaches PostgreSQL (`pooled-files.ts`), on it alone, through a PgBouncer in
- *   transaction mode.
+ *   transaction mode, and by one door.
  *
  * Files are dealt out to a few processes, each of which runs one after another (`test-worker.ts`).
  */
@@ -41,10 +41,19 @@ const TIMEOUT_MS = flags.soak ? 600_000 : 300_000
  * embedded databases follows one that leaves its own open: they share its compiled code.
  */
 const LONGEST = [
+  'soak/lost-updates',
+  'soak/bulk-messages',
+  'soak/unknown-outcomes',
+  'soak/packages',
+  'soak/socket-fuzz',
   'filters/search',
   'core/isolation',
   'inbox/search',
   'admin/backup',
+  'cli/start-errors',
+  'cli/transcripts',
+  'telemetry/telemetry',
+  'contacts/erase',
   'core/cursors',
   'filters/operands',
   'core/bad-input',
@@ -80,6 +89,11 @@ const toPath = (name: string): string => `tests/${name}.test.ts`
 const isSoak = (file: string): boolean =>
   file.startsWith('tests/soak/') || /from '\.\.?\/level\.ts'/.test(readFileSync(file, 'utf8'))
 
+/** Moves the files that take longest to the front. */
+const orderByLength = (all: readonly string[]): string[] => [
+  ...new Set([...LONGEST.map(toPath).filter((file) => all.includes(file)), ...all]),
+]
+
 /**
  * What no other run tests comes first. The rest begins anywhere, so that over several runs each file has its turn
  * where time is short.
@@ -89,7 +103,7 @@ const listSoak = (all: readonly string[]): string[] => {
     all.filter((file) => file.startsWith('tests/soak/') === isOwn),
   ) as [string[], string[]]
   const begin = Math.floor(Math.random() * others.length)
-  return [...own, ...others.slice(begin), ...others.slice(0, begin)]
+  return [...orderByLength(own), ...others.slice(begin), ...others.slice(0, begin)]
 }
 
 const selectFiles = (): string[] => {
@@ -98,7 +112,7 @@ const selectFiles = (): string[] => {
   if (flags.soak) return listSoak(all.filter(isSoak))
   const usual = all.filter((file) => !file.startsWith('tests/soak/'))
   if (flags.quick) return usual.filter((file) => QUICK.map(toPath).includes(file))
-  const ordered = [...new Set([...LONGEST.map(toPath).filter((file) => usual.includes(file)), ...usual])]
+  const ordered = orderByLength(usual)
   return flags.pooler ? ordered.filter(createPooledFilter()) : ordered
 }
 
@@ -117,6 +131,7 @@ const toCrashResult = (file: string, message: string): FileResult => {
     counts: { ...noCounts, tests: 1, failed: 1 },
     failures: [message],
     cpuSeconds: 0,
+    childSeconds: 0,
   }
 }
 
@@ -160,11 +175,13 @@ const runWorker = (
 const isFailed = ({ counts }: FileResult): boolean => counts.failed + counts.cancelled > 0
 
 const printResult = (result: FileResult, seconds: number): void => {
-  const { file, report, counts, cpuSeconds } = result
+  const { file, report, counts, cpuSeconds, childSeconds } = result
   const failed = isFailed(result)
   if (failed || files.length > 0) process.stdout.write(`${report}\n`)
-  const times = `${seconds.toFixed(1)} s, ${cpuSeconds.toFixed(1)} s of processor time`
-  console.log(`${failed ? '✖' : '✔'} ${file}: ${counts.tests} tests, ${times}`)
+  const own = `${cpuSeconds.toFixed(1)} s of processor time`
+  const others = childSeconds > 0 ? `, ${childSeconds.toFixed(1)} s in processes that it started` : ''
+  const mark = failed ? '✖' : '✔'
+  console.log(`${mark} ${file}: ${counts.tests} tests, ${seconds.toFixed(1)} s, ${own}${others}`)
 }
 
 /** The closing lines, as node's own runner writes them. */
@@ -191,8 +208,8 @@ const runFiles = async (selected: readonly string[], env: Record<string, string>
   const runLane = async (): Promise<void> => {
     while (queue.length > 0 && performance.now() < deadline) await runWorker(queue, env, onResult)
   }
-  // One more than there are processors: tests wait for timers and for PostgreSQL.
-  const lanes = Math.min(selected.length, 4, availableParallelism() + 1)
+  // More than there are processors: tests wait for timers and for PostgreSQL, and the soak for leases to run out.
+  const lanes = Math.min(selected.length, 4, availableParallelism() + (flags.soak ? 2 : 1))
   await Promise.all(Array.from({ length: lanes }, runLane))
   if (queue.length > 0)
     console.log(`\nNot run, for the ${flags.minutes} minutes were over:\n  ${queue.join('\n  ')}`)

@@ -39,6 +39,15 @@ export type TestDatabase = {
 
 const newFolder = (): string => mkdtempSync(join(tmpdir(), 'wcrm-test-'))
 
+/**
+ * Makes a data folder with the newest schema where there is a prepared one, and returns its path: a server starts on it
+ * in half the processor time of a first start. Without one the server makes it.
+ */
+export const prepareFolder = (dataDir: string): string => {
+  if (env.WCRM_TEST_TEMPLATE) cpSync(env.WCRM_TEST_TEMPLATE, dataDir, { recursive: true })
+  return dataDir
+}
+
 const createEmbedded = (template: string | undefined): TestDatabase => {
   const dataDir = newFolder()
   if (template) cpSync(template, dataDir, { recursive: true })
@@ -109,17 +118,24 @@ export const withStorage = async <T>(
   }
 }
 
-const runOn = async (created: TestDatabase, work: (db: Db) => Promise<void>): Promise<void> => {
+const runOn = async (
+  created: TestDatabase,
+  work: (db: Db) => Promise<void>,
+  options?: OpenOptions,
+): Promise<void> => {
   try {
-    await withStorage(created.location, ({ db }) => work(db))
+    await withStorage(created.location, ({ db }) => work(db), options)
   } finally {
     await created.remove()
   }
 }
 
 /** Runs `work` on a database of its own with the newest schema. */
-export const onMigratedDatabase = async (database: string, work: (db: Db) => Promise<void>): Promise<void> =>
-  runOn(await createDatabase(database), work)
+export const onMigratedDatabase = async (
+  database: string,
+  work: (db: Db) => Promise<void>,
+  options?: OpenOptions,
+): Promise<void> => runOn(await createDatabase(database), work, options)
 
 /** Runs `work` on a database of its own that has no schema yet. */
 export const onEmptyDatabase = async (database: string, work: (db: Db) => Promise<void>): Promise<void> =>

@@ -13,6 +13,13 @@ export type ServerProcess = {
   stop: () => Promise<number | null>
 }
 
+/** What a process of a test needs of this one's environment: it finds compiled code, and no keys or settings. */
+export const processEnvironment: Readonly<Record<string, string | undefined>> = {
+  PATH: process.env.PATH,
+  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+  HOME: '/nonexistent',
+}
+
 /** Starts `wcrm serve` with these flags on a free port, and waits until it is ready. */
 export const startProcess = (
   flags: readonly string[],
@@ -34,10 +41,8 @@ export const startCommand = async <T>(
   const child: ChildProcess = spawn(program!, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
-      PATH: process.env.PATH,
+      ...processEnvironment,
       TMPDIR: process.env.TMPDIR,
-      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
-      HOME: '/nonexistent',
       WCRM_LOG_LEVEL: 'error',
       WCRM_SHUTDOWN_GRACE: '0',
       WCRM_LIMIT_READ: '1000000',

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
@@ -8,6 +8,7 @@ import { migrate } from '../../storage/migrate.ts'
 import { openStorage, type Storage } from '../../storage/open.ts'
 import { atEnd } from '../at-end.ts'
 import { collectOutput } from '../cli/output-streams.ts'
+import { prepareFolder } from '../databases.ts'
 
 /** A folder for the tests of a file, and embedded databases in it. */
 export type AdminDatabases = {
@@ -56,12 +57,7 @@ export const useAdminDatabases = (): AdminDatabases => {
   process.once('exit', () => rmSync(home, { recursive: true, force: true }))
   return {
     home,
-    newFolder: () => {
-      const folder = mkdtempSync(join(home, 'data-'))
-      const template = process.env.WCRM_TEST_TEMPLATE
-      if (template) cpSync(template, folder, { recursive: true })
-      return folder
-    },
+    newFolder: () => prepareFolder(mkdtempSync(join(home, 'data-'))),
     open: async (folder) => {
       const storage = await openStorage({ dataDir: folder }, { noTimeout: true })
       await migrate(storage.db)

@@ -7,7 +7,7 @@ import { after, describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { createWorkspace } from '../../storage/admin.ts'
 import { createDatabase, createEmptyDatabase, databases, withStorage } from '../databases.ts'
-import { startProcess } from '../process.ts'
+import { processEnvironment, startProcess } from '../process.ts'
 
 describe('A backup that finds no space', { skip: process.platform === 'win32' }, () => {
   const folder = mkdtempSync(join(tmpdir(), 'wcrm-full-'))
@@ -18,7 +18,7 @@ describe('A backup that finds no space', { skip: process.platform === 'win32' },
   const runLimited = (blocks: number, ...words: string[]): Promise<{ code: unknown; stderr: string }> =>
     new Promise((resolve) => {
       const command = [process.execPath, 'bin/wcrm.js', 'admin', ...words]
-      const env = { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: folder, WCRM_MEDIA: media }
+      const env = { ...processEnvironment, TMPDIR: process.env.TMPDIR, HOME: folder, WCRM_MEDIA: media }
       const shell = ['-c', `ulimit -f ${blocks}; exec "$@"`, 'sh', ...command]
       execFile('sh', shell, { env }, (error, _stdout, stderr) =>
         resolve({ code: error ? error.code : 0, stderr }),

@@ -6,12 +6,12 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { renderCompletion } from '../../cli/completion.ts'
 import { createCompleter, page } from './completer.ts'
 import { listen, useFakeServer } from './fake-server.ts'
 import { openShell, type ShellName, whyNot } from './shells.ts'
+import { waitUntil } from '../wait-until.ts'
 
 const fake = useFakeServer()
 const { cache, cacheFiles, complete, forget, age } = createCompleter(fake)
@@ -99,7 +99,7 @@ describe('Completion: when the server is slow', () => {
       isSlow = false
       for (const answer of held) answer()
       const kept = () => cacheFiles().filter((name) => name.endsWith('.json'))
-      for (let i = 0; kept().length === 0 && i < 500; i++) await sleep(20)
+      await waitUntil('the names are kept', () => kept().length > 0)
       slow.closeAllConnections()
       slow.close()
       assert.deepEqual((await complete(['groups', 'delete', ''], { WCRM_URL: url })).words, ['VIP'])

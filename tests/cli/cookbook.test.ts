@@ -6,6 +6,7 @@ import { delimiter, join, resolve } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { loadCredentials, storeCredentials } from '../../cli/credentials.ts'
 import { credentialsPath } from '../../cli/credentials-file.ts'
+import { prepareFolder } from '../databases.ts'
 import { toPattern } from '../printed.ts'
 import { type ServerProcess, startCommand } from '../process.ts'
 
@@ -35,7 +36,10 @@ describe('The cookbook', () => {
   before(async () => {
     await storeCredentials({ url: 'http://127.0.0.1:9', key: 'wc_live_mine', env: keys })
     keysBefore = readKeys()
-    server = await startCommand(['serve', '--port', '0', '--json', '--data', join(folder, 'data')], keys)
+    server = await startCommand(
+      ['serve', '--port', '0', '--json', '--data', prepareFolder(join(folder, 'data'))],
+      keys,
+    )
     const command = join(folder, 'wcrm')
     writeFileSync(command, `#!/bin/sh\nexec '${process.execPath}' '${resolve('bin/wcrm.js')}' "$@"\n`)
     chmodSync(command, 0o700)

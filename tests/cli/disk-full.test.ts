@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { everyDatabase } from '../doors.ts'
+import { processEnvironment } from '../process.ts'
 import { listen } from './fake-server.ts'
 import { useImportFiles } from './import-files.ts'
 
@@ -21,7 +22,7 @@ const runLimited = (
 ): Promise<{ code: unknown; stderr: string }> =>
   new Promise((resolve) => {
     const shell = ['-c', `ulimit -f ${blocks}; exec "$@"`, 'sh', process.execPath, 'bin/wcrm.js', ...words]
-    const options = { env: { PATH: process.env.PATH, TMPDIR: files.folder, HOME: files.folder, ...env } }
+    const options = { env: { ...processEnvironment, TMPDIR: files.folder, HOME: files.folder, ...env } }
     const child = execFile('sh', shell, options, (error, _stdout, stderr) =>
       resolve({ code: error ? error.code : 0, stderr }),
     )

@@ -6,8 +6,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { listen, problemBody, useFakeServer } from './fake-server.ts'
+import { waitUntil } from '../wait-until.ts'
 
 const fake = useFakeServer()
 
@@ -93,11 +93,6 @@ const makeEditor = (name: string, body: string): { editor: string; folder: strin
   return { editor, folder }
 }
 
-/** Waits for what another process does soon. */
-const until = async (isTrue: () => boolean): Promise<void> => {
-  for (let i = 0; !isTrue() && i < 400; i++) await sleep(25)
-}
-
 describe('CLI: an editor for a text that was left out', { skip: !hasScript }, () => {
   it('sends what was written and leaves no file', async () => {
     const { editor, folder } = makeEditor(
@@ -147,12 +142,12 @@ describe('CLI: an editor for a text that was left out', { skip: !hasScript }, ()
     const child = onTerminal('conversations note 77', { EDITOR: editor, TMPDIR: folder })
     child.stdout.resume()
     const pid = join(fake.home, 'pid')
-    await until(() => existsSync(pid) && readFileSync(pid, 'utf8') !== '')
+    await waitUntil('the editor runs', () => existsSync(pid) && readFileSync(pid, 'utf8') !== '')
     assert.equal(readdirSync(folder).length, 1)
     const command = readFileSync(`/proc/${Number(readFileSync(pid, 'utf8'))}/cmdline`, 'utf8')
     assert.match(command, /bin\/wcrm\.js/)
     process.kill(Number(readFileSync(pid, 'utf8')), 'SIGKILL')
-    await until(() => readdirSync(folder).length === 0)
+    await waitUntil('its file is gone', () => readdirSync(folder).length === 0)
     assert.deepEqual(readdirSync(folder), [])
     child.kill()
   })

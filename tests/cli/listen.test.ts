@@ -10,6 +10,7 @@ import { after, it } from 'node:test'
 import { signatureHeaders } from '../../catalog/webhooks/sign.ts'
 import { doAs } from '../calls.ts'
 import { everyDatabase, runCli } from '../doors.ts'
+import { processEnvironment } from '../process.ts'
 import { runs } from '../level.ts'
 import { makeWorkspace } from '../servers.ts'
 import { startTcpProxy } from '../tcp-proxy.ts'
@@ -55,7 +56,7 @@ const startReceiver = async (secret: () => string, refusals: number[] = []) => {
 /** Runs `wcrm listen` in a process. `saw` waits for a text on stderr, `printed` for so many lines. */
 const startListening = (url: string, key: string, ...flags: string[]) => {
   const child = spawn(process.execPath, ['bin/wcrm.js', 'listen', ...flags], {
-    env: { PATH: process.env.PATH, WCRM_URL: url, WCRM_API_KEY: key, XDG_STATE_HOME: home, HOME: home },
+    env: { ...processEnvironment, WCRM_URL: url, WCRM_API_KEY: key, XDG_STATE_HOME: home, HOME: home },
   })
   let errors = ''
   let lines = ''

@@ -3,11 +3,11 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { after, before, describe, it } from 'node:test'
-import { setTimeout as pause } from 'node:timers/promises'
 import { createChannel } from '../../storage/admin.ts'
 import { createEmptyDatabase, databases, type TestDatabase, withStorage } from '../databases.ts'
 import { createOwnerKey } from '../http/owner-key.ts'
 import { type ServerProcess, startProcess } from '../process.ts'
+import { waitUntil } from '../wait-until.ts'
 
 type Answer = { status: number; headers: Record<string, unknown>; text: string; json: () => any }
 
@@ -45,15 +45,6 @@ const listWorkers = (pid: number): number[] =>
     })
     .map(Number)
     .toSorted((a, b) => a - b)
-
-/** Waits until `isDone`, for a minute at most: a process may take long to start on a busy machine. */
-const until = async (isDone: () => Promise<boolean>): Promise<void> => {
-  const deadline = performance.now() + 60_000
-  while (!(await isDone())) {
-    assert.ok(performance.now() < deadline, 'it took too long')
-    await pause(20)
-  }
-}
 
 const WRITE_LIMIT = 90
 
@@ -150,18 +141,18 @@ describe(
     it('another process takes over the work of one that dies; the port stays', async () => {
       const [leader, other] = listWorkers(server.pid)
       process.kill(leader!, 'SIGKILL')
-      await until(async () => listWorkers(server.pid).every((pid) => pid !== leader))
+      await waitUntil('the leader is gone', () => !listWorkers(server.pid).includes(leader!))
       // The provider's webhook stores an update, and only the process that leads applies it.
       const phone = '+15550100999'
       const say = async (): Promise<boolean> =>
         (await send(`${server.url}/sandbox/say`, 'POST', headers, { from: phone, text: 'Hello' })).status <
         300
-      await until(() => say().catch(() => false))
-      await until(async () => {
+      await waitUntil('it is said', () => say().catch(() => false))
+      await waitUntil('it is found', async () => {
         const found = await send(`${server.url}/v1/conversations`, 'GET', headers)
         return found.status === 200 && found.json().data.length > 0
       })
-      await until(async () => (await send(`${server.url}/readyz`)).status === 200)
+      await waitUntil('it is ready', async () => (await send(`${server.url}/readyz`)).status === 200)
       const after = listWorkers(server.pid)
       assert.equal(after.length, 2)
       assert.ok(after.includes(other!) && !after.includes(leader!))
@@ -173,7 +164,7 @@ describe(
       const counted: number[] = []
       try {
         // A connection may go to the one that is stopped.
-        await until(async () => {
+        await waitUntil('one answers', async () => {
           counted.push(await Promise.any([1, 2, 3, 4, 5, 6].map(countListedGroups)).catch(() => 0))
           return counted.at(-1)! > 0
         })
@@ -189,13 +180,13 @@ describe(
       for (const pid of ready) process.kill(pid, 'SIGKILL')
       // One more each, which cannot serve yet.
       while (ended.size < 2 * ready.length) {
-        await until(async () => listWorkers(server.pid).some((pid) => !ended.has(pid)))
+        await waitUntil('another is started', () => listWorkers(server.pid).some((pid) => !ended.has(pid)))
         for (const pid of listWorkers(server.pid).filter((each) => !ended.has(each))) {
           ended.add(pid)
           process.kill(pid, 'SIGKILL')
         }
       }
-      await until(async () => {
+      await waitUntil('it is ready', async () => {
         const ready = await send(`${server.url}/readyz`).catch(() => undefined)
         return ready?.status === 200
       })

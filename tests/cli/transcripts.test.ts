@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join, resolve } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { sql } from 'kysely'
+import { prepareFolder, withStorage } from '../databases.ts'
 import { toPattern } from '../printed.ts'
 import { type ServerProcess, startCommand } from '../process.ts'
+import { waitUntil } from '../wait-until.ts'
 
 type Step = { command: string; output: string[] }
 
@@ -49,13 +53,11 @@ const toShape = (line: string): string =>
 const fits = (shown: string, printed: string): boolean =>
   toPattern(toShape(shown).trimEnd()).test(toShape(printed).trimEnd())
 
-/**
- * The sections that are run in this order, as a reader does. Those in which a customer writes or the sandbox reports
- * are not here: what it tells arrives a moment later, sometimes after the next command.
- */
+/** The sections that are run in this order, as a reader does. */
 const sections = [
   ['README.md', 'A contact through each interface'],
   ['README.md', 'Find contacts'],
+  ['README.md', 'Talk to customers'],
   ['README.md', 'Templates, links and saved replies'],
   ['README.md', 'Events and webhooks'],
   ['README.md', 'Reports and the audit trail'],
@@ -64,6 +66,9 @@ const sections = [
   ['docs/command-line.md', 'What is printed'],
   ['docs/command-line.md', 'What is read'],
   ['docs/reports.md', 'The days before, and medians'],
+  ['docs/sandbox.md', 'Commands'],
+  ['docs/sandbox.md', 'Faults'],
+  ['docs/listen.md', 'Making an event happen'],
   ['docs/listen.md', 'Calls by hand'],
 ] as const
 
@@ -91,6 +96,23 @@ const adapt = (command: string, url: string): string => {
     : here
 }
 
+/**
+ * Waits until the server has applied all that the sandbox has to tell. That takes it up to seconds, and a reader to
+ * type a command; a test would be faster.
+ */
+const settle = (dataDir: string): Promise<void> =>
+  withStorage(
+    { dataDir },
+    ({ db }) =>
+      waitUntil('all is applied', async () => {
+        const { rows } = await sql<{ waiting: boolean }>`
+          select exists (select from sandbox_updates)
+            or exists (select from provider_updates where state = 'waiting') as waiting`.execute(db)
+        return !rows[0]!.waiting
+      }),
+    { attach: true, connections: 1 },
+  )
+
 describe('The transcripts of the documents, in the demo workspace', () => {
   const folder = mkdtempSync(join(tmpdir(), 'transcripts-'))
   let server: ServerProcess & { said: { api_key: string } }
@@ -98,7 +120,10 @@ describe('The transcripts of the documents, in the demo workspace', () => {
 
   before(async () => {
     const settings = { XDG_CONFIG_HOME: join(folder, 'config'), WCRM_KEYCHAIN: 'off' }
-    server = await startCommand(['serve', '--port', '0', '--json', '--data', join(folder, '.wcrm')], settings)
+    server = await startCommand(
+      ['serve', '--port', '0', '--json', '--data', prepareFolder(join(folder, '.wcrm'))],
+      settings,
+    )
     const launcher = `#!/bin/sh\nexec '${process.execPath}' '${resolve('bin/wcrm.js')}' "$@"\n`
     for (const [name, text] of [
       ['wcrm', launcher],
@@ -123,21 +148,29 @@ describe('The transcripts of the documents, in the demo workspace', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  /** Runs commands in one shell, as they are typed; returns the lines that each printed. */
-  const type = (commands: readonly string[]): Promise<string[][]> =>
-    new Promise((done, failed) => {
-      const script = commands.map((command) => `{ ${command}\n} 2>&1; last=$?; printf '\\1'; (exit $last)`)
-      execFile('bash', ['--norc', '-c', script.join('\n')], { cwd: folder, env }, (error, stdout) =>
-        error && !('code' in error && typeof error.code === 'number')
-          ? failed(error)
-          : done(
-              stdout
-                .split('\x01')
-                .slice(0, -1)
-                .map((text) => text.split('\n').filter((line) => line.trim() !== '')),
-            ),
-      )
-    })
+  /** Runs commands in one shell, as a reader types them; returns the lines that each printed. */
+  const type = async (commands: readonly string[]): Promise<string[][]> => {
+    const shell = spawn('bash', ['--norc', '-s'], { stdio: ['pipe', 'pipe', 'inherit'], cwd: folder, env })
+    const ended = once(shell, 'close')
+    const output = shell.stdout.setEncoding('utf8')[Symbol.asyncIterator]()
+    const printed: string[][] = []
+    for (const command of commands) {
+      await settle(join(folder, '.wcrm'))
+      // What it reads is not the commands after it.
+      shell.stdin.write(`{ ${command}\n} 2>&1 </dev/null; last=$?; printf '\\1'; (exit $last)\n`)
+      let text = ''
+      while (!text.endsWith('\x01')) {
+        const { value, done } = await output.next()
+        assert.ok(!done, `${command}\nended the shell, after it printed\n${text}`)
+        text += value
+      }
+      const lines = text.slice(0, -1).split('\n')
+      printed.push(lines.filter((line) => line.trim() !== ''))
+    }
+    shell.stdin.end()
+    await ended
+    return printed
+  }
 
   for (const [page, title] of sections)
     it(`${page}: ${title}`, async () => {

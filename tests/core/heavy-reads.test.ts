@@ -9,6 +9,7 @@ import { doAs } from '../calls.ts'
 import { createDatabase, databases } from '../databases.ts'
 import { doorsOf, type Reply } from '../doors.ts'
 import { makeWorkspace, serveStorage, startServer, type TestKey, type TestServer } from '../servers.ts'
+import { waitUntil } from '../wait-until.ts'
 
 /** Expensive reads that run until they are let go, in the order in which they had their turns. */
 const createHold = () => {
@@ -93,14 +94,6 @@ const createHeavyInputs = async (server: TestServer, owner: TestKey): Promise<Re
   }
 }
 
-/** Waits until something holds that calls under way bring about. */
-const until = async (holds: () => boolean): Promise<void> => {
-  for (let n = 0; !holds(); n++) {
-    assert.ok(n < 2000, 'it never happened')
-    await new Promise((resume) => setTimeout(resume, 2))
-  }
-}
-
 for (const database of databases) {
   describe(`Expensive reads (${database})`, () => {
     let server: Awaited<ReturnType<typeof startServer>>
@@ -126,7 +119,7 @@ for (const database of databases) {
       const workspace = await makeWorkspace(server)
       const other = await workspace.key(workspace.owner.staffId)
       const hostile = Array.from({ length: 60 }, () => ask(server, workspace.owner, heldRead.name))
-      await until(() => server.app.heavyReadQueue.waiting.size === 32)
+      await waitUntil('all wait', () => server.app.heavyReadQueue.waiting.size === 32)
       assert.ok(server.app.heavyReadQueue.running.size <= server.app.heavyReads)
       for (let n = 0; n < 30; n++) {
         assert.equal((await ask(server, other, 'crm_search_contacts')).status, 200)
@@ -158,10 +151,10 @@ for (const database of databases) {
       for (const who of [workspace.owner, workspace.owner, workspace.owner, colleague, elsewhere.owner]) {
         const before = running.size + waiting.size
         calls.push(ask(server, who, heldRead.name))
-        await until(() => running.size + waiting.size > before)
+        await waitUntil('it runs or waits', () => running.size + waiting.size > before)
       }
       for (let ended = 0; ended < calls.length; ended++) {
-        await until(() => current.started.length > ended)
+        await waitUntil('the next one begins', () => current.started.length > ended)
         current.endFirst()
       }
       const order = current.started
@@ -176,7 +169,7 @@ for (const database of databases) {
       current = createHold()
       const workspace = await makeWorkspace(server)
       const calls = Array.from({ length: 5 }, () => ask(server, workspace.owner, heldRead.name))
-      await until(() => current.started.length > 0)
+      await waitUntil('one begins', () => current.started.length > 0)
       current.endAll(true)
       assert.deepEqual([...new Set((await Promise.all(calls)).map(({ status }) => status))], [200])
       const { running, waiting } = server.app.heavyReadQueue

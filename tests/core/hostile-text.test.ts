@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import { sql } from 'kysely'
 import { normalizeText } from '../../catalog/text.ts'
 import { toExcerpt } from '../../server/inbox/excerpt.ts'
-import { callAs } from '../calls.ts'
+import { callAs, doAs } from '../calls.ts'
 import { doorsOf, everyDatabase } from '../doors.ts'
 import { plantConversation } from '../inbox/conversations.ts'
 import { makeWorkspace } from '../servers.ts'
@@ -45,11 +45,11 @@ everyDatabase('Texts that are slow on purpose', (server) => {
   it('a message of marks alone is indexed with the others', async () => {
     const workspace = await makeWorkspace(server())
     const { id } = await plantConversation(server(), workspace.id)
-    const call = callAs(server(), workspace.owner.key)
+    const run = doAs(server(), workspace.owner.key)
     for (let n = 0; n < 6; n++)
-      await call('inbox_add_note', { conversation_id: id, text: `zebra ${n} ${MARKS.slice(0, 4000)}` })
+      await run('inbox_add_note', { conversation_id: id, text: `zebra ${n} ${MARKS.slice(0, 4000)}` })
     await server().app.jobs.job('message-search').runOnce()
-    assert.equal((await call('inbox_search_messages', { query: 'zebra' })).body.data.length, 6)
+    assert.equal((await run('inbox_search_messages', { query: 'zebra' })).data.length, 6)
   })
 
   it('a time that PostgreSQL does not take is a 400 that names its field', async () => {

@@ -112,7 +112,14 @@ describe('Events of one record', { skip: databases.length === 1 }, () => {
       const { next_cursor: begin }: EventsPage = await run('events_list', { after: 'now' })
       const change = async (caller: number): Promise<void> => {
         const runOn = doAs(servers[caller % 2]!, key)
-        for (let n = 0; n < rounds; n++) await runOn(...calls[(caller + (n >> 1)) % 2 === 0 ? 0 : 1])
+        for (let n = 0; n < rounds;)
+          try {
+            await runOn(...calls[(caller + (n >> 1)) % 2 === 0 ? 0 : 1])
+            n++
+          } catch (error) {
+            // On a busy machine it may wait longer for the others than a change waits, and is then asked to come again.
+            if (!String(error).includes('"code":"timeout"')) throw error
+          }
       }
       await Promise.all(Array.from({ length: CALLERS }, (_, caller) => change(caller)))
       const shown: unknown[] = []

@@ -6,6 +6,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { after, before, describe, it } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { type Client, createClient } from '../../client/index.ts'
+import { prepareFolder } from '../databases.ts'
 import { type ServerProcess, startCommand } from '../process.ts'
 import { type Receiver, startReceiver } from '../webhooks/receiver.ts'
 import { type Example, startExample } from './example.ts'
@@ -18,7 +19,7 @@ describe('The examples, in the demo workspace', () => {
   let env: Record<string, string>
 
   before(async () => {
-    const words = ['serve', '--port', '0', '--json', '--data', join(folder, 'data')]
+    const words = ['serve', '--port', '0', '--json', '--data', prepareFolder(join(folder, 'data'))]
     server = await startCommand(words, {
       XDG_CONFIG_HOME: join(folder, 'config'),
       WCRM_KEYCHAIN: 'off',

@@ -13,6 +13,7 @@ import { doAs } from '../calls.ts'
 import { createDatabase, databases } from '../databases.ts'
 import { createToolRequest } from '../mcp-request.ts'
 import { makeWorkspace, serveStorage, type TestServer, type TestWorkspace } from '../servers.ts'
+import { waitUntil } from '../wait-until.ts'
 
 const read = {
   since: '2026-10-01',
@@ -38,14 +39,6 @@ const heavyRead: Operation = defineOperation({
   input: z.object({}),
   heavy: true,
 })
-
-/** Waits until something holds that others bring about. */
-const until = async (what: string, holds: () => boolean | Promise<boolean>): Promise<void> => {
-  for (let n = 0; !(await holds()); n++) {
-    assert.ok(n < 2000, `it never happened: ${what}`)
-    await new Promise((resume) => setTimeout(resume, 5))
-  }
-}
 
 /** The server's side of the requests that arrive. */
 const watchRequests = () => {
@@ -153,15 +146,15 @@ for (const database of databases) {
       requests = watchRequests()
       const before = begun.light
       const leave = send([...doors('light'), ...doors('light')])
-      await until('all have begun', () => begun.light === before + 6)
+      await waitUntil('all have begun', () => begun.light === before + 6)
       await holdDatabase()
       const waiting = countWaiting()
       openGate()
-      await until('all wait', () => countWaiting() >= waiting + 6)
+      await waitUntil('all wait', () => countWaiting() >= waiting + 6)
       leave()
-      await until('the server knows', requests.areGone)
+      await waitUntil('the server knows', requests.areGone)
       await letGo()
-      await until('the reads are dropped', async () => (await countAbandoned()) === abandoned + 6)
+      await waitUntil('the reads are dropped', async () => (await countAbandoned()) === abandoned + 6)
       assert.equal(await countReads(), reads)
     })
 
@@ -170,11 +163,11 @@ for (const database of databases) {
       requests = watchRequests()
       const before = begun.light
       const leave = send(doors('light'))
-      await until('all have begun', () => begun.light === before + 3)
+      await waitUntil('all have begun', () => begun.light === before + 3)
       leave()
-      await until('the server knows', requests.areGone)
+      await waitUntil('the server knows', requests.areGone)
       openGate()
-      await until('the reads are dropped', async () => (await countAbandoned()) === abandoned + 3)
+      await waitUntil('the reads are dropped', async () => (await countAbandoned()) === abandoned + 3)
       assert.equal(await countReads(), reads)
     })
 
@@ -196,19 +189,19 @@ for (const database of databases) {
       const changes = [toGroup('Known', workspace.owner.key), toGroup('Unknown', fresh.key)]
       const before = begun.light
       const leaveRead = send([doors('light')[0]!])
-      await until('the read has begun', () => begun.light === before + 1)
+      await waitUntil('the read has begun', () => begun.light === before + 1)
       await holdDatabase()
       const waiting = countWaiting()
       const leave = send(changes)
-      await until('both wait, one of them to be authenticated', () => countWaiting() >= waiting + 2)
+      await waitUntil('both wait, one of them to be authenticated', () => countWaiting() >= waiting + 2)
       leave()
       leaveRead()
-      await until('the server looked who is there', () => requests.areGone('GET'))
+      await waitUntil('the server looked who is there', () => requests.areGone('GET'))
       await letGo()
       openGate()
       for (const [path, init] of changes) {
         let repeated = await fetch(`${server.url}${path}`, init)
-        await until('the change is made', async () => {
+        await waitUntil('the change is made', async () => {
           if (repeated.status === 409) repeated = await fetch(`${server.url}${path}`, init)
           return repeated.status !== 409
         })
@@ -220,17 +213,17 @@ for (const database of databases) {
       requests = watchRequests()
       const { running, waiting } = server.app.heavyReadQueue
       const leave = send(Array.from({ length: 12 }, () => doors('heavy')).flat())
-      await until('they wait', () => waiting.size === 32)
+      await waitUntil('they wait', () => waiting.size === 32)
       const [left, abandoned] = [running.size + waiting.size, await countAbandoned()]
       leave()
-      await until('the server knows', requests.areGone)
+      await waitUntil('the server knows', requests.areGone)
       const before = begun.heavy
       const others = doors('heavy').map(async ([path, init]) => await fetch(`${server.url}${path}`, init))
-      await until('the others wait in place of them', () => waiting.size === 3)
+      await waitUntil('the others wait in place of them', () => waiting.size === 3)
       openGate()
       for (const other of await Promise.all(others)) assert.equal(other.status, 200)
       assert.equal(begun.heavy, before + 3)
-      await until('they are dropped', async () => (await countAbandoned()) === abandoned + left)
+      await waitUntil('they are dropped', async () => (await countAbandoned()) === abandoned + left)
     })
 
     it('is told from one that closed its side alone, which is answered', async () => {
@@ -244,11 +237,11 @@ for (const database of databases) {
         socket.end(
           `GET /v1/test/heavy HTTP/${version}\r\nHost: x\r\nAuthorization: Bearer ${workspace.owner.key}\r\n\r\n`,
         )
-        await until('it is read', () => begun.heavy > before)
+        await waitUntil('it is read', () => begun.heavy > before)
         if (version === '1.1')
-          await until('it is asked', () => text.split('HTTP/1.1 100 Continue\r\n\r\n').length > 3)
+          await waitUntil('it is asked', () => text.split('HTTP/1.1 100 Continue\r\n\r\n').length > 3)
         openGate()
-        await until('it is answered', () => text.includes('200 OK'))
+        await waitUntil('it is answered', () => text.includes('200 OK'))
         assert.equal(text.includes('100 Continue'), version === '1.1')
         socket.destroy()
         closeGate()
@@ -273,9 +266,9 @@ for (const database of databases) {
       const before = open.size
       requests = watchRequests()
       const leave = send([[path, { headers: headers() }]])
-      await until('it waits', () => open.size === before + 1)
+      await waitUntil('it waits', () => open.size === before + 1)
       leave()
-      await until('the watch has ended', () => open.size === before)
+      await waitUntil('the watch has ended', () => open.size === before)
       assert.ok(requests.areGone())
     })
 
@@ -291,9 +284,9 @@ for (const database of databases) {
       const socket = connect({ host: hostname, port: Number(port) })
       const head = `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${workspace.owner.key}\r\n\r\n`
       socket.write(head.repeat(count))
-      await until('all wait', () => open.size === before + count)
+      await waitUntil('all wait', () => open.size === before + count)
       socket.destroy()
-      await until('the watches have ended', () => open.size === before)
+      await waitUntil('the watches have ended', () => open.size === before)
       process.off('warning', onWarning)
       assert.deepEqual(warnings.map(String), [])
     })
@@ -304,11 +297,11 @@ for (const database of databases) {
       const { countByKey } = server.app.streams
       const waiting = countWaiting()
       const leave = send([['/v1/events', { headers: { ...headers(), Accept: 'text/event-stream' } }]])
-      await until('it waits', () => countWaiting() > waiting)
+      await waitUntil('it waits', () => countWaiting() > waiting)
       leave()
-      await until('the server knows', requests.areGone)
+      await waitUntil('the server knows', requests.areGone)
       await letGo()
-      await until('there is no stream', () => countByKey.size === 0)
+      await waitUntil('there is no stream', () => countByKey.size === 0)
     })
 
     it('cancels a call over MCP by a notification of its session', async () => {
@@ -330,7 +323,7 @@ for (const database of databases) {
       const [reads, before] = [await countReads(), begun.light]
       const params = { name: 'test_light_read', arguments: {} }
       const called = post({ id: 7, method: 'tools/call', params })
-      await until('it has begun', () => begun.light > before)
+      await waitUntil('it has begun', () => begun.light > before)
       const cancelled = await post({ method: 'notifications/cancelled', params: { requestId: 7 } })
       openGate()
       assert.deepEqual([cancelled.status, (await called).status], [202, 202])

@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'node:test'
 import { catalog, listRoutes } from '../../catalog/index.ts'
 import { runCli } from '../doors.ts'
 import { toPattern } from '../printed.ts'
+import { prepareFolder } from '../databases.ts'
 import { type ServerProcess, startCommand } from '../process.ts'
 
 type Sample = { name: string; source: string }
@@ -51,7 +52,10 @@ describe('The samples of the documentation, in the demo workspace', () => {
 
   before(async () => {
     const settings = { XDG_CONFIG_HOME: join(folder, 'config'), WCRM_KEYCHAIN: 'off' }
-    server = await startCommand(['serve', '--port', '0', '--json', '--data', join(folder, 'data')], settings)
+    server = await startCommand(
+      ['serve', '--port', '0', '--json', '--data', prepareFolder(join(folder, 'data'))],
+      settings,
+    )
     env = { PATH: process.env.PATH!, HOME: folder, WCRM_URL: server.url, WCRM_API_KEY: server.said.api_key }
     ;({ paths } = (await (await fetch(`${server.url}/docs/openapi.json`)).json()) as any)
   })

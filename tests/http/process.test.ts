@@ -15,16 +15,14 @@ import {
 import { type ServerProcess, startCommand, startProcess } from '../process.ts'
 import { createOwnerKey, readMemory } from './owner-key.ts'
 import { exchange } from './raw-socket.ts'
+import { waitUntil } from '../wait-until.ts'
 
 const MIB = 1024 * 1024
 const METRICS_TOKEN = 'metrics-of-this-test'
 
 /** Waits until a URL answers with this status. */
-const waitForStatus = async (url: string, status: number): Promise<void> => {
-  const deadline = performance.now() + 10_000
-  while ((await fetch(url)).status !== status)
-    assert.ok(performance.now() < deadline, `${url} does not answer ${status}`)
-}
+const waitForStatus = (url: string, status: number): Promise<void> =>
+  waitUntil(`${url} answers ${status}`, async () => (await fetch(url)).status === status)
 
 describe('HTTP: a server process that is stopped', () => {
   for (const count of [1, 2].slice(0, databases.length))

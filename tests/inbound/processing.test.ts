@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { it } from 'node:test'
-import { setTimeout as pause } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { toEventTime } from '../../server/inbound/event-time.ts'
 import { deleteOldUpdates } from '../../server/jobs/retention.ts'
@@ -19,6 +18,7 @@ import {
 } from '../provider/webhook-fixture.ts'
 import { startSharedServers, type TestServer } from '../servers.ts'
 import { types, countOf } from './events.ts'
+import { waitUntil } from '../wait-until.ts'
 
 /** A short text that is the same for the same rows. */
 const digest = (rows: readonly unknown[]): string =>
@@ -90,8 +90,7 @@ everyDatabase('Processing of provider updates', (server) => {
       ).status,
       200,
     )
-    const deadline = Date.now() + 10_000
-    while ((await scene.messages()).length === 0 && Date.now() < deadline) await pause(20)
+    await waitUntil('the message is there', async () => (await scene.messages()).length > 0)
     assert.equal((await scene.messages()).length, 1)
   })
 

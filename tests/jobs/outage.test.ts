@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { setTimeout as pause } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { type Cluster, postgresBinaries, startCluster } from '../../scripts/cluster.ts'
 import { databases, withStorage } from '../databases.ts'
@@ -8,20 +7,12 @@ import { doorsOf } from '../doors.ts'
 import { createOwnerKey } from '../http/owner-key.ts'
 import { type ServerProcess, startProcess } from '../process.ts'
 import { startReceiver } from '../webhooks/receiver.ts'
+import { waitUntil } from '../wait-until.ts'
 
 type Line = { msg: string; job?: string; code?: string; seconds?: number }
 
 const BEGINS = /^The database cannot be reached/
 const ENDS = 'The database can be reached again'
-
-/** Waits until `isDone`, for two minutes at most: jobs have intervals of seconds. */
-const until = async (what: string, isDone: () => boolean | Promise<boolean>): Promise<void> => {
-  const deadline = performance.now() + 120_000
-  while (!(await isDone())) {
-    assert.ok(performance.now() < deadline, what)
-    await pause(50)
-  }
-}
 
 describe('The log of a server whose database is down', { skip: !databases.includes('postgresql') }, () => {
   let cluster: Cluster
@@ -66,11 +57,11 @@ describe('The log of a server whose database is down', { skip: !databases.includ
       })
       assert.equal(endpoint.status, 201, endpoint.text)
       await call('crm_create_group', { name: 'Before' })
-      await until('the delivery begins', () => receiver.received.length === 1)
+      await waitUntil('the delivery begins', () => receiver.received.length === 1)
 
       cluster.crash()
       answer.resolve({ status: 200 })
-      await until('many runs fail', async () => (await readFailedJobs()) >= 20)
+      await waitUntil('many runs fail', async () => (await readFailedJobs()) >= 20)
       assert.equal(
         count(({ msg }) => BEGINS.test(msg)),
         1,
@@ -82,7 +73,7 @@ describe('The log of a server whose database is down', { skip: !databases.includ
       )
 
       cluster.start()
-      await until('the end is logged', () => count(({ msg }) => msg === ENDS) === 1)
+      await waitUntil('the end is logged', () => count(({ msg }) => msg === ENDS) === 1)
       assert.ok(readLog().find(({ msg }) => msg === ENDS)!.seconds! > 0)
       assert.equal((await call('crm_list_groups')).status, 200)
 
@@ -90,7 +81,7 @@ describe('The log of a server whose database is down', { skip: !databases.includ
         sql`alter table webhook_deliveries rename to moved`.execute(db),
       )
       const isOther = ({ job, code }: Line) => job === 'webhook-deliveries' && code === '42P01'
-      await until('each failure of another kind is logged', () => count(isOther) >= 2)
+      await waitUntil('each failure of another kind is logged', () => count(isOther) >= 2)
       assert.equal(
         count(({ msg }) => BEGINS.test(msg)),
         1,

@@ -200,7 +200,8 @@ describe(`What clients find and install (${databases[0]})`, () => {
     )
     const said = modern.result._meta['io.modelcontextprotocol/serverInfo']
     assert.deepEqual([said.title, said.version], [card.title, card.version])
-    assert.ok(modern.result.supportedVersions.every((version: string) => versions.includes(version)))
+    const { supportedVersions: supported } = modern.result
+    assert.ok(supported.length > 0 && supported.every((version: string) => versions.includes(version)))
     for (const protocolVersion of versions.slice(1)) {
       const { result } = await send('initialize', {
         protocolVersion,

@@ -276,7 +276,8 @@ describe(`MCP endpoint (${databases[0]})`, () => {
   it('?readonly and ?toolsets restrict the tools', async () => {
     const { owner } = await makeWorkspace(server)
     const readonly = await connect(owner.key, 'auto', '?readonly=true&toolsets=contacts,groups')
-    assert.ok((await readonly.listTools()).tools.every(({ annotations }) => annotations!.readOnlyHint))
+    const { tools } = await readonly.listTools()
+    assert.ok(tools.length > 5 && tools.every(({ annotations }) => annotations!.readOnlyHint))
     await assert.rejects(
       readonly.callTool({ name: 'crm_create_group', arguments: { name: 'VIP' } }),
       /reads only/,

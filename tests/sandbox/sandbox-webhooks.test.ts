@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { assertError, CUSTOMER, listStatuses, postMessage, writeAsCustomer } from './sandbox-calls.ts'
 import { buildTextMessage, everySandbox } from './sandbox-fixture.ts'
+import { waitUntil } from '../wait-until.ts'
 
 everySandbox('Sandbox: webhooks', (withSandbox) => {
   it('retried until the receiver answers 200', async () => {
@@ -11,11 +12,7 @@ everySandbox('Sandbox: webhooks', (withSandbox) => {
       assert.equal(await fixture.sandbox.pump(), 0)
       assert.deepEqual(fixture.changes, [])
       const stop = fixture.sandbox.start()
-      const deadline = Date.now() + 10_000
-      while (fixture.changes.length === 0 && Date.now() < deadline)
-        await new Promise((resolve) => {
-          setTimeout(resolve, 20)
-        })
+      await waitUntil('it is sent again', () => fixture.changes.length > 0)
       await stop()
       assert.equal(fixture.webhooks.length, 3)
       assert.equal(

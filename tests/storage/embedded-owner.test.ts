@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test'
 import { runAdmin } from '../admin/admin-commands.ts'
 import { createDatabase, type TestDatabase } from '../databases.ts'
 import { inNamespaces } from '../namespaces.ts'
-import { type ServerProcess, startProcess } from '../process.ts'
+import { processEnvironment, type ServerProcess, startProcess } from '../process.ts'
 
 /** As in a container of its own: another process table, and other temporary files. */
 const container = inNamespaces(['--fork', '--kill-child', '--pid', '--mount-proc'])
@@ -17,7 +17,7 @@ const startRefused = async (
 ): Promise<{ code: number; said: string }> => {
   const child = spawn(program!, [...args, 'bin/wcrm.js', 'serve', '--port', '0', ...flags], {
     stdio: ['ignore', 'ignore', 'pipe'],
-    env: { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: '/nonexistent' },
+    env: { ...processEnvironment, TMPDIR: process.env.TMPDIR },
   })
   let said = ''
   child.stderr.on('data', (chunk: Buffer) => {

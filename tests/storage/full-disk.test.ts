@@ -3,12 +3,12 @@ import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeSync } from 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { setTimeout as pause } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { createOwner } from '../http/owner-key.ts'
 import { withStorage } from '../databases.ts'
 import { inNamespaces } from '../namespaces.ts'
 import { type ServerProcess, startProcess } from '../process.ts'
+import { waitUntil } from '../wait-until.ts'
 
 const disk = mkdtempSync(join(tmpdir(), 'wcrm-disk-'))
 const mount = `mount -t tmpfs -o size=160m tmpfs ${disk}`
@@ -23,15 +23,6 @@ const onDisk = (words: readonly string[]): string[] => [
   `${mount} && mkdir -m 700 ${disk}/data && ${template ? `cp -r ${template}/. ${disk}/data && ` : ''}exec "$@"`,
   'sh',
 ]
-
-/** Waits until `check` holds; a server that opens its database again takes a moment. */
-const waitUntil = async (check: () => Promise<boolean> | boolean): Promise<void> => {
-  const deadline = performance.now() + 60_000
-  while (!(await check())) {
-    assert.ok(performance.now() < deadline, 'it did not happen within a minute')
-    await pause(50)
-  }
-}
 
 describe('A full disk', { skip: wrapper ? false : 'this user may not mount a small disk' }, () => {
   let server: ServerProcess
@@ -83,7 +74,7 @@ describe('A full disk', { skip: wrapper ? false : 'this user may not mount a sma
 
   it('stops changes and nothing else, even when it stops the database', async () => {
     assert.equal((await upsert('Before')).status, 200)
-    await waitUntil(() => existsSync(join(seen, 'data', 'reserve')))
+    await waitUntil('the space is reserved', () => existsSync(join(seen, 'data', 'reserve')))
 
     // A transaction that began earlier writes on until the database cannot go on.
     await withStorage(
@@ -101,7 +92,7 @@ describe('A full disk', { skip: wrapper ? false : 'this user may not mount a sma
       { attach: true },
     )
 
-    await waitUntil(async () => (await call('/v1/contacts')).status === 200)
+    await waitUntil('it reads', async () => (await call('/v1/contacts')).status === 200)
     assert.deepEqual(await listNames(), ['Before'])
     assert.ok(!existsSync(join(seen, 'data', 'reserve')), 'the database did not stop')
     const { status, body } = await upsert('Refused')
@@ -112,7 +103,7 @@ describe('A full disk', { skip: wrapper ? false : 'this user may not mount a sma
     assert.deepEqual(await listNames(), ['Before'])
 
     rmSync(join(seen, 'fill'))
-    await waitUntil(async () => (await upsert('After')).status === 200)
+    await waitUntil('it writes', async () => (await upsert('After')).status === 200)
     assert.deepEqual(await listNames(), ['After'])
   })
 })

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, describe, it } from 'node:test'
 import { createLogOutput } from '../../server/log-output.ts'
+import { prepareFolder } from '../databases.ts'
 import { startProcess } from '../process.ts'
 
 const LINES = 10_000
@@ -25,7 +26,7 @@ describe('A log that cannot be written', { skip: process.platform !== 'linux' &&
     it(`costs neither requests nor the process, nor its end: ${where}`, { timeout: 120_000 }, async () => {
       const { path, fd } = makePipe(where)
       const server = await startProcess(
-        ['--data', join(folder, `data ${where}`)],
+        ['--data', prepareFolder(join(folder, `data ${where}`))],
         { WCRM_LOG_LEVEL: 'info' },
         ['sh', '-c', 'exec "$@" 2>"$0"', where === 'on a full disk' ? '/dev/full' : path],
       )

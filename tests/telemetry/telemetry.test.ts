@@ -5,9 +5,10 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { prepareFolder } from '../databases.ts'
 import { startCommand } from '../process.ts'
 import { type Collector, type ReceivedSpan, startCollector } from './otlp.ts'
+import { waitUntil } from '../wait-until.ts'
 
 type Said = { api_key: string }
 
@@ -21,7 +22,7 @@ const TEXT = 'A text that only the customer reads'
 /** A server of its own with the demo workspace, and how to call it. */
 const start = async (name: string, env: Readonly<Record<string, string>>) => {
   const server = await startCommand<Said>(
-    ['serve', '--port', '0', '--json', '--data', join(folder, name)],
+    ['serve', '--port', '0', '--json', '--data', prepareFolder(join(folder, name))],
     env,
   )
   const call = async (operation: string, input: object, headers: Record<string, string> = {}) => {
@@ -47,13 +48,9 @@ const tracedBy = ({ url }: Pick<Collector, 'url'>) => ({
 
 /** Waits until the collector has what a test looks for, and returns it. */
 const waitFor = async <T>(find: () => T | undefined): Promise<T> => {
-  const end = performance.now() + 10_000
-  for (;;) {
-    const found = find()
-    if (found !== undefined) return found
-    assert.ok(performance.now() < end, 'it did not arrive within 10 seconds')
-    await sleep(20)
-  }
+  let found: T | undefined
+  await waitUntil('it arrives', () => (found = find()) !== undefined)
+  return found!
 }
 
 /** The names of a span and of those that surround it, the innermost first. */

@@ -100,7 +100,7 @@ describe('Numbers in texts', () => {
   })
 
   it('take linear time', () => {
-    const started = performance.now()
+    const started = process.threadCpuUsage()
     for (const text of [
       '1'.repeat(50_000),
       '1 '.repeat(50_000),
@@ -108,7 +108,8 @@ describe('Numbers in texts', () => {
       '2026-'.repeat(20_000),
     ])
       maskNumbers(text)
-    assert.ok(performance.now() - started < 2_000)
+    const { user, system } = process.threadCpuUsage(started)
+    assert.ok(user + system < 2_000_000)
   })
 
   it('are masked in filters by what they are compared with', () => {

@@ -139,11 +139,3 @@ export const assertNear = (seconds: number, expected: number): void =>
     seconds > expected * 0.9 - 5 && seconds < expected * 1.1 + 1,
     `${seconds} s is not about ${expected} s`,
   )
-
-/** Waits up to ten seconds until `done` returns true. */
-export const waitUntil = async (what: string, done: () => boolean): Promise<void> => {
-  for (const deadline = Date.now() + 10_000; !done();) {
-    assert.ok(Date.now() < deadline, what)
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
-}

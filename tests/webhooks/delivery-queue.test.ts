@@ -7,7 +7,8 @@ import { claimDeliveries } from '../../storage/webhook-deliveries.ts'
 import { recordDeliveryResults } from '../../storage/webhook-results.ts'
 import { deleteOldDeliveries } from '../../server/webhooks/delivery-job.ts'
 import { everyDatabase } from '../doors.ts'
-import { createDeliveryTest, startDeliveries, waitUntil } from './delivery-fixture.ts'
+import { createDeliveryTest, startDeliveries } from './delivery-fixture.ts'
+import { waitUntil } from '../wait-until.ts'
 
 /** Plants this many failed deliveries of an endpoint, which are tried again from in an hour on, one each second. */
 const plantBacklog = (db: Db, workspaceId: string, endpointId: string, now: string, count: number) =>
