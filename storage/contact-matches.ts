@@ -80,6 +80,20 @@ export const toIds = (batch: string): string[] => batch.slice(1, -1).split(',')
 export const countIds = (batches: readonly string[]): number =>
   batches.reduce((sum, batch) => sum + toIds(batch).length, 0)
 
+/** Batches of one statement that reads what becomes of each record: of a million, none is to take seconds. */
+const BATCHES_AT_ONCE = 40
+
+/** Adds up what `count` returns for some batches at a time. */
+export const sumOfBatches = async (
+  batches: readonly string[],
+  count: (batches: readonly string[]) => Promise<number>,
+): Promise<number> => {
+  let sum = 0
+  for (let at = 0; at < batches.length; at += BATCHES_AT_ONCE)
+    sum += await count(batches.slice(at, at + BATCHES_AT_ONCE))
+  return sum
+}
+
 const labelTables = {
   tag: { links: sql.table('contact_tags'), column: sql.ref('l.tag_id') },
   group: { links: sql.table('contact_groups'), column: sql.ref('l.group_id') },
@@ -97,14 +111,16 @@ export const countLabelled = async (
   }: { labelIds: readonly string[]; batches: readonly string[]; atLeast: number },
 ): Promise<number> => {
   const { links, column } = labelTables[kind]
-  const { rows } = await sql<{ n: string }>`
-    with matches as materialized (select unnest(b::bigint[]) as id from unnest(${batches}::text[]) as b)
-    select count(*) as n from (
-      select l.contact_id from matches m
-      join ${links} l on l.workspace_id = ${workspaceId} and l.contact_id = m.id
-      where ${column} = any(${labelIds}::bigint[])
-      group by l.contact_id having count(*) >= ${atLeast}) as c`.execute(tx)
-  return Number(rows[0]!.n)
+  return await sumOfBatches(batches, async (some) => {
+    const { rows } = await sql<{ n: string }>`
+      with matches as materialized (select unnest(b::bigint[]) as id from unnest(${some}::text[]) as b)
+      select count(*) as n from (
+        select l.contact_id from matches m
+        join ${links} l on l.workspace_id = ${workspaceId} and l.contact_id = m.id
+        where ${column} = any(${labelIds}::bigint[])
+        group by l.contact_id having count(*) >= ${atLeast}) as c`.execute(tx)
+    return Number(rows[0]!.n)
+  })
 }
 
 /** What contacts are to have: of `values`, by the ids of their fields, null is no value. */
@@ -130,13 +146,15 @@ export const countWithFields = async (
         : sql`f.attrs -> ${id} = ${JSON.stringify(value)}::text::jsonb`,
     ),
   ]
-  const { rows } = await sql<{ n: string }>`
-    with matches as materialized (select unnest(b::bigint[]) as id from unnest(${batches}::text[]) as b)
-    select count(*) as n from matches m
-    join contacts c on c.workspace_id = ${workspaceId} and c.id = m.id
-    left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
-    where ${sql.join(conditions, sql` and `)}`.execute(tx)
-  return Number(rows[0]!.n)
+  return await sumOfBatches(batches, async (some) => {
+    const { rows } = await sql<{ n: string }>`
+      with matches as materialized (select unnest(b::bigint[]) as id from unnest(${some}::text[]) as b)
+      select count(*) as n from matches m
+      join contacts c on c.workspace_id = ${workspaceId} and c.id = m.id
+      left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
+      where ${sql.join(conditions, sql` and `)}`.execute(tx)
+    return Number(rows[0]!.n)
+  })
 }
 
 /** Locks those of these contacts that exist, in the order of their ids, which it returns. */

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { toBatches } from './contact-matches.ts'
+import { sumOfBatches, toBatches } from './contact-matches.ts'
 import {
   type ConversationFilter,
   filterConditions,
@@ -129,16 +129,17 @@ export const countAssignable = async (
 export const countOpen = (tx: Db, workspaceId: string, batches: readonly string[]): Promise<number> =>
   countWhere(tx, workspaceId, batches, sql`v.state = 'open'`)
 
-const countWhere = async (
+const countWhere = (
   tx: Db,
   workspaceId: string,
   batches: readonly string[],
   condition: ReturnType<typeof sql>,
-): Promise<number> => {
-  const { rows } = await sql<{ n: string }>`
-    with matches as materialized (${unnestIds(batches)})
-    select count(*) as n from matches m
-    join conversations v on v.workspace_id = ${workspaceId} and v.id = m.id
-    where ${condition}`.execute(tx)
-  return Number(rows[0]!.n)
-}
+): Promise<number> =>
+  sumOfBatches(batches, async (some) => {
+    const { rows } = await sql<{ n: string }>`
+      with matches as materialized (${unnestIds(some)})
+      select count(*) as n from matches m
+      join conversations v on v.workspace_id = ${workspaceId} and v.id = m.id
+      where ${condition}`.execute(tx)
+    return Number(rows[0]!.n)
+  })

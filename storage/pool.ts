@@ -63,7 +63,8 @@ export type Connection = {
   watch?: NodeJS.Timeout | undefined
   /** How long it was silent before `watch` was set, although a statement waited. */
   silentMs: number
-  service: ServiceTime
+  /** Measured where it decides how many statements queue: with `maxPending`. */
+  service: ServiceTime | undefined
 }
 
 /** Waits for a connection. `grant` uses it at once, so that no other takes it in between. */
@@ -171,7 +172,7 @@ const send = async (
     throw severity ? error : connection.lost!
   } finally {
     pending.delete(query)
-    measure(connection.service, !connection.held)
+    if (connection.service) measure(connection.service, !connection.held)
     connection.silentMs = 0
     connection.watch?.refresh()
     serveWaiters(pool)
@@ -188,7 +189,7 @@ const waitForResponse = (
   query: PendingStatement,
 ): Promise<StatementResult> =>
   new Promise((resolve, reject) => {
-    if (connection.pending.size === 0) connection.service.since = performance.now()
+    if (connection.service && connection.pending.size === 0) connection.service.since = performance.now()
     connection.pending.set(query, reject)
     watch(pool, connection)
     execute(query, { resolve, reject })
@@ -287,7 +288,7 @@ const openConnection = (pool: PoolState): Connection => {
     pending: new Map(),
     held: false,
     silentMs: 0,
-    service: createServiceTime(),
+    service: pool.maxPending === undefined ? undefined : createServiceTime(),
   }
   pool.connections.add(connection)
   if (pool.opening !== undefined) send(pool, connection, { text: pool.opening, simple: true }).catch(() => {})
@@ -296,13 +297,13 @@ const openConnection = (pool: PoolState): Connection => {
 
 /** Finds an idle connection, or opens one; a statement by itself may join the least busy. */
 const findConnection = (pool: PoolState, exclusive: boolean): Connection | undefined => {
-  const { maxPending } = pool
+  const { maxPending = MAX_PENDING } = pool
   let leastBusy: Connection | undefined
   for (const connection of pool.connections) {
     if (connection.held) continue
     const { size } = connection.pending
     if (size === 0) return connection
-    const most = maxPending === undefined ? MAX_PENDING : getMaxPending(connection.service, maxPending)
+    const most = connection.service ? getMaxPending(connection.service, maxPending) : maxPending
     if (size < (leastBusy?.pending.size ?? Infinity) && size < most) leastBusy = connection
   }
   if (pool.connections.size < pool.max) return openConnection(pool)

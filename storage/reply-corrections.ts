@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Db, ReplyStatus } from './database.ts'
 
 /** What follows from the messages of a conversation, for when one of them fails afterwards. */
@@ -41,30 +41,126 @@ export const loadEpisodes = (tx: Db, workspaceId: string, conversationId: string
     .orderBy('n')
     .execute()
 
-/** Returns all waits of a conversation, oldest first. */
-export const loadWaits = (tx: Db, workspaceId: string, conversationId: string): Promise<WaitRow[]> =>
+/** Returns the waits of a conversation, oldest first: all, or those that began at a time or later. */
+export const loadWaits = (
+  tx: Db,
+  workspaceId: string,
+  conversationId: string,
+  from?: string,
+): Promise<WaitRow[]> =>
   tx
     .selectFrom('reply_waits')
     .select(['since', 'kind', 'episode', 'due_at', 'ended_at', 'ended_by'])
     .where('workspace_id', '=', workspaceId)
     .where('conversation_id', '=', conversationId)
+    .$if(from !== undefined, (query) => query.where('since', '>=', from!))
     .orderBy('since')
     .execute()
 
+/** Whether a wait of an episode that began before a time ended after its deadline. */
+export const hasLateWait = async (
+  tx: Db,
+  workspaceId: string,
+  conversationId: string,
+  { episode, before }: { episode: number; before: string },
+): Promise<boolean> => {
+  const { rows } = await sql<{ late: boolean }>`
+    select exists (select from reply_waits
+      where workspace_id = ${workspaceId} and conversation_id = ${conversationId}::bigint
+        and since < ${before}::timestamptz and episode = ${episode}::int and due_at < ended_at) as late`.execute(
+    tx,
+  )
+  return rows[0]!.late
+}
+
+/** Messages before one that are looked at for a reply that settles what was before, and replies that are tried. */
+const NEAR_MESSAGES = 200
+const MAX_TRIES = 3
+/** The provider reports whole seconds: waits of one second begin at different milliseconds of it. */
+const CLEAR_GAP = sql.lit('1 second')
+
+type Settling = { id: string; created_at: string; from: string }
+
+/** Counted replies shortly before a message after which nobody wrote for a second, the latest first. */
+const listSettlingReplies = async (
+  tx: Db,
+  workspaceId: string,
+  conversationId: string,
+  message: { id: string; created_at: string },
+  episode: Pick<EpisodeRow, 'n' | 'closed_at'>,
+): Promise<Settling[]> => {
+  const { rows } = await sql<Settling>`
+    select id, created_at, created_at + interval ${CLEAR_GAP} as from from (
+      select near.*, lag(created_at) over newest as next_at,
+        max(id) over (newest rows between 1 following and unbounded following) as highest_before
+      from (
+        select id, created_at, direction, status, episode from messages
+        where workspace_id = ${workspaceId} and conversation_id = ${conversationId}::bigint
+          and created_at < ${message.created_at}::timestamptz
+        order by created_at desc, id desc limit ${sql.lit(NEAR_MESSAGES)}) as near
+      window newest as (order by created_at desc, id desc)) as m
+    where direction = 'outbound' and ${isExchanged} and episode = ${episode.n}::int and id < ${message.id}::bigint
+      and created_at <= coalesce(${episode.closed_at}::timestamptz, 'infinity')
+      and coalesce(next_at, ${message.created_at}::timestamptz) >= created_at + interval ${CLEAR_GAP}
+      and id > coalesce(highest_before, 0)
+    order by created_at desc limit ${sql.lit(MAX_TRIES)}`.execute(tx)
+  return rows
+}
+
+/**
+ * Finds the latest reply before a message of the latest episode that leaves nothing of what was before it to what comes
+ * after: it ended every wait, and no message from before its time arrived later. Returns the time from which on
+ * messages and waits depend on the message; undefined when there is none near.
+ */
+export const findSettledTime = async (
+  tx: Db,
+  workspaceId: string,
+  conversationId: string,
+  message: { id: string; created_at: string },
+  episode: Pick<EpisodeRow, 'n' | 'closed_at'>,
+): Promise<string | undefined> => {
+  for (const { id, from } of await listSettlingReplies(tx, workspaceId, conversationId, message, episode)) {
+    const { rows } = await sql<{ settled: boolean }>`
+      select max(id) filter (where created_at < ${from}::timestamptz) = ${id}::bigint
+        and min(id) filter (where created_at >= ${from}::timestamptz) > ${id}::bigint as settled
+      from messages
+      where workspace_id = ${workspaceId} and conversation_id = ${conversationId}::bigint`.execute(tx)
+    if (rows[0]!.settled) return from
+  }
+  return undefined
+}
+
+const listExchanged = async (
+  tx: Db,
+  workspaceId: string,
+  conversationId: string,
+  condition: RawBuilder<unknown>,
+): Promise<ExchangedMessage[]> =>
+  (
+    await sql<ExchangedMessage>`
+    select direction, episode, created_at, staff_id from messages
+    where workspace_id = ${workspaceId} and conversation_id = ${conversationId}::bigint
+      and ${condition} and ${isExchanged} order by id`.execute(tx)
+  ).rows
+
 /**
  * Returns what was exchanged from an episode on, in the order in which it was written or arrived, and the
- * reply status before.
+ * reply status before. `settledFrom`: from this time on only, before which a reply settled everything.
  */
 export const loadExchange = async (
   tx: Db,
   workspaceId: string,
   conversationId: string,
   fromEpisode: number,
+  settledFrom: string | undefined,
 ): Promise<{ messages: ExchangedMessage[]; before: ReplyStatus | null }> => {
-  const { rows: messages } = await sql<ExchangedMessage>`
-    select direction, episode, created_at, staff_id from messages
-    where workspace_id = ${workspaceId} and conversation_id = ${conversationId}::bigint
-      and episode >= ${fromEpisode}::int and ${isExchanged} order by id`.execute(tx)
+  const load = (condition: RawBuilder<unknown>) => listExchanged(tx, workspaceId, conversationId, condition)
+  if (settledFrom !== undefined)
+    return {
+      messages: await load(sql`created_at >= ${settledFrom}::timestamptz`),
+      before: 'outgoing_no_response',
+    }
+  const messages = await load(sql`episode >= ${fromEpisode}::int`)
   if (fromEpisode <= 1) return { messages, before: null }
   const { rows } = await sql<Pick<ExchangedMessage, 'direction'>>`
     select direction from messages

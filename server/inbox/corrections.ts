@@ -1,6 +1,8 @@
 import type { ConversationState } from '../../storage/conversations.ts'
 import {
   type EpisodeRow,
+  findSettledTime,
+  hasLateWait,
   loadEpisodes,
   loadExchange,
   loadWaits,
@@ -24,6 +26,8 @@ type Correction = {
   stored: readonly WaitRow[]
   waits: WaitRow[]
   changes: WaitChanges
+  /** What is here is from this time on; undefined: all of the episodes. */
+  settledFrom: string | undefined
 }
 
 /** Waits that are not there any more as they were, and those that are there now. */
@@ -53,20 +57,27 @@ const recount = async (
 ): Promise<Correction | undefined> => {
   const { tx, workspaceId } = context
   const all = await loadEpisodes(tx, workspaceId, conversation.id)
-  const episodes = all.slice(findFirstAffected(all, message.episode))
-  const episode = episodes.at(-1)
+  const affected = all.slice(findFirstAffected(all, message.episode))
+  const episode = affected.at(-1)
   if (!episode || episode.n !== conversation.episode) return undefined
-  const stored = await loadWaits(tx, workspaceId, conversation.id)
+  // Of a conversation that is never closed there may be very many messages: those after the reply before are enough.
+  const settledFrom =
+    episode.n === message.episode
+      ? await findSettledTime(tx, workspaceId, conversation.id, message, episode)
+      : undefined
+  const episodes = settledFrom === undefined ? affected : [episode]
+  const stored = await loadWaits(tx, workspaceId, conversation.id, settledFrom)
   const from = episodes[0]!.n
-  const { messages, before } = await loadExchange(tx, workspaceId, conversation.id, from)
-  const replayed = replayReplies(episodes, messages, stored, before)
+  const { messages, before } = await loadExchange(tx, workspaceId, conversation.id, from, settledFrom)
+  const start = { status: before, isSettled: settledFrom !== undefined }
+  const replayed = replayReplies(episodes, messages, stored, start)
   const waits = await resolveDeadlines(context, conversation, replayed)
   const changes = findChanges(
     stored.filter((wait) => wait.episode >= from),
     waits,
   )
   await replaceWaits(tx, workspaceId, conversation.id, changes, replayed.firstResponses)
-  const correction = { replayed, episode, stored, waits, changes }
+  const correction = { replayed, episode, stored, waits, changes, settledFrom }
   await resume(correction)
   await writeState(context, conversation, correction)
   await invalidateReportsOf(context, message, correction)
@@ -160,7 +171,7 @@ const wasClosedAfter = (
 const writeState = async (
   context: ChangeContext,
   conversation: ConversationState,
-  { replayed: { replyStatus }, episode: current, waits }: Correction,
+  { replayed: { replyStatus }, episode: current, waits, settledFrom }: Correction,
 ): Promise<void> => {
   const open = waits.find((wait) => wait.ended_at === null)
   const dueOf = (kind: WaitRow['kind']): string | null => (open?.kind === kind ? open.due_at : null)
@@ -171,7 +182,13 @@ const writeState = async (
     next_response_due_at: dueOf('next_response'),
     sla_breached:
       waits.some((wait) => wait.episode === conversation.episode && isLate(wait.due_at, wait.ended_at)) ||
-      (conversation.episode === current.n && isLate(current.resolution_due_at, current.closed_at)),
+      (conversation.episode === current.n && isLate(current.resolution_due_at, current.closed_at)) ||
+      (settledFrom !== undefined &&
+        conversation.episode === current.n &&
+        (await hasLateWait(context.tx, context.workspaceId, conversation.id, {
+          episode: current.n,
+          before: settledFrom,
+        }))),
   }
   Object.assign(conversation, state)
   await updateReplyState(

@@ -17,6 +17,13 @@ export type Replayed = {
   replyStatus: ReplyStatus | null
 }
 
+/** What was before the first of the episodes that are replayed, or before its first message. */
+export type ReplayStart = {
+  status: ReplyStatus | null
+  /** The first episode has a response and no open wait: its messages are those after a reply. */
+  isSettled: boolean
+}
+
 type Run = {
   /** The stored waits by their beginning, and the earliest first response of each episode. There may be very many. */
   stored: ReadonlyMap<string, WaitRow>
@@ -73,7 +80,7 @@ const replayEpisode = (
     resumed,
   }: EpisodeRow,
   messages: readonly ExchangedMessage[],
-  isLeftOpen: boolean,
+  { isLeftOpen, isAnswered }: { isLeftOpen: boolean; isAnswered: boolean },
 ): string | null => {
   let firstResponse: string | null = null
   if (resumed && run.open) run.open.episode = n
@@ -88,7 +95,7 @@ const replayEpisode = (
       if (!isAfterClose(message)) firstResponse ??= at
       endWait(run, at, staffId, 'reply')
     } else if (!run.open) {
-      const isFirst = firstResponse === null && openedBy === null && !resumed
+      const isFirst = !isAnswered && firstResponse === null && openedBy === null && !resumed
       startWait(run, at, isFirst ? 'first_response' : 'next_response', n)
     }
   }
@@ -103,13 +110,13 @@ const replayEpisode = (
  * Derives the waits and first responses of some episodes from their messages, by the rules of `lifecycle.ts`.
  * `episodes`: consecutive, to the latest one. `messages`: theirs, in the order in which they were written or
  * arrived, of those to the customer only the ones that did not fail. `stored`: all waits of the conversation.
- * `before`: the reply status before the first of the episodes.
+ * The first responses of a settled episode are left out: they are what they were.
  */
 export const replayReplies = (
   episodes: readonly EpisodeRow[],
   messages: readonly ExchangedMessage[],
   stored: readonly WaitRow[],
-  before: ReplyStatus | null,
+  { status, isSettled }: ReplayStart,
 ): Replayed => {
   const first = episodes[0]?.n ?? 0
   const run: Run = {
@@ -120,14 +127,17 @@ export const replayReplies = (
     taken: new Set(stored.filter((wait) => wait.episode < first).map((wait) => Date.parse(wait.since))),
     waits: [],
     open: null,
-    status: before,
+    status,
   }
   const byEpisode = Map.groupBy(messages, (message) => message.episode)
   const firstResponses = new Map<number, string | null>()
-  for (const [i, episode] of episodes.entries())
-    firstResponses.set(
-      episode.n,
-      replayEpisode(run, episode, byEpisode.get(episode.n) ?? [], episodes[i + 1]?.resumed === true),
-    )
+  for (const [i, episode] of episodes.entries()) {
+    const isAnswered = isSettled && i === 0
+    const response = replayEpisode(run, episode, byEpisode.get(episode.n) ?? [], {
+      isLeftOpen: episodes[i + 1]?.resumed === true,
+      isAnswered,
+    })
+    if (!isAnswered) firstResponses.set(episode.n, response)
+  }
   return { waits: run.waits, firstResponses, replyStatus: run.status }
 }

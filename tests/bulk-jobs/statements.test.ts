@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { catalog } from '../../catalog/index.ts'
+import { countLabelled } from '../../storage/contact-matches.ts'
 import { doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { plantConversation } from '../inbox/conversations.ts'
@@ -75,4 +76,19 @@ everyDatabase('Changes of many records', (server) => {
       assert.ok(counts[1]! < counts[0]! + 10, `${counts[0]} and ${counts[1]} statements`)
     })
   }
+
+  it('count what a dry run would change in statements of a bounded size', async () => {
+    const workspace = await makeWorkspace(server())
+    const { contact_ids: ids } = await makeRecords(server(), workspace, 3)
+    const run = doAs(server(), workspace.owner.key)
+    await run('crm_tag_contacts', { contact_ids: ids, tags: ['VIP'] })
+    const { data } = await run('crm_list_tags')
+    const batches = Array.from({ length: 90 }, (_, n) => (n % 40 === 0 ? `{${ids[n / 40]}}` : '{0}'))
+    const request = { labelIds: [data[0].id], batches, atLeast: 1 }
+    const texts = await recordTexts(
+      async () => assert.equal(await countLabelled(server().db, workspace.id, 'tag', request), ids.length),
+      (text) => text.includes('select l.contact_id from matches'),
+    )
+    assert.equal(texts.length, 3)
+  })
 })

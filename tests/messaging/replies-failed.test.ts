@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
-import { failUnconfirmed, markSent } from '../../server/messaging/message-status.ts'
+import { applyStatus, failUnconfirmed, markSent } from '../../server/messaging/message-status.ts'
 import { insertMessages } from '../../storage/messages.ts'
 import { loadEpisodes, loadWaits } from '../../storage/reply-corrections.ts'
 import { insertSlaPolicy, type SlaPolicyFields } from '../../storage/sla.ts'
@@ -54,6 +54,61 @@ everyDatabase('Replies that fail', (server) => {
     const after = await listWaits()
     assert.equal(after.length, 2)
     assert.deepEqual([after[0] === before[0], after[1] === before[1]], [true, false])
+  })
+
+  /** A conversation with a first reply; `reply` sends one, and `fail` has it fail. */
+  const createHistory = async () => {
+    const workspace = await makeWorkspace(server())
+    const { db } = server()
+    const at = (time: string) => `2026-10-01T${time}.000Z`
+    const { id } = await plantConversation(server(), workspace.id, { inboundAt: at('10:00:00') })
+    const reply = (time: string) => sendReply(server(), workspace.id, id, { at: at(time) })
+    await reply('10:01:00')
+    return {
+      id,
+      at,
+      reply,
+      receive: (time: string, arrivedAt = time) =>
+        receiveMessage(server(), workspace.id, id, { at: at(time), arrivedAt: at(arrivedAt) }),
+      fail: async (message: string, time: string) => {
+        const providerId = `wamid.history.${message}`
+        await sql`update messages set provider_id = ${providerId} where id = ${message}`.execute(db)
+        const error = { code: 131026, title: 'Undeliverable', details: null }
+        await inChangeContext(server(), workspace.id, at(time), (context) =>
+          applyStatus(context, { providerId, status: 'failed', at: at(time), error }),
+        )
+      },
+      waits: async () =>
+        (await loadWaits(db, workspace.id, id)).map(({ since, ended_at: end }) => [since, end]),
+    }
+  }
+
+  it('are corrected from the reply before on, however long the conversation is', async () => {
+    const { id, at, reply, receive, fail, waits } = await createHistory()
+    await receive('10:10:00')
+    await reply('10:10:30')
+    await receive('10:20:00')
+    const failed = await reply('10:20:30')
+    // The first wait is not what its messages say: whoever reads them again puts it right.
+    await sql`update reply_waits set ended_at = ${at('10:02:00')}
+      where conversation_id = ${id} and since = ${at('10:00:00')}`.execute(server().db)
+    await fail(failed, '10:21:00')
+    assert.deepEqual(await waits(), [
+      [at('10:00:00'), at('10:02:00')],
+      [at('10:10:00'), at('10:10:30')],
+      [at('10:20:00'), null],
+    ])
+  })
+
+  it('put back a customer whose message arrived after the reply before, although it is older', async () => {
+    const { at, reply, receive, fail, waits } = await createHistory()
+    await receive('10:00:50', '10:01:05')
+    const failed = await reply('10:02:00')
+    await fail(failed, '10:03:00')
+    assert.deepEqual(await waits(), [
+      [at('10:00:00'), at('10:01:00')],
+      [at('10:00:50'), null],
+    ])
   })
 
   it('put the customer back, who waits since the first message without an answer', async () => {

@@ -238,6 +238,20 @@ const overnight: Step[] = [
   { after: 600, do: 'report' },
 ]
 
+/** Replies that fail long after others of the same episode, of which the first came too late. */
+const wellAnswered: Step[] = [
+  { after: 50_000, do: 'reply', by: 0 },
+  { after: 60, do: 'receive' },
+  { after: 60, do: 'reply', by: 1 },
+  { after: 60, do: 'receive' },
+  { after: 60, do: 'reply', by: 2 },
+  { after: 60, do: 'fail', key: 0 },
+  { after: 60, do: 'receive' },
+  { after: 60, do: 'reply', by: 0 },
+  { after: 60, do: 'close', by: 0 },
+  { after: 60, do: 'fail', key: 0 },
+]
+
 everyDatabase(
   'Replies that fail afterwards',
   (server) => {
@@ -285,7 +299,10 @@ everyDatabase(
             counted.resumed += one.facts.filter((fact) => fact.do === 'resume').length
           }
         }),
-        { numRuns: runs(16, 100), examples: [[starts[0], [closedTooEarly, closedTooEarly, overnight]]] },
+        {
+          numRuns: runs(16, 100),
+          examples: [[starts[0], [closedTooEarly, closedTooEarly, overnight, wellAnswered]]],
+        },
       )
       assert.ok(
         Math.min(counted.failed / 5, counted.resumed, counted.stored) > 1,
