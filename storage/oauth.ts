@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Scope } from '../catalog/operation.ts'
-import { createKey, type KeyFields } from './admin-keys.ts'
+import { createKey, type KeyFields, SESSION_MINUTES } from './admin-keys.ts'
 import { inTransaction } from './admin.ts'
 import type { Db, TableRow } from './database.ts'
 
@@ -231,6 +231,33 @@ export const takeLoginCode = async (db: Db, hash: Uint8Array, now: string): Prom
     join staff s on s.workspace_id = t.workspace_id and s.id = t.staff_id and s.enabled
     join workspaces w on w.id = t.workspace_id`.execute(db)
   ).rows[0]
+
+/** Deletes the login codes of a staff member that nobody has used yet. */
+export const deleteLoginCodes = async (db: Db, workspaceId: string, staffId: string): Promise<void> => {
+  await db
+    .deleteFrom('login_codes')
+    .where('workspace_id', '=', workspaceId)
+    .where('staff_id', '=', staffId)
+    .execute()
+}
+
+/** Lists the keys that work and were made by signing in as a staff member, on a page or in an AI client. */
+export const listSignInKeys = async (
+  db: Db,
+  workspaceId: string,
+  staffId: string,
+  now: string,
+): Promise<{ id: string; name: string | null }[]> =>
+  (
+    await sql<{ id: string; name: string | null }>`
+    select k.id, k.name from api_keys k
+    where k.workspace_id = ${workspaceId} and k.staff_id = ${staffId}::bigint and k.revoked_at is null
+      and k.expires_at > ${now}::timestamptz
+      and (exists (select from oauth_grants g where g.workspace_id = k.workspace_id and g.key_id = k.id)
+        or (not k.agent and not k.test
+          and k.expires_at <= k.created_at + ${SESSION_MINUTES}::int * interval '1 minute'))
+    order by k.id`.execute(db)
+  ).rows
 
 /** Whether a staff member exists and may sign in. */
 export const isStaffEnabled = async (db: Db, workspaceId: string, staffId: string): Promise<boolean> =>

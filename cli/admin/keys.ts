@@ -11,6 +11,7 @@ import {
   updateKey,
 } from '../../storage/admin-keys.ts'
 import { listAllStaff } from '../../storage/admin.ts'
+import { deleteLoginCodes, listSignInKeys } from '../../storage/oauth.ts'
 import type { CommandResult } from '../result.ts'
 import { usageError } from '../error.ts'
 import {
@@ -140,6 +141,40 @@ const warnOfInheritedExpiry = (session: AdminSession, expiresAt: string | null, 
     `Warning: the new key has the expiry of the old one, ${expiresAt}. Set another with: ` +
       'wcrm admin keys update ID --expires DATE\n',
   )
+}
+
+/**
+ * Who held a key could sign in with it: a code that was not used yet is deleted. What was signed in before has keys of
+ * its own, which people may rely on.
+ */
+const endSignIns = async (session: AdminSession, row: AdminKeyRow): Promise<void> => {
+  if (row.agent || row.test) return
+  const [db, { id: workspaceId }] = [await session.db(), await session.workspace()]
+  await deleteLoginCodes(db, workspaceId, row.staff_id)
+  const keys = await listSignInKeys(db, workspaceId, row.staff_id, session.now)
+  if (keys.length === 0) return
+  const named = keys.map(({ id, name }) => `${id} (${name ?? 'no name'})`).join(', ')
+  session.io.stderr.write(
+    `Warning: keys that were made by signing in as this person go on: ${named}. ` +
+      'Revoke those that the person does not know: wcrm admin keys revoke ID\n',
+  )
+}
+
+const revokeVerb: AdminVerb = {
+  name: 'revoke',
+  summary: 'Revoke a key; running servers refuse it within a second',
+  about:
+    'A login code of its staff member that was not used yet is deleted. Keys that were made by signing in with ' +
+    'earlier ones go on; they are named.',
+  scoped: true,
+  argument: ['<id>', 'key'],
+  run: async (session, _flags, argument) => {
+    const id = parseId(argument, '<id>')
+    const row = await revokeKey(await session.db(), (await session.workspace()).id, id, session.now)
+    if (!row) throw noSuchKeyError(id)
+    await endSignIns(session, row)
+    return await showKey(session, row)
+  },
 }
 
 const rotateVerb: AdminVerb = {
@@ -319,17 +354,6 @@ export const keysGroup: AdminGroup = {
     policyVerb,
     pauseVerb,
     resumeVerb,
-    {
-      name: 'revoke',
-      summary: 'Revoke a key; running servers refuse it within a second',
-      scoped: true,
-      argument: ['<id>', 'key'],
-      run: async (session, _flags, argument) => {
-        const id = parseId(argument, '<id>')
-        const row = await revokeKey(await session.db(), (await session.workspace()).id, id, session.now)
-        if (!row) throw noSuchKeyError(id)
-        return await showKey(session, row)
-      },
-    },
+    revokeVerb,
   ],
 }

@@ -115,8 +115,10 @@ export const createHttpApp = (
   return {
     fetch: (request) => {
       const { method = '', url = '' } = getIncoming(request) ?? {}
-      const serve = direct.find(method, url)
-      return serve ? serveDirect(app, serve, request as DoorEvent['req']) : http.fetch(request)
+      const found = direct.find(method, url)
+      return found
+        ? serveDirect(app, found.serve, { ...found.event, req: request as DoorEvent['req'] })
+        : http.fetch(request)
     },
   }
 }
@@ -181,13 +183,13 @@ const routeOperations = (app: App, http: H3) => {
 /** Errors become the same responses as in h3. */
 const serveDirect = async (
   app: App,
-  serve: (req: DoorEvent['req']) => Promise<Response>,
-  req: DoorEvent['req'],
+  serve: (event: DoorEvent) => Promise<Response>,
+  event: DoorEvent,
 ): Promise<Response> => {
   try {
-    return await serve(req)
+    return await serve(event)
   } catch (error) {
-    return serveError(app, error as Error, { req, url: new URL(req.url), context: {} })
+    return serveError(app, error as Error, event)
   }
 }
 
@@ -294,10 +296,9 @@ const serveError = (
     )
   const cause = error.cause ?? error
   const requestId = createRequestId()
-  app.log.error(
-    { request_id: requestId, ...errorLogDetails(cause), path: event.url.pathname },
-    'Request failed',
-  )
+  // Never the path itself: that of a file is all that anybody needs to read it.
+  const { route } = event.context.matchedRoute ?? {}
+  app.log.error({ request_id: requestId, ...errorLogDetails(cause), route }, 'Request failed')
   return problemResponse(
     app,
     toDatabaseProblem(cause) ??

@@ -6,8 +6,11 @@ type Segment = {
   readonly named: Map<string, Segment>
   parameter?: Segment
   /** Of the path that ends here, by method. */
-  readonly routes: Map<string, { serve: Serve; names: readonly string[] }>
+  readonly routes: Map<string, { serve: Serve; names: readonly string[]; matchedRoute: { route: string } }>
 }
+
+/** The handler of a request, and what the path says of it. */
+type Found = { serve: Serve; event: Omit<DoorEvent, 'req'> }
 
 const createSegment = (): Segment => ({ named: new Map(), routes: new Map() })
 
@@ -38,10 +41,10 @@ export const createDirectRoutes = () => {
           at = next
         }
       }
-      at.routes.set(method, { serve, names })
+      at.routes.set(method, { serve, names, matchedRoute: { route: path } })
     },
-    /** Returns the handler of a request, bound to its event; undefined when h3 has to route it. */
-    find: (method: string, url: string): ((req: DoorEvent['req']) => Promise<Response>) | undefined => {
+    /** Returns the handler of a request; undefined when h3 has to route it. */
+    find: (method: string, url: string): Found | undefined => {
       const plain = PLAIN_PATH.exec(url)
       if (!plain) return undefined
       const [, pathname, query] = plain
@@ -55,12 +58,12 @@ export const createDirectRoutes = () => {
       }
       const route = at?.routes.get(method)
       if (!route) return undefined
-      const { serve, names } = route
+      const { serve, names, matchedRoute } = route
       const event = {
         url: { pathname: pathname!, searchParams: query ? new URLSearchParams(query) : NO_QUERY },
-        context: { params: Object.fromEntries(names.map((name, i) => [name, values[i]!])) },
+        context: { params: Object.fromEntries(names.map((name, i) => [name, values[i]!])), matchedRoute },
       }
-      return (req) => serve({ ...event, req })
+      return { serve, event }
     },
   }
 }

@@ -49,7 +49,8 @@ export const withProblems = async (
 export type DoorEvent = {
   req: H3Event['req']
   url: Pick<URL, 'pathname' | 'searchParams'>
-  context: { params?: Record<string, string> }
+  /** `matchedRoute`: the path with the names of its parameters. */
+  context: { params?: Record<string, string>; matchedRoute?: { route?: string } }
 }
 
 export const getHeader = (event: DoorEvent, name: string): string | undefined =>

@@ -107,7 +107,8 @@ const send = async (
   }
   // The sandbox returns a network error when a response is to be lost: the connection is closed.
   if (response.type === 'error') return void res.destroy()
-  const headers = [...response.headers].flat()
+  // Whether the connection is kept is for the client and node:http to say: the MCP SDK would keep every one.
+  const headers = removeFlat([...response.headers].flat(), 'connection')
   addRequestId(headers, response.status, log)
   if (response.body === null) return await sendWhole(req, res, response.status, headers, '')
   if (isCompressible(response.headers.get('content-type') ?? undefined) && !isAttachment(response))

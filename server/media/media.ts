@@ -174,7 +174,7 @@ export const createMediaResponse = async (
   const response =
     described.url.startsWith(mediaUrl) && described.expires_at !== null
       ? await serveMedia(app, described.url.slice(mediaUrl.length), { range })
-      : new Response(null, { status: 302, headers: { Location: described.url } })
+      : new Response(null, { status: 302, headers: { Location: new URL(described.url).href } })
   for (const [name, value] of Object.entries(kept)) response.headers.set(name, value)
   return response
 }

@@ -18,6 +18,20 @@ const MAX_TEXT = 500
 
 const LOOPBACK = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?([/?]|$)/i
 
+/**
+ * Schemes of the network, and of programs that open any address, such as browsers: an answer that goes there leaves the
+ * device, while the page says that it goes to a program on it.
+ */
+const NO_APP = new RegExp(
+  '^(?:ftps?|sftp|wss?|mailto|sms|smsto|tel|intent|view-source|googlechromes?|brave|firefox|ddgquicklink|' +
+    '(?:googlechrome|microsoft-edge|firefox|opera|touch|x-safari|yandexbrowser)(?:-[a-z-]+)?):',
+  'i',
+)
+
+/** Returns the first address whose scheme is of no app on the device; undefined where there is none. */
+export const findAddressOfNoApp = (uris: unknown): string | undefined =>
+  isStringArray(uris) ? uris.find((uri) => NO_APP.test(URL.parse(uri)?.protocol ?? '')) : undefined
+
 const isStringArray = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((one) => typeof one === 'string')
 
@@ -59,7 +73,7 @@ const fetchDocument = async (app: App, url: string): Promise<Response> => {
   if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type)) return refusal(415)
   if (response.body.byteLength > MAX_DOCUMENT_BYTES) return refusal(413)
   const document: unknown = JSON.parse(response.body.toString('utf8'))
-  if (!isObject(document)) return refusal(422)
+  if (!isObject(document) || findAddressOfNoApp(document['redirect_uris']) !== undefined) return refusal(422)
   const cacheControl = response.headers['cache-control']
   return Response.json(normalizeClient(document), {
     headers: typeof cacheControl === 'string' ? { 'Cache-Control': cacheControl } : {},

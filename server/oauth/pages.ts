@@ -74,6 +74,8 @@ export type ShownClient = {
   /** The host that the answer goes to, or the scheme of an app. */
   target: string
   isLocal: boolean
+  /** The address that an app opens. */
+  opens: string | undefined
 }
 
 /**
@@ -83,11 +85,13 @@ export type ShownClient = {
 export const isolate = (text: string): string =>
   `<bdi>${escapeHtml(showHidden(Array.from(text).slice(0, MAX_NAME_CHARACTERS).join('')))}</bdi>`
 
-const renderClient = ({ name, domain, target, isLocal }: ShownClient): string => {
+const renderClient = ({ name, domain, target, isLocal, opens }: ShownClient): string => {
   const called =
     name === undefined ? '' : `<p>It calls itself “${isolate(name)}”. Anybody can choose a name.</p>`
   const goesTo = isLocal
-    ? '<p>Access goes to a program <strong>on the device you are using</strong>.</p>'
+    ? `<p>Access goes to ${opens === undefined ? 'a' : 'the'} program <strong>on the device you are using</strong>${
+        opens === undefined ? '' : ` that opens <strong>${isolate(opens)}</strong>`
+      }.</p>`
     : `<p>Access goes to <strong>${isolate(target)}</strong>.</p>`
   return domain === undefined
     ? `<div class="box"><p>The application has not proved who it is.</p>${called}${goesTo}</div>`

@@ -49,6 +49,7 @@ const showClient = (client: { clientId: string; clientName?: string }, redirectU
     domain: document?.hostname,
     target: isWeb ? redirect.host : redirect.protocol.slice(0, -1),
     isLocal: !isWeb || redirect.protocol === 'http:',
+    opens: isWeb ? undefined : redirect.href,
   }
 }
 

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { currentVersion } from '../../catalog/index.ts'
 import { createApiKey } from '../../server/api-keys.ts'
 import { createSecretRing, loadSecrets, requireKnownSecret } from '../../server/secret.ts'
 import type { Storage } from '../../storage/open.ts'
+import { createGrantKey } from '../../storage/oauth.ts'
 import { insertEndpoint } from '../../storage/webhooks.ts'
 import { serveStorage, type TestServer } from '../servers.ts'
 import { createEndpoint } from '../webhooks/endpoint-fixture.ts'
@@ -106,6 +109,50 @@ describe('wcrm admin keys and secret', () => {
     ])
       assert.equal(await update(...flags), '', flags.join(' '))
     await storage.db.deleteFrom('webhook_endpoints').execute()
+  })
+
+  it('revoke ends what the key could still sign in, and names what was signed in before', async () => {
+    const { id: staffId } = await succeed('staff', 'create', '--name', 'Uma', '--role', 'admin', ...dataFlags)
+    const make = (...flags: string[]) =>
+      succeed('keys', 'create', '--staff', staffId, '--scopes', 'all', ...flags, ...dataFlags)
+    const revoke = async (id: string): Promise<string> =>
+      (await runAdmin('keys', 'revoke', id, ...dataFlags)).err
+    const getCode = async ({ key }: { key: string }): Promise<string> => {
+      const headers = { Authorization: `Bearer ${key}` }
+      const response = await fetch(`${server.url}/oauth/login-codes`, { method: 'POST', headers })
+      return ((await response.json()) as { code: string }).code
+    }
+    const signIn = async (code: string): Promise<number> => {
+      const page = await fetch(`${server.url}/approvals/1`)
+      const token = /name="token" value="([^"]+)"/.exec(await page.text())![1]!
+      const headers = { Cookie: page.headers.getSetCookie()[0]!.split(';')[0]! }
+      const body = new URLSearchParams({ token, code })
+      return (await fetch(page.url, { method: 'POST', headers, body, redirect: 'manual' })).status
+    }
+    const [stolen, other, last, agent] = [await make(), await make(), await make(), await make('--agent')]
+    const code = await getCode(stolen)
+    assert.equal(await revoke(stolen.id), '')
+    assert.equal(await signIn(code), 400)
+
+    assert.equal(await signIn(await getCode(other)), 303)
+    const end = new Date(Date.now() + 86_400_000).toISOString()
+    const key = { staff_id: staffId, scopes: [], agent: true, api_version: currentVersion, expires_at: end }
+    const grant = { grantHash: randomBytes(32), clientId: 'c', hash: randomBytes(32) }
+    const name = 'OAuth: example.com'
+    const grantKey = await createGrantKey(
+      storage.db,
+      '1',
+      { ...grant, key: { ...key, name } },
+      server.app.now(),
+    )
+    const { data } = await succeed('keys', 'list', ...dataFlags)
+    const session = data.find((row: any) => row.staff_id === staffId && row.name === 'Approval page')
+    assert.equal(await revoke(agent.id), '')
+    const warning = await revoke(other.id)
+    assert.ok(warning.includes(`go on: ${session.id} (Approval page), ${grantKey} (${name}). `), warning)
+    await revoke(session.id)
+    await revoke(grantKey)
+    assert.equal(await revoke(last.id), '')
   })
 
   it('rotate keeps an earlier end of the old key, and refuses keys that are over', async () => {

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { Writable } from 'node:stream'
+import { it } from 'node:test'
+import { sql } from 'kysely'
 import { createLogger } from '../../server/logger.ts'
-import { everyDoor } from '../doors.ts'
+import { everyDatabase, everyDoor } from '../doors.ts'
 
 const lines: string[] = []
 const log = createLogger('info', {
@@ -56,4 +58,37 @@ everyDoor(
     })
   },
   { log },
+)
+
+everyDatabase(
+  'The log of requests without a call',
+  (server) => {
+    it('has the route of one that fails, and never its path, which can be all that a file needs', async () => {
+      const { url, db, app } = server()
+      const seal = (binding: string) => app.mediaSealer.seal(`1 1 1 1 ${Date.now() + 60_000}`, binding)
+      const requests: [table: string, route: string, secret: string][] = [
+        ['media', '/media/:token', app.mediaSealer.seal(`1 1 ${Date.now() + 60_000}`, 'media')],
+        ['exports', '/exports/:token', seal('export')],
+        ['short_links', '/message/:code', 'ANED2T5QRU7HG1'],
+        ['short_links', '/qr/:file', `${'0123456789abcdef'.repeat(2)}.png`],
+      ]
+      for (const [table, route, secret] of requests) {
+        lines.length = 0
+        await sql`alter table ${sql.table(table)} rename to moved`.execute(db)
+        try {
+          const { status } = await fetch(url + route.replace(/:\w+/, secret))
+          assert.equal(status, 500, route)
+        } finally {
+          await sql`alter table moved rename to ${sql.table(table)}`.execute(db)
+        }
+        const failed = lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'Request failed')
+        assert.deepEqual(
+          failed.map((line) => [line.route, line.code]),
+          [[route, '42P01']],
+        )
+        assert.ok(!lines.join('\n').includes(secret), lines.join('\n'))
+      }
+    })
+  },
+  { log, dedicated: true },
 )

@@ -112,6 +112,38 @@ everyDatabase('HTTP: sockets', (server) => {
     assert.deepEqual([cut.length, cut[0]!.status], [1, 400])
   })
 
+  it('a connection that the client wants closed is closed after the response, whoever writes it', async () => {
+    const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    const paths = [
+      '/healthz',
+      '/v1/me',
+      '/docs',
+      '/openapi.json',
+      '/message/NONE',
+      '/approvals/1',
+      '/nothing',
+    ]
+    const requests = [
+      ...paths.map((path) =>
+        head(`GET ${path} HTTP/1.1`, `Authorization: Bearer ${key}`, 'Connection: close'),
+      ),
+      head(
+        'POST /mcp HTTP/1.1',
+        `Authorization: Bearer ${key}`,
+        'Connection: close',
+        'Content-Type: application/json',
+        'Accept: application/json, text/event-stream',
+        `Content-Length: ${ping.length}`,
+      ) + ping,
+    ]
+    for (const request of requests) {
+      const { text, end } = await exchange(server().url, request, { quietMs: 20_000 })
+      const shown = request.split('\r\n', 1)[0]!
+      assert.match(text, /^HTTP\/1\.1 \d{3} [^]*\r\nConnection: close\r\n/i, shown)
+      assert.equal(end, 'server', shown)
+    }
+  })
+
   it('a body is asked for only from who may send it', async () => {
     const post = (authorization: string): string =>
       head(

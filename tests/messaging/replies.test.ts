@@ -129,6 +129,21 @@ everyDatabase('Replies', (server) => {
     }
   })
 
+  it('a file at an address in any script is found through its message', async () => {
+    const { reply, workspace } = await createScene()
+    const link = 'https://例え.example.com/日本/Übung 1.jpg?x=%0d%0aX:1'
+    const { body } = await reply({ media_url: link, type: 'IMAGE' })
+    const response = await fetch(`${server().url}/v1/messages/${body.message.id}/media`, {
+      headers: { Authorization: `Bearer ${workspace.owner.key}` },
+      redirect: 'manual',
+    })
+    assert.equal(response.status, 302, await response.text())
+    assert.equal(
+      response.headers.get('location'),
+      'https://xn--r8jz45g.example.com/%E6%97%A5%E6%9C%AC/%C3%9Cbung%201.jpg?x=%0d%0aX:1',
+    )
+  })
+
   it('input: exactly one content, and only the fields that belong to it', async () => {
     const { reply, call, id } = await createScene()
     const link = 'https://files.example.com/a'

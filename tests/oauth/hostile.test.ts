@@ -31,6 +31,9 @@ const wrongDocuments: Record<string, (url: string) => SiteAnswer> = {
   '/secret': (url) => ({ body: document(url, { client_secret: 'abc' }) }),
   '/basic': (url) => ({ body: document(url, { token_endpoint_auth_method: 'client_secret_basic' }) }),
   '/script': (url) => ({ body: document(url, { redirect_uris: ['javascript:alert(1)'] }) }),
+  '/browser': (url) => ({
+    body: document(url, { redirect_uris: ['microsoft-edge:https://evil.example.com'] }),
+  }),
   '/plain': (url) => ({ body: document(url, { redirect_uris: ['http://evil.example.com/'] }) }),
   '/wrong-types': (url) => ({ body: document(url, { redirect_uris: 7, client_name: {} }) }),
   '/no-uris': (url) => ({ body: document(url, { redirect_uris: [] }) }),
@@ -120,6 +123,27 @@ for (const database of databases)
         '',
       ])
         assert.equal(await statusOf(uri), 400, uri)
+    })
+
+    it('name an app on the device, whose address is shown, and nothing that leads off it', async () => {
+      for (const uri of [
+        'microsoft-edge:https://evil.example.com/cb',
+        'GoogleChrome://evil.example.com/cb',
+        'x-safari-https://evil.example.com/cb',
+        'firefox://open-url?url=https://evil.example.com',
+        'view-source:https://evil.example.com',
+        'intent://evil.example.com/cb',
+        'wss://evil.example.com/cb',
+        'ftp://evil.example.com/cb',
+        'mailto:eve@evil.example.com',
+      ]) {
+        const { status, body } = await registerClient(server, { redirect_uris: ['cursor://x/cb', uri] })
+        assert.deepEqual([status, body.error], [400, 'invalid_redirect_uri'], uri)
+      }
+      const uri = 'operator.app://x/cb?a=1&b'
+      const { body: client } = await registerClient(server, { redirect_uris: [uri] })
+      const { text } = await open(client.client_id, { redirect_uri: uri })
+      assert.ok(text.includes('that opens <strong><bdi>operator.app://x/cb?a=1&amp;b</bdi></strong>.'), text)
     })
 
     it('need PKCE with S256, a code and no other way', async () => {
