@@ -13712,9 +13712,9 @@ export interface WebhooksSendTestInput {
    */
   endpoint_id: string
   /**
-   * Event type, such as `contact.created/1`, or `contact.created` for its newest version; the first that the endpoint subscribed to when absent.
+   * Event type, such as `contact.created/1`, or `contact.created` for its newest version.
    */
-  event_type_id?: string
+  event_type_id: string
   /**
    * Data of the event; the sample of its type when absent. With it, the key of an AI agent asks a person.
    */

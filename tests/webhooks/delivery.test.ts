@@ -62,7 +62,11 @@ everyDatabase('Webhook deliveries', (server, database) => {
     const receiver = await startReceiver(() => ({ body: 'thank you' }))
     const hook = await createEndpoint(receiver.url)
     const send = (key: string) =>
-      call('webhooks_send_test', { endpoint_id: hook.id }, { idempotencyKey: key })
+      call(
+        'webhooks_send_test',
+        { endpoint_id: hook.id, event_type_id: 'group.created' },
+        { idempotencyKey: key },
+      )
     const job = startDeliveries(app)
     try {
       const { body } = await send('test-outcome-1')
