@@ -98,6 +98,13 @@ const ApprovalDetail = Approval.extend({
           'it would be sent. Invisible and direction characters are shown as `\\u{…}`.',
       ),
   ),
+  summary_version: z
+    .string()
+    .nullable()
+    .describe(
+      'Version of what the summary says the call acts on, for `approvals_approve`. Null once it is decided, for ' +
+        'agents, and where the call was asked for before versions were kept.',
+    ),
   input: untrusted(
     z
       .record(z.string(), z.unknown())
@@ -165,6 +172,7 @@ const detail: z.input<typeof ApprovalDetail> = {
     'Dry run: no errors',
     'Reason of the agent: The customer asks where the order is.',
   ],
+  summary_version: null,
   input: { conversation_id: '381', text: 'It is, it arrives today.' },
   edited_text: null,
   preview: { conversation_id: '381' },
@@ -260,12 +268,22 @@ export const approveApproval = defineOperation({
   summary: 'Approve a call of an AI agent, so that it runs once',
   description:
     'With a key of a person: of an owner, admin or manager, or of the staff member of the key that asks; who ' +
-    'approves must be able to make the call. `text` replaces the text of a reply, note or caption. The call ' +
+    'approves must be able to make the call. What it acts on must be what they were shown, by `summary_version` of ' +
+    '`approvals_get`, or what it was asked for where none is given: after a merge, or with another number, it is ' +
+    'refused (409 `subject_changed`, with `changed`). `text` replaces the text of a reply, note or caption. The call ' +
     'then runs as the agent, under the policy and the reply window of that moment; `approvals_get` tells ' +
     'how it ended.',
   input: z.object({
     approval_id: ApprovalId,
     text: z.string().min(1).max(4096).optional().describe('The text to send in place of the one asked for.'),
+    summary_version: z
+      .string()
+      .min(1)
+      .max(2000)
+      .optional()
+      .describe(
+        '`summary_version` of `approvals_get`, when what the person saw is approved, and nothing else.',
+      ),
     note: Note,
   }),
   errors: ['not_found', 'forbidden', 'conflict', 'window_closed', 'service_unconfigured', 'upstream_error'],

@@ -74,6 +74,13 @@ const renameField = (fields: Fields, from: string, to: string): Fields =>
     ),
   )
 
+/** Undoes a change of the input in its fields. */
+const undoInInput = (input: Fields, change: VersionChange): Fields => {
+  if (change.kind === 'required')
+    return input.extend({ [change.field]: (input.shape[change.field] as z.ZodType).optional() })
+  return isRename('input')(change) ? renameField(input, change.to, change.from) : input
+}
+
 const isRename =
   (place: Rename['in']) =>
   (change: VersionChange): change is Rename =>
@@ -141,7 +148,7 @@ export const createPastOperation = (op: Operation, version: ApiVersionId): PastO
       renames.reduceRight((fields, { from, to }) => renameKey(fields, from, to), input),
     operation: {
       ...op,
-      input: renames.reduce((fields, { from, to }) => renameField(fields, to, from), op.input),
+      input: undone.reduce(undoInInput, op.input),
       output: undone.reduce(undoInSchema, op.output),
       routes: renameInRoutes(op, toPastName),
       ...(op.alternatives

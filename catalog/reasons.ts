@@ -163,6 +163,7 @@ export const reasons = {
   saved_filter_not_found: ofSome(['not_found', 'invalid_input'], 'There is no such saved filter.'),
   secret_outdated: of('upstream_unavailable', 'This server lacks the secret that the others use.'),
   still_running: of('conflict', 'A request with this Idempotency-Key is still running.'),
+  subject_changed: of('conflict', 'What a call acts on is not what a person was shown; `changed` names it.'),
   template_limit: ofSome(['forbidden', 'upstream_error'], 'There are as many templates as are allowed.'),
   template_mismatch: of('invalid_input', 'The values do not fit the template at the provider.'),
   template_changed: of('conflict', 'The template reads otherwise than what a person was asked about.'),

@@ -48,8 +48,11 @@ export type Removal = Change & {
   readonly restore: (object: Json, around: readonly Json[]) => unknown
 }
 
+/** A field of the input must be given. Handlers still choose for callers of versions before, who may leave it out. */
+type Requirement = Change & { readonly kind: 'required'; readonly field: string }
+
 /**
  * What a version changed of an operation: handlers know the current version alone, and whoever calls in an earlier one
  * is served by applying its changes in reverse (catalog/past-operation.ts).
  */
-export type VersionChange = Rename | Removal
+export type VersionChange = Rename | Removal | Requirement

@@ -604,7 +604,7 @@ export type Operations = {
     ) => Listing<types.ApprovalsListOutput>
     /** Show a call that a person decides, and wait for the decision. With `wait_seconds` it answers as soon as the call has ended, or when the time is over. Operation `approvals_get`. */
     readonly get: (input: types.ApprovalsGetInput, options?: CallOptions) => Promise<types.ApprovalsGetOutput>
-    /** Approve a call of an AI agent, so that it runs once. With a key of a person: of an owner, admin or manager, or of the staff member of the key that asks; who approves must be able to make the call. `text` replaces the text of a reply, note or caption. The call then runs as the agent, under the policy and the reply window of that moment; `approvals_get` tells how it ended. Operation `approvals_approve`. */
+    /** Approve a call of an AI agent, so that it runs once. With a key of a person: of an owner, admin or manager, or of the staff member of the key that asks; who approves must be able to make the call. What it acts on must be what they were shown, by `summary_version` of `approvals_get`, or what it was asked for where none is given: after a merge, or with another number, it is refused (409 `subject_changed`, with `changed`). `text` replaces the text of a reply, note or caption. The call then runs as the agent, under the policy and the reply window of that moment; `approvals_get` tells how it ended. Operation `approvals_approve`. */
     readonly approve: (
       input: types.ApprovalsApproveInput,
       options?: ChangeOptions,

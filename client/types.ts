@@ -1870,6 +1870,7 @@ export type Reason =
   | 'saved_filter_not_found'
   | 'secret_outdated'
   | 'still_running'
+  | 'subject_changed'
   | 'template_limit'
   | 'template_mismatch'
   | 'template_changed'
@@ -13711,9 +13712,9 @@ export interface WebhooksSendTestInput {
    */
   endpoint_id: string
   /**
-   * Event type, such as `contact.created/1`, or `contact.created` for its newest version; the first that the endpoint subscribed to when absent.
+   * Event type, such as `contact.created/1`, or `contact.created` for its newest version.
    */
-  event_type_id?: string
+  event_type_id: string
   /**
    * Data of the event; the sample of its type when absent. With it, the key of an AI agent asks a person.
    */
@@ -17654,6 +17655,10 @@ export interface ApprovalDetail {
    */
   summary: string[]
   /**
+   * Version of what the summary says the call acts on, for `approvals_approve`. Null once it is decided, for agents, and where the call was asked for before versions were kept.
+   */
+  summary_version: string | null
+  /**
    * The call as the agent made it; null when it holds what the reader may not see.
    */
   input: {
@@ -17808,6 +17813,10 @@ export interface ApprovalsGetOutput {
    */
   summary: string[]
   /**
+   * Version of what the summary says the call acts on, for `approvals_approve`. Null once it is decided, for agents, and where the call was asked for before versions were kept.
+   */
+  summary_version: string | null
+  /**
    * The call as the agent made it; null when it holds what the reader may not see.
    */
   input: {
@@ -17833,6 +17842,10 @@ export interface ApprovalsApproveInput {
    * The text to send in place of the one asked for.
    */
   text?: string
+  /**
+   * `summary_version` of `approvals_get`, when what the person saw is approved, and nothing else.
+   */
+  summary_version?: string
   /**
    * What to tell the agent.
    */

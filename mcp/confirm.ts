@@ -7,6 +7,7 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import type { Operation } from '../catalog/operation.ts'
+import { createSalt, readSubjects, toConversationId } from '../server/approvals/call-subjects.ts'
 import { summarizeCall } from '../server/approvals/call-summary.ts'
 import { wasAsked } from '../server/approvals/ask.ts'
 import { digestTemplate, freezeContent, planFrozen } from '../server/approvals/freeze.ts'
@@ -83,7 +84,7 @@ export const confirmCall = async (
     }
     if (response.action !== 'accept') return { call: { ...answered, declinedByClient: true } }
     const isYes = response.content?.confirm === op.confirm
-    if (isYes && (await isAsShown(app, op, answered, state.template)))
+    if (isYes && (await isAsShown(app, { actor, op, call: answered, shown: state })))
       return { call: { ...answered, confirm: op.confirm, confirmedByClient: true } }
     // A client whose form does not ask for the verb would ask its person without end.
     if (!isYes && state.isRepeated && actor.key.agent) return { call }
@@ -98,13 +99,19 @@ export const confirmCall = async (
   return await ask(app, op, call, { actor, binding, key: call.idempotencyKey, isRepeated: false })
 }
 
-/** Whether a template still reads as the person was shown; where it does not, they are asked again. */
+/**
+ * Whether a template still reads as the person was shown, and the call acts on what they were shown; where it does not,
+ * they are asked again.
+ */
 const isAsShown = async (
   app: App,
-  op: Operation,
-  call: ToolCall,
-  template: string | undefined,
+  { actor, op, call, shown }: { actor: Actor; op: Operation; call: ToolCall; shown: QuestionState },
 ): Promise<boolean> => {
+  const { template, subjects } = shown
+  if (subjects) {
+    const { input } = validate(op, call.input)
+    if ((await readSubjects(app, actor, op, { ...subjects, input })) !== subjects.version) return false
+  }
   if (template === undefined) return true
   const { status, body } = await perform(app, { ...call, input: { ...call.input, dry_run: true } })
   // What the real call is refused for, or answered again, is its to say.
@@ -139,6 +146,9 @@ const ask = async (
     output,
     trace: toTrace(call),
   })
+  const subjects = { conversationId: toConversationId(shown), salt: createSalt() }
+  const acted = frozen === input ? input : validate(op, frozen).input
+  const version = await readSubjects(app, actor, op, { ...subjects, input: acted })
   const question = (await summarizeCall(app, actor, op, frozen, shown)).join('\n')
   // For an agent's key a person decides elsewhere then.
   if (question.length > MAX_QUESTION_CHARACTERS && actor.key.agent) return { call }
@@ -155,6 +165,7 @@ const ask = async (
     key,
     plan: await planFrozen(app, { actor, op, input, trace: toTrace(call), plan: call.plan }, frozen),
     template: digestTemplate(op, shown),
+    subjects: { ...subjects, version },
     ...(frozen === input ? {} : { input: frozen }),
     ...(isRepeated ? { isRepeated } : {}),
   })
@@ -179,6 +190,8 @@ type QuestionState = {
   key: string
   plan?: string
   template?: string
+  /** What the call acts on; undefined in questions of an earlier server. */
+  subjects?: { conversationId: string | undefined; salt: string; version: string }
   input?: Record<string, unknown>
   isRepeated?: boolean
 }

@@ -14,7 +14,9 @@ const versionRow = ({ id, deprecatedAt, sunsetAt }: ApiVersion): string =>
 const describeChange = (change: VersionChange): string =>
   change.kind === 'renamed'
     ? `${change.in === 'input' ? 'the field' : 'in the answer'} \`${change.from}\` is \`${change.to}\``
-    : `the answer no longer has \`${change.field}\` in \`${change.at}\``
+    : change.kind === 'required'
+      ? `the field \`${change.field}\` is required`
+      : `the answer no longer has \`${change.field}\` in \`${change.at}\``
 
 const changeRow = ({ name, changes = [] }: Operation, version: string): string[] =>
   changes

@@ -7,6 +7,7 @@ import type { App } from './core/app.ts'
 import { createAppState } from './core/app-state.ts'
 import { noteSharedFailure } from './core/outage.ts'
 import type { AnyHandler } from './core/handler.ts'
+import { readRequestVersion } from './approvals/call-subjects.ts'
 import { summarizeCall } from './approvals/call-summary.ts'
 import { handlers, settlers } from './handlers.ts'
 import { parseProxyList } from './http/address.ts'
@@ -149,6 +150,7 @@ export const createApp = ({
     operations: [...catalog, ...extra.map((e) => e.operation)],
     settlers,
     summarizeCall: (actor, op, input, output) => summarizeCall(app, actor, op, input, output),
+    readRequestVersion: (request) => readRequestVersion(app, request),
     handlers: { ...handlers, ...Object.fromEntries(extra.map((e) => [e.operation.name, e.handler])) },
     log,
     metrics,

@@ -41,6 +41,8 @@ export type NewApproval = Pick<
   | 'asked_for'
   | 'preview'
   | 'plan'
+  | 'summary_version'
+  | 'summary_salt'
   | 'view'
   | 'contact_id'
   | 'channel_ids'
@@ -51,6 +53,7 @@ export type NewApproval = Pick<
 const columns = sql`
   a.workspace_id, a.id, a.key_id, a.staff_id, a.operation, a.input, a.secrets, a.digest, a.idempotency_key, a.door,
   a.client, a.request_id, a.reason, a.asked_for, a.preview, a.plan, a.view, a.contact_id, a.channel_ids, a.status,
+  a.summary_version, a.summary_salt,
   a.requested_at, a.expires_at, a.decided_at, a.decided_by, a.decided_key_id, a.note, a.edited, a.lease_until,
   a.run_until, a.attempts, a.ended_at, a.outcome_status, a.outcome,
   s.name as staff_name, k.name as key_name, ${familyOf('k')} as family_id,
@@ -67,12 +70,13 @@ export const insertApproval = async (tx: Db, row: NewApproval): Promise<string |
   (
     await sql<{ id: string }>`
       insert into approvals (workspace_id, key_id, staff_id, operation, input, secrets, digest, idempotency_key,
-        door, client, request_id, reason, asked_for, preview, plan, view, contact_id, channel_ids, requested_at,
-        expires_at)
+        door, client, request_id, reason, asked_for, preview, plan, summary_version, summary_salt, view,
+        contact_id, channel_ids, requested_at, expires_at)
       values (${row.workspace_id}, ${row.key_id}, ${row.staff_id}, ${row.operation},
         ${JSON.stringify(row.input)}::text::jsonb, ${row.secrets}, ${row.digest}, ${row.idempotency_key}, ${row.door},
         ${row.client}, ${row.request_id}, ${row.reason}, ${row.asked_for}::text[],
         ${row.preview === null ? null : JSON.stringify(row.preview)}::text::jsonb, ${row.plan},
+        ${row.summary_version}, ${row.summary_salt},
         ${JSON.stringify(row.view)}::text::jsonb, ${row.contact_id}::bigint, ${row.channel_ids}::bigint[],
         ${row.requested_at}, ${row.expires_at})
       on conflict do nothing
@@ -236,6 +240,8 @@ type Decision = {
   keyId: string | null
   note: string | null
   edited: object | null
+  /** What the call acts on, as the person was shown; undefined: as it was asked for. */
+  summaryVersion?: string | undefined
   /** Of an approved one: how long it may begin, in seconds of real time. */
   runSeconds: number
 }
@@ -245,13 +251,14 @@ export const decideApproval = async (
   tx: Db,
   workspaceId: string,
   id: string,
-  { status, now, staffId, keyId, note, edited, runSeconds }: Decision,
+  { status, now, staffId, keyId, note, edited, summaryVersion, runSeconds }: Decision,
 ): Promise<void> => {
   const isOver = status !== 'approved'
   await sql`
     update approvals set status = ${status}, decided_at = ${now}, decided_by = ${staffId}::bigint,
       decided_key_id = ${keyId}::bigint, note = ${note},
       edited = ${edited === null ? null : JSON.stringify(edited)}::text::jsonb,
+      summary_version = coalesce(${summaryVersion ?? null}::text, summary_version),
       ended_at = ${isOver ? now : null}::timestamptz, secrets = case when ${isOver} then null else secrets end,
       run_until = clock_timestamp() + ${runSeconds}::float8 * interval '1 second', lease_until = clock_timestamp()
     where workspace_id = ${workspaceId} and id = ${id} and status = 'pending'`.execute(tx)

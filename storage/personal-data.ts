@@ -228,7 +228,7 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
   approvals: {
     columns: [
       ...(['contact_id', 'input', 'secrets', 'digest', 'idempotency_key'] as const),
-      ...(['reason', 'preview', 'plan', 'note', 'edited', 'outcome'] as const),
+      ...(['reason', 'preview', 'plan', 'summary_version', 'note', 'edited', 'outcome'] as const),
     ],
     onDelete: 'kept',
     erase: {
@@ -240,11 +240,20 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
       reason: 'cleared',
       preview: 'cleared',
       plan: 'cleared',
+      summary_version: 'cleared',
       note: 'cleared',
       edited: 'cleared',
       outcome: 'cleared',
     },
-    exported: { without: { secrets: SECRET, digest: DIGEST, idempotency_key: SECRET, plan: SECRET } },
+    exported: {
+      without: {
+        secrets: SECRET,
+        digest: DIGEST,
+        idempotency_key: SECRET,
+        plan: SECRET,
+        summary_version: DIGEST,
+      },
+    },
     until: '30 days after its end',
   },
   bulk_jobs: {

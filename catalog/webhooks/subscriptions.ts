@@ -26,12 +26,19 @@ export const sendTestEvent = defineOperation({
   dryRun: true,
   idempotency: 'required',
   repeatable: false,
+  changes: [
+    {
+      version: '2026-11-23',
+      kind: 'required',
+      field: 'event_type_id',
+      why: 'It was the first type that the endpoint subscribed to when absent.',
+    },
+  ],
   emits: [],
   input: z.object({
     endpoint_id: EndpointId,
-    event_type_id: EventTypeIdInput.optional().describe(
-      'Event type, such as `contact.created/1`, or `contact.created` for its newest version; the first that the ' +
-        'endpoint subscribed to when absent.',
+    event_type_id: EventTypeIdInput.describe(
+      'Event type, such as `contact.created/1`, or `contact.created` for its newest version.',
     ),
     payload: z
       .record(z.string(), z.unknown())

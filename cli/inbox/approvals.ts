@@ -55,7 +55,11 @@ const loadSummary = async (inbox: Inbox): Promise<void> => {
   if (id === undefined || state.approvals.shown?.id === id) return
   try {
     const { value } = await api('approvals_get', { approval_id: id })
-    const { summary, input } = value as { summary: string[]; input: Record<string, unknown> | null }
+    const {
+      summary,
+      summary_version: version,
+      input,
+    } = value as { summary: string[]; summary_version?: string | null; input: Record<string, unknown> | null }
     const text = typeof input?.['text'] === 'string' ? input['text'] : undefined
     const conversation = input?.['conversation_id']
     const messages =
@@ -65,7 +69,10 @@ const loadSummary = async (inbox: Inbox): Promise<void> => {
           ] as ThreadMessage[])
         : []
     if (state.approvals.rows[state.approvals.at]?.id === id)
-      state.approvals = { ...state.approvals, shown: { id, summary, text, messages: messages.toReversed() } }
+      state.approvals = {
+        ...state.approvals,
+        shown: { id, summary, version: version ?? undefined, text, messages: messages.toReversed() },
+      }
     inbox.changed()
   } catch (error) {
     reportFailure(inbox, error)
@@ -101,13 +108,21 @@ const decide = async (
     notify(inbox, verb === 'approve' ? 'Approved: it runs now.' : 'Declined: it never runs.')
   } catch (error) {
     reportFailure(inbox, error)
+    // What was refused may read otherwise by now.
+    inbox.state.approvals = { ...inbox.state.approvals, shown: undefined }
   }
   await loadApprovals(inbox)
 }
 
+/** What the person has before them, so that nothing else is approved. */
+const takeVersion = ({ state }: Inbox): Record<string, string> => {
+  const { version } = state.approvals.shown ?? {}
+  return version === undefined ? {} : { summary_version: version }
+}
+
 const approve = (inbox: Inbox): void => {
   const row = takeShown(inbox)
-  if (row) void decide(inbox, row, 'approve')
+  if (row) void decide(inbox, row, 'approve', takeVersion(inbox))
 }
 
 const askNote = (inbox: Inbox): void => {
@@ -124,12 +139,14 @@ const askText = (inbox: Inbox): void => {
   const row = takeShown(inbox)
   if (!row) return
   const text = inbox.state.approvals.shown?.text
+  const version = takeVersion(inbox)
   if (text === undefined) return notify(inbox, 'This call has no text to edit.')
   ask(inbox, {
     label: 'Approve with this text',
     text,
     choices: [],
-    submit: (edited) => void decide(inbox, row, 'approve', edited === text ? {} : { text: edited }),
+    submit: (edited) =>
+      void decide(inbox, row, 'approve', edited === text ? version : { ...version, text: edited }),
   })
 }
 

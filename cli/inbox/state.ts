@@ -185,6 +185,7 @@ export type InboxState = {
     readonly shown?: {
       readonly id: string
       readonly summary: readonly string[]
+      readonly version: string | undefined
       readonly text?: string | undefined
       readonly messages: readonly ThreadMessage[]
     }

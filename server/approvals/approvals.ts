@@ -78,6 +78,9 @@ const showDetail = async (ctx: Context, row: ApprovalRow): Promise<OutputOf<'app
   const visible = getVisibleParts(actor, row)
   const input = visible.input ? showRecord(actor, row.input) : null
   const preview = visible.preview ? showRecord(actor, row.preview) : null
+  // Before the summary: what changes while it is read was not shown.
+  const version =
+    actor.key.agent || getStatus(row, ctx.now) !== 'pending' ? null : await ctx.readRequestVersion(row)
   const summary = operation && input ? await ctx.summarizeCall(operation, input, preview) : [row.operation]
   const edited = Object.values(row.edited ?? {}).map(String)[0] ?? null
   const { id, status, ...shown } = showApproval(actor, row, ctx.now)
@@ -91,6 +94,7 @@ const showDetail = async (ctx: Context, row: ApprovalRow): Promise<OutputOf<'app
       ...(edited === null ? [] : [quote('Edited text', edited)]),
       ...(row.reason === null ? [] : [quote('Reason of the agent', row.reason)]),
     ],
+    summary_version: version,
     ...shown,
     approval_url: toApprovalUrl(ctx.publicUrl, row.id),
     input,
@@ -109,11 +113,12 @@ type DecideOptions = {
   status: 'approved' | 'declined' | 'cancelled'
   note?: string | undefined
   text?: string | undefined
+  summaryVersion?: string | undefined
 }
 
 const decide = async (
   ctx: Context<'approval.decided/1'>,
-  { id, status, note, text }: DecideOptions,
+  { id, status, note, text, summaryVersion }: DecideOptions,
 ): Promise<OutputOf<'approvals_approve'>> => {
   const { actor, now } = ctx
   const workspaceId = actor.workspace.id
@@ -129,6 +134,7 @@ const decide = async (
     keyId: actor.key.id,
     note: note ?? null,
     edited,
+    summaryVersion,
     runSeconds: RUN_SECONDS,
   })
   ctx.emit('approval.decided/1', {
@@ -163,8 +169,10 @@ const requirePending = (row: ApprovalRow, now: string): void => {
   })
 }
 
-export const approveApproval: Handler<'approvals_approve'> = (ctx, { approval_id: id, text, note }) =>
-  decide(ctx, { id, status: 'approved', text, note })
+export const approveApproval: Handler<'approvals_approve'> = (
+  ctx,
+  { approval_id: id, text, note, summary_version: summaryVersion },
+) => decide(ctx, { id, status: 'approved', text, note, summaryVersion })
 
 export const declineApproval: Handler<'approvals_decline'> = (ctx, { approval_id: id, note }) =>
   decide(ctx, { id, status: 'declined', note })

@@ -28,6 +28,7 @@ import type { SendCount } from '../core/steps/send-count.ts'
 import { type ExecutionResult, toCallAudit, withTransaction } from '../core/write-call.ts'
 import { notifyEvents } from '../events/signal.ts'
 import { toStoredView } from '../visibility/replays.ts'
+import { createSalt, readSubjects, toConversationId } from './call-subjects.ts'
 import { digestTemplate, freezeContent, type Frozen, planFrozen } from './freeze.ts'
 import { toApprovalUrl } from './page-url.ts'
 import { mayReplay, splitSecrets, toApprovedCall, toReplayInput, toReplayLimit } from './stored-call.ts'
@@ -331,6 +332,8 @@ const toNewApproval = async (
 ): Promise<NewApproval> => {
   const { actor, op, trace } = call
   const { input, secrets } = splitSecrets(app, actor.workspace.id, frozen)
+  const preview = op.secret ? null : toPreview(op, output)
+  const salt = createSalt()
   return {
     workspace_id: actor.workspace.id,
     key_id: actor.key.id,
@@ -345,8 +348,14 @@ const toNewApproval = async (
     request_id: trace.requestId,
     reason: toReason(call.reason),
     asked_for: askedFor,
-    preview: op.secret ? null : toPreview(op, output),
+    preview,
     plan: (await planFrozen(app, call, frozen)) ?? null,
+    summary_version: await readSubjects(app, actor, op, {
+      input,
+      conversationId: toConversationId(preview),
+      salt,
+    }),
+    summary_salt: salt,
     view: toStoredView(actor),
     ...(await findSubject(app, actor.workspace.id, frozen, output)),
     requested_at: now,

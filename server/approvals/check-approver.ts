@@ -12,6 +12,7 @@ import { getDecision } from '../core/steps/policy.ts'
 import { validate } from '../core/steps/validate.ts'
 import type { WriteCall } from '../core/write-call.ts'
 import { isManager } from '../visibility/policy.ts'
+import { requireSameSubjects } from './call-subjects.ts'
 import { requireSameTemplate } from './freeze.ts'
 import { keyEndedProblem, toApprovedCall, toRunInput } from './stored-call.ts'
 import { canSeeApproval, getStatus } from './view.ts'
@@ -107,6 +108,7 @@ export const checkApprover = async (
   const asker = await requireActiveAsker(app, row)
   requireUndeniedAsker(asker, target)
   requireScope(actor, target)
+  await requireSameSubjects(app, asker, row, input['summary_version'] as string | undefined)
   const edits = toEdits(target, row, input['text'] as string | undefined)
   const asked = toRunInput(app, row)
   if (edits) validate(target, { ...asked, ...edits })

@@ -15,6 +15,8 @@ type Form = {
   error?: string | undefined
   text?: string | undefined
   note?: string | undefined
+  /** What the call acts on, as the page shows it. */
+  version?: string | null
 }
 
 /** Asks for a login code; tells nothing of the call. */
@@ -61,7 +63,7 @@ const renderHidden = (text: string): string => {
 <code>${escapeHtml(found.join(', '))}</code></p></div>`
 }
 
-const renderForm = (detail: Detail, { action, token, text: written, note = '' }: Form): string => {
+const renderForm = (detail: Detail, { action, token, text: written, note = '', version }: Form): string => {
   const asked = getEditableText(detail)
   const text = asked === undefined ? undefined : (written ?? asked)
   // A browser drops the first line break of a text field.
@@ -73,6 +75,7 @@ const renderForm = (detail: Detail, { action, token, text: written, note = '' }:
 ${renderHidden(text)}`
   return `<form method="post" action="${escapeHtml(action)}" autocomplete="off">
 <input type="hidden" name="token" value="${escapeHtml(token)}">
+<input type="hidden" name="version" value="${escapeHtml(version ?? '')}">
 ${field}
 <label for="note">Note to the agent</label>
 <textarea id="note" name="note" rows="2" maxlength="1000">\n${escapeHtml(note)}</textarea>

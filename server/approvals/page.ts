@@ -107,6 +107,7 @@ const showApproval = async (
     error,
     text: readText(written, 'text'),
     note: readText(written, 'note'),
+    version: detail.summary_version,
   }
   return page(error === undefined ? 200 : 400, renderApproval(detail, findOperation(detail.operation), form))
 }
@@ -177,7 +178,12 @@ const decide = async (visit: Visit, key: string, form: URLSearchParams): Promise
   if (read.status >= 400) return await showApproval(visit, key)
   const text = getEdit(JSON.parse(read.body) as Detail, form)
   const response = isApproval
-    ? await call(visit, key, 'approvals_approve', { ...common, ...(text === undefined ? {} : { text }) })
+    ? await call(visit, key, 'approvals_approve', {
+        ...common,
+        ...(text === undefined ? {} : { text }),
+        // What the person saw on the page, which may be of long ago.
+        ...(form.get('version') ? { summary_version: form.get('version') } : {}),
+      })
     : await call(visit, key, 'approvals_decline', common)
   if (response.status >= 400) return await showApproval(visit, key, getDetail(response), form)
   const row = await findKey(app.db, hashApiKey(key), app.now())

@@ -1,3 +1,4 @@
+import type { ApprovalRow } from '../../storage/approvals.ts'
 import type { BlockList } from 'node:net'
 import type { Logger } from 'pino'
 import type { Operation } from '../../catalog/index.ts'
@@ -94,6 +95,8 @@ export type App = AppState & {
     input: Record<string, unknown>,
     output: Record<string, unknown> | null,
   ) => Promise<string[]>
+  /** Returns the version of what a request of an agent acts on (server/approvals/call-subjects.ts). */
+  readonly readRequestVersion: (request: ApprovalRow) => Promise<string | null>
   /** Where received files are kept. */
   readonly media: MediaStore | undefined
   /** How far each workspace's business time (`businessTime`) is ahead of real time. */

@@ -2,6 +2,7 @@ import type { EventTypeId } from '../../catalog/events.ts'
 import type { Operation, Scope } from '../../catalog/index.ts'
 import type { KeyPolicy } from '../../catalog/policy.ts'
 import type { Role } from '../../catalog/workspace.ts'
+import type { ApprovalRow } from '../../storage/approvals.ts'
 import type { Db } from '../../storage/database.ts'
 import type { DeferredWrite } from '../../storage/deferred-write.ts'
 import type { Label } from '../../storage/labels.ts'
@@ -106,6 +107,8 @@ export type Context<Emits extends EventTypeId = never> = {
    * run, null where the actor may not see that.
    */
   readonly summarizeCall: (op: Operation, input: Json, output: Json | null) => Promise<string[]>
+  /** Returns the version of what a request acts on at this time; null where it has none (`readRequestVersion`). */
+  readonly readRequestVersion: (request: ApprovalRow) => Promise<string | null>
   /** Watches for events of the workspace, from now on; `wait` also returns after a while without any. */
   readonly watchEvents: () => EventWatch
   /** Throws 503 where there is no messaging provider: for changes whose sends a job makes. */

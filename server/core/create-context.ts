@@ -126,6 +126,7 @@ export const createContext = (
     trace,
     cursors: createCursors(app.cursorSealer, actor, op.name, input, realNow),
     summarizeCall: (called, given, output) => app.summarizeCall(actor, called, given, output),
+    readRequestVersion: app.readRequestVersion,
     watchEvents: () => watchEvents(app, actor.workspace.id, presence),
     requireProvider: () => requireProviderConfigured(app.provider),
     limits: () => getAllowances(app, actor),

@@ -78,6 +78,8 @@ export const createDemoApprovals = async (
       asked_for: ['verb'],
       preview: { dry_run: true, conversation_id: CONVERSATION_ID, message: { type: 'TEXT', text } },
       plan: null,
+      summary_version: null,
+      summary_salt: null,
       view: { fields: false, channels: [facts.channel_id], agent: agent.id },
       contact_id: facts.contact_id,
       channel_ids: [facts.channel_id],

@@ -119,6 +119,8 @@ const treatApproval: Treat = (row, scrubber, subject) => {
       note: cleared(),
       idempotency_key: cleared(),
       plan: cleared(),
+      summary_version: cleared(),
+      summary_salt: cleared(),
       digest: noDigest(),
     },
   }

@@ -14,6 +14,7 @@ type Answer = OutputOf<'webhooks_send_test'>
 
 const DEFAULT_TYPE = 'contact.created/1'
 
+/** Callers of API versions before 2026-11-23 may name no type. */
 const chooseType = async ({ tx, actor }: Context, endpointId: string, given: string | undefined) => {
   if (given !== undefined) {
     const newest = matchEventTypes(given).at(-1)

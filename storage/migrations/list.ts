@@ -58,6 +58,7 @@ import * as teamLists from './0076-team-lists.ts'
 import * as agentConsumers from './0077-agent-consumers.ts'
 import * as latestMessagePlan from './0078-latest-message-plan.ts'
 import * as keyFamilies from './0082-key-families.ts'
+import * as approvedSubjects from './0084-approved-subjects.ts'
 
 /**
  * The migrations, oldest first, each with what it locks (CONTRIBUTING.md, "Writing a migration"). Migrations that a
@@ -246,4 +247,9 @@ export const migrations = {
   },
   '0078-latest-message-plan': { ...latestMessagePlan, cost: {}, oldest: '0030-approval-plans' },
   '0082-key-families': { ...keyFamilies, cost: { closes: ['api_keys'] }, oldest: '0030-approval-plans' },
+  '0084-approved-subjects': {
+    ...approvedSubjects,
+    cost: { closes: ['approvals'] },
+    oldest: '0030-approval-plans',
+  },
 } satisfies MigrationList

@@ -35,6 +35,8 @@ export const agentTables = {
     asked_for: textArray(),
     preview: nullable(jsonb()),
     plan: nullable(text()),
+    summary_version: nullable(text()),
+    summary_salt: nullable(text()),
     view: jsonb(),
     contact_id: nullable(bigint()),
     channel_ids: withDefault(bigintArray()),

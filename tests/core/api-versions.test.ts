@@ -168,6 +168,20 @@ everyDatabase('API versions', (server) => {
     }
   })
 
+  it('a field that a version requires is required at each door, and may be left out before', async () => {
+    const { workspace, rest, ops, mcp, cli } = await setUp()
+    const endpoint_id = await createEndpoint({ server: server(), workspace }, '*')
+    const input = { endpoint_id, dry_run: true }
+    for (const call of [rest, ops, mcp, cli]) {
+      const { status, body } = await call('webhooks_send_test', input)
+      assert.deepEqual([status, body.code], [400, 'invalid_input'])
+      const given = await call('webhooks_send_test', { ...input, event_type_id: 'group.created/1' })
+      assert.deepEqual([given.status, given.body.event_type_id], [202, 'group.created/1'])
+    }
+    for (const call of [rest, ops])
+      assert.equal((await call('webhooks_send_test', input, { version: first })).status, 202)
+  })
+
   it('every answer that a version changed is valid in each version, whatever the other has', async () => {
     const { workspace, rest, ops } = await setUp()
     const scene = { server: server(), workspace }
@@ -179,6 +193,7 @@ everyDatabase('API versions', (server) => {
       workspace_channels: {},
       inbox_queue: {},
       webhooks_get_delivery: { delivery_id: delivery!.id },
+      webhooks_send_test: { endpoint_id: endpoint, event_type_id: 'group.created/1', dry_run: true },
     }
     for (const op of operations.filter(({ changes }) => changes))
       for (const { id } of versions) {

@@ -62,7 +62,11 @@ everyDatabase('Webhook deliveries', (server, database) => {
     const receiver = await startReceiver(() => ({ body: 'thank you' }))
     const hook = await createEndpoint(receiver.url)
     const send = (key: string) =>
-      call('webhooks_send_test', { endpoint_id: hook.id }, { idempotencyKey: key })
+      call(
+        'webhooks_send_test',
+        { endpoint_id: hook.id, event_type_id: 'group.created' },
+        { idempotencyKey: key },
+      )
     const job = startDeliveries(app)
     try {
       const { body } = await send('test-outcome-1')
@@ -84,7 +88,7 @@ everyDatabase('Webhook deliveries', (server, database) => {
     }
     const unknown = await call(
       'webhooks_send_test',
-      { endpoint_id: hook.id, wait_seconds: 0 },
+      { endpoint_id: hook.id, event_type_id: 'group.created', wait_seconds: 0 },
       { idempotencyKey: 'test-outcome-3' },
     )
     assert.deepEqual(unknown.body.outcome, { status: 'pending' })

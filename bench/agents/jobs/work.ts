@@ -101,7 +101,10 @@ export const workJobs: readonly Job[] = [
       await agent.learn('list webhook endpoints', 'webhooks_list_endpoints')
       const endpoint =
         ran?.endpoint ?? (await agent.call('webhooks_list_endpoints', { url_contains: url })).data[0]
-      const { outcome } = await agent.call('webhooks_send_test', { endpoint_id: endpoint.id })
+      const { outcome } = await agent.call('webhooks_send_test', {
+        endpoint_id: endpoint.id,
+        event_type_id: type.id,
+      })
       return { id: endpoint.id, outcome: outcome.status }
     },
     check: async (answer, { owner }) => {
