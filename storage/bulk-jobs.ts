@@ -285,11 +285,19 @@ type JobKind = 'changes' | 'sends'
 export const isOfKind = (kind: JobKind) =>
   kind === 'sends' ? sql`operation = 'messaging_send_bulk'` : sql`operation <> 'messaging_send_bulk'`
 
+/**
+ * Whether a job is of one of these operations. One that this version does not have is left to servers of a later one,
+ * unless none has taken it for a day.
+ */
+const isOfOperations = (operations: readonly string[]) => sql`
+  (operation = any(${operations}::text[]) or run_after <= clock_timestamp() - interval '1 day')`
+
 /** Takes a job that is due for `leaseSeconds`: another server may take it afterwards. */
 export const claimJob = async (
   db: Db,
   leaseSeconds: number,
   kind: JobKind,
+  operations: readonly string[],
 ): Promise<{ workspace_id: string; id: string; key_id: string; attempts: number } | undefined> =>
   (
     await sql<{ workspace_id: string; id: string; key_id: string; attempts: number }>`
@@ -298,17 +306,23 @@ export const claimJob = async (
     from (
       select workspace_id, id from bulk_jobs
       where state = 'running' and run_after <= clock_timestamp() and ${isOfKind(kind)}
+        and ${isOfOperations(operations)}
       order by run_after limit 1 for update skip locked) as d
     where j.workspace_id = d.workspace_id and j.id = d.id
     returning j.workspace_id, j.id, j.key_id, j.attempts`.execute(db)
   ).rows[0]
 
 /** Seconds until a job is due; undefined when none runs. */
-export const findSecondsUntilJob = async (db: Db, kind: JobKind): Promise<number | undefined> =>
+export const findSecondsUntilJob = async (
+  db: Db,
+  kind: JobKind,
+  operations: readonly string[],
+): Promise<number | undefined> =>
   (
     await sql<{ seconds: number }>`
     select greatest(0, extract(epoch from run_after - clock_timestamp()))::float8 as seconds
-    from bulk_jobs where state = 'running' and ${isOfKind(kind)} order by run_after limit 1`.execute(db)
+    from bulk_jobs where state = 'running' and ${isOfKind(kind)} and ${isOfOperations(operations)}
+    order by run_after limit 1`.execute(db)
   ).rows[0]?.seconds
 
 export type OpenBatch = { no: number; record_ids: string[]; calls: BatchCall[] | null }
