@@ -4,8 +4,7 @@ import { toStorableId } from './ids.ts'
 
 /*
  * Jobs: changes of more records, contacts or conversations, than one call makes. Which is fixed when they begin, in
- * batches; each batch is changed in one transaction together with the mark that it is done, so that none is changed
- * twice.
+ * batches; each is changed in one transaction together with the mark that it is done, so that none is changed twice.
  */
 
 type Stored = TableRow<'bulk_jobs'>
@@ -285,10 +284,7 @@ type JobKind = 'changes' | 'sends'
 export const isOfKind = (kind: JobKind) =>
   kind === 'sends' ? sql`operation = 'messaging_send_bulk'` : sql`operation <> 'messaging_send_bulk'`
 
-/**
- * Whether a job is of one of these operations. One that this version does not have is left to servers of a later one,
- * unless none has taken it for a day.
- */
+/** Of other operations are jobs of a later version, whose servers take them; any server, where none did for a day. */
 const isOfOperations = (operations: readonly string[]) => sql`
   (operation = any(${operations}::text[]) or run_after <= clock_timestamp() - interval '1 day')`
 
