@@ -265,19 +265,27 @@ export const decideApproval = async (
 }
 
 /**
- * Takes the lease of approved requests whose time has come, in no particular order. `isLate`: it may not begin
- * any more, only end. `attempts`: how often it was postponed; a lease whose server died is none.
+ * Whether a request is for one of these operations. One that this version does not have is left to servers of a later
+ * one, unless it may not begin any more.
+ */
+const isForOperations = (operations: readonly string[]) => sql`
+  (operation = any(${operations}::text[]) or run_until <= clock_timestamp())`
+
+/**
+ * Takes the lease of approved requests for these operations whose time has come, in no particular order. `isLate`: it
+ * may not begin any more, only end. `attempts`: how often it was postponed; a lease whose server died is none.
  */
 export const claimApproved = async (
   db: Db,
   leaseSeconds: number,
   limit: number,
+  operations: readonly string[],
 ): Promise<(Pick<ApprovalRow, 'workspace_id' | 'id' | 'attempts'> & { is_late: boolean })[]> =>
   (
     await sql<Pick<ApprovalRow, 'workspace_id' | 'id' | 'attempts'> & { is_late: boolean }>`
       update approvals a set lease_until = clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second'
       from (select workspace_id, id from approvals
-        where status = 'approved' and lease_until <= clock_timestamp()
+        where status = 'approved' and lease_until <= clock_timestamp() and ${isForOperations(operations)}
         order by lease_until limit ${limit} for update skip locked) as d
       where a.workspace_id = d.workspace_id and a.id = d.id
       returning a.workspace_id, a.id, a.attempts, a.run_until <= clock_timestamp() as is_late`.execute(db)
@@ -308,10 +316,15 @@ export const postponeApproved = async (
 }
 
 /** Returns in how many seconds the next approved request may run; undefined when there is none. */
-export const findSecondsUntilNextRun = async (db: Db): Promise<number | undefined> => {
+export const findSecondsUntilNextRun = async (
+  db: Db,
+  operations: readonly string[],
+): Promise<number | undefined> => {
   const { rows } = await sql<{ seconds: number }>`
     select greatest(0, extract(epoch from lease_until - clock_timestamp()))::float8 as seconds
-    from approvals where status = 'approved' order by lease_until limit 1`.execute(db)
+    from approvals where status = 'approved' and ${isForOperations(operations)} order by lease_until limit 1`.execute(
+    db,
+  )
   return rows[0]?.seconds
 }
 

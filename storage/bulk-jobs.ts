@@ -4,8 +4,7 @@ import { toStorableId } from './ids.ts'
 
 /*
  * Jobs: changes of more records, contacts or conversations, than one call makes. Which is fixed when they begin, in
- * batches; each batch is changed in one transaction together with the mark that it is done, so that none is changed
- * twice.
+ * batches; each is changed in one transaction together with the mark that it is done, so that none is changed twice.
  */
 
 type Stored = TableRow<'bulk_jobs'>
@@ -285,11 +284,16 @@ type JobKind = 'changes' | 'sends'
 export const isOfKind = (kind: JobKind) =>
   kind === 'sends' ? sql`operation = 'messaging_send_bulk'` : sql`operation <> 'messaging_send_bulk'`
 
+/** Of other operations are jobs of a later version, whose servers take them; any server, where none did for a day. */
+const isOfOperations = (operations: readonly string[]) => sql`
+  (operation = any(${operations}::text[]) or run_after <= clock_timestamp() - interval '1 day')`
+
 /** Takes a job that is due for `leaseSeconds`: another server may take it afterwards. */
 export const claimJob = async (
   db: Db,
   leaseSeconds: number,
   kind: JobKind,
+  operations: readonly string[],
 ): Promise<{ workspace_id: string; id: string; key_id: string; attempts: number } | undefined> =>
   (
     await sql<{ workspace_id: string; id: string; key_id: string; attempts: number }>`
@@ -298,17 +302,23 @@ export const claimJob = async (
     from (
       select workspace_id, id from bulk_jobs
       where state = 'running' and run_after <= clock_timestamp() and ${isOfKind(kind)}
+        and ${isOfOperations(operations)}
       order by run_after limit 1 for update skip locked) as d
     where j.workspace_id = d.workspace_id and j.id = d.id
     returning j.workspace_id, j.id, j.key_id, j.attempts`.execute(db)
   ).rows[0]
 
 /** Seconds until a job is due; undefined when none runs. */
-export const findSecondsUntilJob = async (db: Db, kind: JobKind): Promise<number | undefined> =>
+export const findSecondsUntilJob = async (
+  db: Db,
+  kind: JobKind,
+  operations: readonly string[],
+): Promise<number | undefined> =>
   (
     await sql<{ seconds: number }>`
     select greatest(0, extract(epoch from run_after - clock_timestamp()))::float8 as seconds
-    from bulk_jobs where state = 'running' and ${isOfKind(kind)} order by run_after limit 1`.execute(db)
+    from bulk_jobs where state = 'running' and ${isOfKind(kind)} and ${isOfOperations(operations)}
+    order by run_after limit 1`.execute(db)
   ).rows[0]?.seconds
 
 export type OpenBatch = { no: number; record_ids: string[]; calls: BatchCall[] | null }

@@ -125,7 +125,6 @@ const RESTORED = [
   ['external_id'],
   ['dnd'],
   ['starred'],
-  ['last_activity_at'],
 ] as const
 
 /** The contact that stays, after an undo, and the names of the columns that it changed. */
@@ -296,7 +295,10 @@ export const restoreMergedContact = async (
   }
 }
 
-/** Conversations go back, and so does a reply window that the merge widened, unless it has changed since. */
+/**
+ * Conversations go back, and so does a reply window that the merge widened, unless it has changed since. The last
+ * activity of both contacts is that of the conversations which they have then.
+ */
 const restoreConversations = async (tx: Db, workspaceId: string, fromId: string): Promise<void> => {
   const window = ['last_inbound_at', 'free_entry_at', 'window_corrected_at', 'window_expires_at'] as const
   const shared = window.map(
@@ -315,6 +317,12 @@ const restoreConversations = async (tx: Db, workspaceId: string, fromId: string)
         window_expires_at timestamptz))
     update conversations v set contact_id = w.contact_id, ${sql.join(sets)}
     from m, w where v.workspace_id = ${workspaceId} and v.id = w.id and v.contact_id = m.into_id`.execute(tx)
+  await sql`
+    update contacts c set last_activity_at = (select max(v.last_activity_at) from conversations v
+      where v.workspace_id = c.workspace_id and v.contact_id = c.id)
+    from contact_merges m
+    where m.workspace_id = ${workspaceId} and m.contact_id = ${fromId} and c.workspace_id = m.workspace_id
+      and c.id in (m.contact_id, m.into_id)`.execute(tx)
 }
 
 const restoreLabels = async (

@@ -110,25 +110,35 @@ export const insertErasure = async (
 
 export type ClaimedErasure = Pick<Stored, 'workspace_id' | 'id' | 'attempts'>
 
-/** Takes an erasure that is due for `leaseSeconds`: another server may take it afterwards. */
-export const claimErasure = async (db: Db, leaseSeconds: number): Promise<ClaimedErasure | undefined> =>
+/** Whether an erasure takes no more steps than these: others are left to servers of a later version. */
+const takesAtMost = (steps: number) => sql`coalesce((subject->>'steps')::integer, 0) <= ${steps}::integer`
+
+/**
+ * Takes an erasure of so many steps at most that is due for `leaseSeconds`: another server may take it afterwards.
+ */
+export const claimErasure = async (
+  db: Db,
+  leaseSeconds: number,
+  steps: number,
+): Promise<ClaimedErasure | undefined> =>
   (
     await sql<ClaimedErasure>`
     update erasures e set run_after = clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second',
       attempts = least(attempts + 1, 1000)
     from (
-      select workspace_id, id from erasures where state = 'running' and run_after <= clock_timestamp()
+      select workspace_id, id from erasures
+      where state = 'running' and run_after <= clock_timestamp() and ${takesAtMost(steps)}
       order by run_after limit 1 for update skip locked) as d
     where e.workspace_id = d.workspace_id and e.id = d.id
     returning e.workspace_id, e.id, e.attempts`.execute(db)
   ).rows[0]
 
 /** Seconds until an erasure is due; undefined when none runs. */
-export const findSecondsUntilErasure = async (db: Db): Promise<number | undefined> =>
+export const findSecondsUntilErasure = async (db: Db, steps: number): Promise<number | undefined> =>
   (
     await sql<{ seconds: number }>`
     select greatest(0, extract(epoch from run_after - clock_timestamp()))::float8 as seconds
-    from erasures where state = 'running' order by run_after limit 1`.execute(db)
+    from erasures where state = 'running' and ${takesAtMost(steps)} order by run_after limit 1`.execute(db)
   ).rows[0]?.seconds
 
 export type RunningErasure = Pick<

@@ -1,5 +1,5 @@
 import { passesSoon } from '../../catalog/passing-reasons.ts'
-import { findOperation } from '../../catalog/index.ts'
+import { catalog, findOperation } from '../../catalog/index.ts'
 import {
   type ApprovalRow,
   claimApproved,
@@ -44,6 +44,8 @@ const LEASE_SECONDS = 45
 const BATCH_SIZE = 8
 const MIN_DELAY_MS = 200
 
+const operationNames = catalog.map(({ name }) => name)
+
 /** How an approved call ended; undefined when that is still open. */
 type Ending = { status: 'done' | 'failed'; answer: number; outcome: object | null } | undefined
 
@@ -61,6 +63,11 @@ const toFailed = (problem: Problem): Ending => ({
   outcome: { code: problem.code, reason: problem.extras.reason ?? null, detail: problem.message },
 })
 
+const tooLateProblem = (): Problem =>
+  new Problem('declined', 'No server could run the call for too long after it was approved.', {
+    reason: 'expired',
+  })
+
 /** Whether the call that was asked for ran by itself, under the idempotency key that it came with. */
 const ranMeanwhile = async (app: App, row: ApprovalRow): Promise<boolean> =>
   row.idempotency_key !== null &&
@@ -77,18 +84,14 @@ const ranMeanwhile = async (app: App, row: ApprovalRow): Promise<boolean> =>
  */
 const runApproved = async (app: App, row: ApprovalRow, isLate: boolean): Promise<Ending> => {
   const op = findOperation(row.operation)
+  if (!op) return toFailed(tooLateProblem())
   const key = await findLiveKeyById(app.db, row.workspace_id, row.key_id, app.now())
-  if (!op || !key) return toFailed(keyEndedProblem())
+  if (!key) return toFailed(keyEndedProblem())
   const call = toApprovedCall(row, toActor(key), op, toRunInput(app, row))
   // Also of a server that died: nothing but the record of the run tells of that.
   const hasRun = await mayReplay(app, call)
   if (!hasRun) {
-    if (isLate)
-      return toFailed(
-        new Problem('declined', 'No server could run the call for too long after it was approved.', {
-          reason: 'expired',
-        }),
-      )
+    if (isLate) return toFailed(tooLateProblem())
     if (await ranMeanwhile(app, row))
       return toFailed(
         new Problem(
@@ -159,7 +162,7 @@ const settle = async (
 const runAllApproved = async (app: App, signal: AbortSignal): Promise<number> => {
   for (let count = 0; ;) {
     if (signal.aborted) return count
-    const batch = await claimApproved(app.db, LEASE_SECONDS, BATCH_SIZE)
+    const batch = await claimApproved(app.db, LEASE_SECONDS, BATCH_SIZE, operationNames)
     await Promise.all(batch.map((claimed) => settle(app, claimed)))
     count += batch.length
     if (batch.length < BATCH_SIZE) return count
@@ -205,7 +208,7 @@ export const approvalsJob = (app: App): JobDefinition => ({
   run: async (signal) => {
     const processed = await runAllApproved(app, signal)
     await expireApprovals(app)
-    const seconds = await findSecondsUntilNextRun(app.db)
+    const seconds = await findSecondsUntilNextRun(app.db, operationNames)
     return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: getIdleMs(app) }) }
   },
 })

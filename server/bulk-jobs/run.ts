@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { passesSoon } from '../../catalog/passing-reasons.ts'
 import type { EventTypeId } from '../../catalog/events.ts'
-import { findOperation, type Operation, type OperationName } from '../../catalog/index.ts'
+import { catalog, findOperation, type Operation, type OperationName } from '../../catalog/index.ts'
 import {
   type BatchCall,
   type BatchFailure,
@@ -50,6 +50,8 @@ const LEASE_SECONDS = 30
 const TURN_MS = 2000
 /** The part of the time that is left to others between batches. */
 const IDLE_SHARE = 0.2
+
+const operationNames = catalog.map(({ name }) => name)
 
 /** `undo`: how it is taken back, but for what its events tell. */
 type BatchOutcome = { events: EventRow[]; failures: readonly BatchFailure[]; undo: BatchCall[] }
@@ -250,7 +252,9 @@ const takeTurn = async (app: App, claimed: Claimed, signal: AbortSignal): Promis
 
 const runAll = async (app: App, signal: AbortSignal): Promise<number> => {
   for (let count = 0; ;) {
-    const claimed = signal.aborted ? undefined : await claimJob(app.db, LEASE_SECONDS, 'changes')
+    const claimed = signal.aborted
+      ? undefined
+      : await claimJob(app.db, LEASE_SECONDS, 'changes', operationNames)
     if (!claimed) return count
     count += await takeTurn(app, claimed, signal)
   }
@@ -263,7 +267,7 @@ export const bulkJobsJob = (app: App): JobDefinition => ({
   intervalMs: getIdleMs(app),
   run: async (signal) => {
     const processed = await runAll(app, signal)
-    const seconds = await findSecondsUntilJob(app.db, 'changes')
+    const seconds = await findSecondsUntilJob(app.db, 'changes', operationNames)
     return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: getIdleMs(app) }) }
   },
 })

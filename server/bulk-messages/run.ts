@@ -329,7 +329,9 @@ const runAll = async (app: App, signal: AbortSignal): Promise<number> => {
   const inFlight = (): number => Math.max(1, Math.floor(most / turns.size))
   for (let count = 0; ;) {
     const mayBegin = !signal.aborted && errors.length === 0 && turns.size < TURNS
-    const claimed = mayBegin ? await claimJob(app.db, LEASE_SECONDS, 'sends') : undefined
+    const claimed = mayBegin
+      ? await claimJob(app.db, LEASE_SECONDS, 'sends', [bulkOperation.name])
+      : undefined
     if (claimed) {
       count++
       const turn: Promise<void> = takeTurn(app, claimed, { inFlight, signal })
@@ -349,7 +351,7 @@ export const bulkSendsJob = (app: App): JobDefinition => ({
   intervalMs: getIdleMs(app),
   run: async (signal) => {
     const processed = await runAll(app, signal)
-    const seconds = await findSecondsUntilJob(app.db, 'sends')
+    const seconds = await findSecondsUntilJob(app.db, 'sends', [bulkOperation.name])
     return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: getIdleMs(app) }) }
   },
 })

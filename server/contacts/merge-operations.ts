@@ -230,7 +230,7 @@ const emitLabels = async (
 
 /** Emits what became of the contact that stayed. */
 const emitKept = (ctx: UndoContext, kept: RestoredContact, values: readonly string[]): void => {
-  const changes = [...kept.changed.filter((name) => !['last_activity_at', 'email'].includes(name)), ...values]
+  const changes = [...kept.changed.filter((name) => name !== 'email'), ...values]
   if (changes.length > 0)
     ctx.emit('contact.updated/1', { contact: eventContact({ ...kept, updated_at: ctx.now }), changes })
 }

@@ -117,7 +117,7 @@ const takeTurn = async (app: App, claimed: ClaimedErasure, signal: AbortSignal):
 
 const runAll = async (app: App, signal: AbortSignal): Promise<number> => {
   for (let count = 0; ;) {
-    const claimed = signal.aborted ? undefined : await claimErasure(app.db, LEASE_SECONDS)
+    const claimed = signal.aborted ? undefined : await claimErasure(app.db, LEASE_SECONDS, steps.length)
     if (!claimed) return count
     count += await takeTurn(app, claimed, signal)
   }
@@ -131,7 +131,7 @@ export const erasuresJob = (app: App): JobDefinition => ({
   intervalMs: getIdleMs(app),
   run: async (signal) => {
     const processed = await runAll(app, signal)
-    const seconds = await findSecondsUntilErasure(app.db)
+    const seconds = await findSecondsUntilErasure(app.db, steps.length)
     return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: getIdleMs(app) }) }
   },
 })

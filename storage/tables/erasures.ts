@@ -28,6 +28,8 @@ export type ErasureSubject = {
   /** The last update and the last message of the sandbox. Absent from erasures that began in an earlier version. */
   lastSandboxUpdateId?: string
   lastSandboxSeq?: string
+  /** The steps that it takes: a server of an earlier version has fewer. Absent from erasures that such a one began. */
+  steps?: number
 }
 
 /** Rows of one table by what became of them. */

@@ -337,7 +337,8 @@ everyDatabase('Approved calls that do not end at once', (server) => {
     await sql`
       update approvals set status = 'approved', lease_until = now(), run_until = now() + interval '1 hour'
       where workspace_id = ${scene.workspace.id} and id = ${approval.id}`.execute(db)
-    for (let deaths = 0; deaths < 3; deaths++) assert.equal((await claimApproved(db, -1, 8)).length, 1)
+    for (let deaths = 0; deaths < 3; deaths++)
+      assert.equal((await claimApproved(db, -1, 8, ['messaging_send_reply'])).length, 1)
     await scene.work()
     const { rows } = await sql<{ attempts: number; seconds: number }>`
       select attempts, extract(epoch from lease_until - clock_timestamp())::float8 as seconds

@@ -253,6 +253,36 @@ everyDatabase('Merges that are undone', (server) => {
     assert.equal((await call('crm_get_contact', { contact_id: b })).status, 404)
   })
 
+  it('give each contact the last activity of its own conversations', async () => {
+    const scene = await createCustomerFixture(server())
+    const { run } = scene
+    const write = (phone: string) =>
+      scene.deliver(
+        scene.value({
+          contacts: [buildCustomerProfile(phone, 'Ada')],
+          messages: [buildCustomerMessage(phone)],
+        }),
+      )
+    const make = async (phone: string) => {
+      const { contact } = await run('crm_upsert_contact', { phone: `+${phone}` })
+      await write(phone)
+      return contact.id as string
+    }
+    const [kept, other] = [await make('15550104711'), await make('15550104712')]
+    const activityOf = async (id: string) => {
+      const { last_activity_at: at, conversations } = await run('crm_get_contact', { contact_id: id })
+      return { at, ofConversations: conversations.map((one: any) => one.last_activity_at) }
+    }
+    const [before, earlier] = [await activityOf(kept), await activityOf(other)]
+    await run('crm_merge_contacts', { contact_id: kept, other_contact_id: other, prefer_other: ['phone'] })
+    await write('15550104712')
+    await run('crm_undo_contact_merge', { merged_contact_id: other })
+    assert.deepEqual(await activityOf(kept), before)
+    const { at, ofConversations } = await activityOf(other)
+    assert.deepEqual([at], ofConversations)
+    assert.notEqual(at, earlier.at)
+  })
+
   it('keep consents apart again, with what was recorded since', async () => {
     const { run } = await createCustomerFixture(server())
     const make = async (phone: string) => (await run('crm_upsert_contact', { phone })).contact.id as string

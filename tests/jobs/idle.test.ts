@@ -15,7 +15,7 @@ const AT_MOST_S = 60
 
 /** When each kind of background work is due next. A job whose query answers 0 runs again at once, for ever. */
 const queries: Record<string, (db: Db) => Promise<number | undefined>> = {
-  approvals: findSecondsUntilNextRun,
+  approvals: (db) => findSecondsUntilNextRun(db, ['messaging_send_reply']),
   'channel deliveries': findSecondsUntilNextChannelDelivery,
   'provider checks': (db) => findSecondsUntilNextCheck(db, NOW),
   'media downloads': (db) => findSecondsUntilNextMedia(db, true),
