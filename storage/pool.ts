@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { ParameterOrJSON } from 'postgres'
 import { type Client, connectionClosedError, type OnClose, type PendingStatement } from './client.ts'
 import { clientGoneError, type ClientPresence, getReader } from './client-presence.ts'
-import { codedError, errorCode } from './error-codes.ts'
+import { codedError, errorCode, noteOpeningError } from './error-codes.ts'
 import {
   dropHoles,
   getSeverity,
@@ -170,6 +170,7 @@ const send = async (
   } catch (error) {
     const severity = getSeverity(error)
     if (severity === 'ERROR') throw toStatementError(pool, connection, error as Error)
+    if (connection.unsent) noteOpeningError(error as Error)
     discard(pool, connection, error as Error)
     throw severity ? error : connection.lost!
   } finally {
