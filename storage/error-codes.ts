@@ -13,3 +13,10 @@ export const errorCode = {
 /** An error of this side, such as of a lost connection, with a code as those of the database and of sockets have. */
 export const codedError = (code: string, message: string): Error =>
   Object.assign(new Error(message), { code })
+
+const openingErrors = new WeakSet<object>()
+
+/** Notes that this is why a connection could not be opened: of the network, of TLS, or that the server refused it. */
+export const noteOpeningError = (error: Error): void => void openingErrors.add(error)
+
+export const isOpeningError = (error: unknown): boolean => openingErrors.has(error as object)

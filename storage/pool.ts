@@ -2,15 +2,16 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { ParameterOrJSON } from 'postgres'
 import { type Client, connectionClosedError, type OnClose, type PendingStatement } from './client.ts'
 import { clientGoneError, type ClientPresence, getReader } from './client-presence.ts'
-import { codedError, errorCode } from './error-codes.ts'
+import { codedError, errorCode, noteOpeningError } from './error-codes.ts'
 import {
   dropHoles,
   getSeverity,
+  isBeingDescribed,
   isComplete,
-  isOwnResponse,
   onRetry,
   type StatementResult,
 } from './statement-result.ts'
+import { handOver, handOverUnsent, type Unsent } from './hand-over.ts'
 import { createServiceTime, getMaxPending, measure, type ServiceTime } from './service-time.ts'
 import { waitAtMost } from './wait-at-most.ts'
 
@@ -56,8 +57,11 @@ export type Connection = {
   client: Client
   /** Statements without a response, oldest first, with what tells them that there will be none. */
   pending: Map<PendingStatement, (reason: Error) => void>
+  unsent: Unsent
   /** A transaction has it. */
   held: boolean
+  /** postgres.js has sent a statement again, behind which no other must be sent. */
+  retries: boolean
   /** Why it can no longer be used. */
   lost?: Error
   watch?: NodeJS.Timeout | undefined
@@ -156,22 +160,24 @@ const send = async (
   const options = { prepare: prepare && !simple, simple }
   const query = connection.client.sql.unsafe(text, parameters as ParameterOrJSON<never>[], options)
   if (!simple) void query.values()
-  if (connection.held) onRetry(query, () => discard(pool, connection, connectionClosedError()))
+  if (options.prepare) onRetry(query, () => checkRetry(pool, connection))
   const { pending } = connection
   try {
     const result = await waitForResponse(pool, connection, query)
     if (connection.lost) throw connection.lost
-    if (!isComplete(result) || !isOwnResponse(query, pending.size)) throw connectionClosedError()
+    if (!isComplete(result)) throw connectionClosedError()
     dropHoles(result)
     return result
   } catch (error) {
-    const isOwn = isOwnResponse(query, pending.size)
-    const severity = isOwn ? getSeverity(error) : undefined
+    const severity = getSeverity(error)
     if (severity === 'ERROR') throw toStatementError(pool, connection, error as Error)
-    discard(pool, connection, isOwn ? (error as Error) : connectionClosedError())
+    if (connection.unsent) noteOpeningError(error as Error)
+    discard(pool, connection, error as Error)
     throw severity ? error : connection.lost!
   } finally {
     pending.delete(query)
+    if (pending.size === 0) connection.retries = false
+    handOverUnsent(connection)
     if (connection.service) measure(connection.service, !connection.held)
     connection.silentMs = 0
     connection.watch?.refresh()
@@ -192,19 +198,20 @@ const waitForResponse = (
     if (connection.service && connection.pending.size === 0) connection.service.since = performance.now()
     connection.pending.set(query, reject)
     watch(pool, connection)
-    execute(query, { resolve, reject })
+    const isFirst = connection.pending.size === 1
+    handOver(isFirst ? undefined : connection.unsent, query, { resolve, reject })
   })
 
-type Outcome = { resolve: (result: StatementResult) => void; reject: (error: Error) => void }
-
 /**
- * Has a statement sent, and its outcome handed to these functions instead of to the promise that the statement is.
- * Each of those is kept alive by one before it until the whole heap is collected, with the rows it was resolved
- * with; measured: a scavenge then copies 3.5 MB instead of 1.2 (docs/decisions/0069-rows-that-die-young.md).
+ * Called when postgres.js sends a statement again whose prepared form became invalid, behind all that was sent
+ * meanwhile. In a transaction that is too late: its `commit` was sent. A statement that is being described takes the
+ * description of this one for its own. In these cases the connection is closed.
  */
-const execute = (query: PendingStatement, outcome: Outcome): void => {
-  void Object.assign(query, outcome)
-  void query.execute()
+const checkRetry = (pool: PoolState, connection: Connection): void => {
+  const { held, pending } = connection
+  if (held || pool.setup !== undefined || [...pending.keys()].some(isBeingDescribed))
+    discard(pool, connection, connectionClosedError())
+  else connection.retries = true
 }
 
 /**
@@ -286,7 +293,9 @@ const openConnection = (pool: PoolState): Connection => {
   const connection: Connection = {
     client,
     pending: new Map(),
+    unsent: [],
     held: false,
+    retries: false,
     silentMs: 0,
     service: pool.maxPending === undefined ? undefined : createServiceTime(),
   }
@@ -300,7 +309,7 @@ const findConnection = (pool: PoolState, exclusive: boolean): Connection | undef
   const { maxPending = MAX_PENDING } = pool
   let leastBusy: Connection | undefined
   for (const connection of pool.connections) {
-    if (connection.held) continue
+    if (connection.held || connection.retries) continue
     const { size } = connection.pending
     if (size === 0) return connection
     const most = connection.service ? getMaxPending(connection.service, maxPending) : maxPending

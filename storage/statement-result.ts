@@ -10,20 +10,27 @@ export const getSeverity = (error: unknown): string | undefined => {
   return severity ?? local
 }
 
-/**
- * Whether a response, with rows or an error, is that of its statement. postgres.js sends a statement again whose
- * prepared form became invalid; the responses of statements that were sent meanwhile are then swapped. No rows of
- * another statement may look like an answer, so the connection is closed.
- */
-export const isOwnResponse = (query: PendingStatement, pending: number): boolean =>
-  (query as { retried?: unknown }).retried === undefined || pending === 1
+type Retryable = PendingStatement & { describeFirst?: unknown; onRetry?: () => void }
 
 /**
- * Calls the listener in place of sending a statement of a transaction again: what is sent behind it, such as `commit`,
- * has ended the transaction by then, so that it would be carried out alone.
+ * Without a value: postgres.js would report the error of the first attempt for any of the second. One for all
+ * statements, which then keep the same hidden class.
  */
-export const onRetry = (query: PendingStatement, listener: () => void): void =>
-  void Object.defineProperty(query, 'retried', { set: listener })
+const RETRIED: PropertyDescriptor & ThisType<Retryable> = {
+  set() {
+    this.onRetry!()
+  },
+}
+
+/** Calls the listener before postgres.js sends a statement again. */
+export const onRetry = (query: PendingStatement, listener: () => void): void => {
+  ;(query as Retryable).onRetry = listener
+  void Object.defineProperty(query, 'retried', RETRIED)
+}
+
+/** Whether the parameters of a statement are sent when its description comes, which is then the next one. */
+export const isBeingDescribed = (query: PendingStatement): boolean =>
+  Boolean((query as Retryable).describeFirst)
 
 /** Whether a result is complete: one without a command has no response. */
 export const isComplete = (result: StatementResult): boolean => {

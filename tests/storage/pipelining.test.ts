@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
+import { createClientFactory } from '../../storage/client.ts'
 import { executeAndCommit } from '../../storage/driver.ts'
-import { databases, onMigratedDatabase } from '../databases.ts'
+import { createPool } from '../../storage/pool.ts'
+import { createDatabase, databases, onMigratedDatabase, withStorage } from '../databases.ts'
 
 describe('Statements that share a connection', { skip: !databases.includes('postgresql') }, () => {
   it('never get the rows of one another when their plans become invalid', async () => {
@@ -27,6 +29,78 @@ describe('Statements that share a connection', { skip: !databases.includes('post
         Array.from({ length: 60 }, (_, n) => n),
       )
     })
+  })
+
+  it('never get the columns of one whose plan became invalid, which is described anew', async () => {
+    await onMigratedDatabase('postgresql', async (db) => {
+      await sql`create table shared (text text)`.execute(db)
+      await sql`insert into shared values ('row')`.execute(db)
+      const known = () => sql`/* quick */ select *, ${1}::int as known from shared`.execute(db)
+      for (let round = 0; round < 6; round++) {
+        // On both connections.
+        await Promise.all([known(), known()])
+        await sql`alter table shared alter column text type ${sql.raw(round % 2 ? 'text' : 'varchar(9)')}`.execute(
+          db,
+        )
+        const fresh = sql`/* quick */ select ${round}::int as ${sql.id(`fresh ${round}`)}, 'other' as kind`
+        const results = await Promise.allSettled([known(), known(), fresh.execute(db), fresh.execute(db)])
+        const own = [
+          { text: 'row', known: 1 },
+          { text: 'row', known: 1 },
+        ]
+        const others = Array.from({ length: 2 }, () => ({ [`fresh ${round}`]: round, kind: 'other' }))
+        for (const [i, expected] of [...own, ...others].entries()) {
+          const result = results[i]!
+          if (result.status === 'fulfilled') assert.deepEqual(result.value.rows, [expected])
+          else assert.equal(result.reason.code, 'CONNECTION_CLOSED')
+        }
+      }
+    })
+  })
+
+  it('fail with their own error when their plan became invalid', async () => {
+    await onMigratedDatabase('postgresql', async (db) => {
+      await sql`create table shared (n int)`.execute(db)
+      const divide = () => sql`/* quick */ select *, ${1}::int / n from shared`.execute(db)
+      await Promise.all([divide(), divide()])
+      await sql`insert into shared values (0)`.execute(db)
+      await sql`alter table shared add column more text`.execute(db)
+      await assert.rejects(divide(), { code: '22012' })
+    })
+  })
+})
+
+describe('Statements that a pool makes transactions', { skip: !databases.includes('postgresql') }, () => {
+  it('are committed by themselves on a connection that has just been opened', async () => {
+    const { direct, remove } = await createDatabase('postgresql')
+    const { databaseUrl } = direct as { databaseUrl: string }
+    const openClient = createClientFactory(databaseUrl, false)
+    const pool = createPool({
+      max: 1,
+      limits: { responseMs: 0, acquireMs: 0 },
+      openClient: (onClose) => openClient({}, onClose),
+      setup: `set local statement_timeout = '60s'`,
+    })
+    try {
+      await withStorage(direct, async ({ db }) => {
+        await sql`create table written (n int)`.execute(db)
+        const holder = await db.startTransaction().execute()
+        await sql`select pg_advisory_xact_lock(7)`.execute(holder)
+        const written = pool.run({
+          text: 'with lock as materialized (select pg_advisory_xact_lock(7)) insert into written select 1 from lock',
+        })
+        const isWaiting = sql`select from pg_locks where locktype = 'advisory' and not granted`
+        while ((await isWaiting.execute(db)).rows.length === 0);
+        const failed = assert.rejects(pool.run({ text: 'select 1 / 0' }), { code: '22012' })
+        await new Promise((sent) => setImmediate(sent))
+        await holder.rollback().execute()
+        await Promise.all([written, failed])
+        assert.equal((await sql`select from written`.execute(db)).rows.length, 1)
+      })
+    } finally {
+      await pool.close()
+      await remove()
+    }
   })
 })
 

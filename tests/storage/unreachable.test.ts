@@ -212,9 +212,51 @@ describe('A connection that is lost at the commit', { skip }, () => {
     assert.equal(first.headers['idempotency-key'], 'lost-beforehand')
     assert.equal(first.body.idempotency_key, 'lost-beforehand')
     assert.equal(await countGroups('Lost'), 0)
-    const again = await run('Lost', 'lost-beforehand')
+    let again = await run('Lost', 'lost-beforehand')
+    // PostgreSQL has not noticed the loss yet.
+    while (again.body.reason === 'still_running') again = await run('Lost', 'lost-beforehand')
     assert.equal(again.status, 200, again.text)
     assert.equal(again.headers['idempotent-replayed'], undefined)
     assert.equal(await countGroups('Lost'), 1)
+  })
+})
+
+describe('A database that an administrator closes to connections', { skip }, () => {
+  let server: TestServer
+  let workspace: TestWorkspace
+  let name: string
+  let admin: Storage
+  let close: () => Promise<void>
+  before(async () => {
+    ;({ server, close } = await startBehindProxy())
+    workspace = await makeWorkspace(server)
+    name = (await sql<{ name: string }>`select current_database() as name`.execute(server.db)).rows[0]!.name
+    admin = await openStorage({ databaseUrl: process.env.WCRM_TEST_POSTGRES_URL! }, { noTimeout: true })
+  })
+  after(async () => {
+    await close()
+    await admin.close()
+  })
+
+  const doors = () => doorsOf(server.url, workspace.owner.key)
+
+  it('makes calls answer 503 through every door, until it is open again', async () => {
+    const allow = (allowed: boolean) =>
+      sql`alter database ${sql.id(name)} allow_connections ${sql.raw(String(allowed))}`.execute(admin.db)
+    for (const { call } of doors()) assert.equal((await call('crm_list_groups')).status, 200)
+    await allow(false)
+    try {
+      await sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${name}`.execute(
+        admin.db,
+      )
+      for (const { name: door, call } of doors())
+        for (const operation of ['crm_list_groups', 'crm_create_group']) {
+          const { body, text } = await call(operation, operation === 'crm_create_group' ? { name: door } : {})
+          assert.equal(body.code, 'upstream_unavailable', `${door}: ${text}`)
+        }
+    } finally {
+      await allow(true)
+    }
+    for (const { call } of doors()) assert.ok((await call('crm_list_groups')).body.data)
   })
 })

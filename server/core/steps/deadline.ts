@@ -1,4 +1,4 @@
-import { errorCode } from '../../../storage/error-codes.ts'
+import { errorCode, isOpeningError } from '../../../storage/error-codes.ts'
 import { isDiskFullError } from '../disk-full.ts'
 import { Problem } from '../problem.ts'
 
@@ -81,16 +81,19 @@ const UNREACHABLE = new Set([
  */
 const UNREACHABLE_CLASSES = /^(?:08|53|58)...$/
 
-const isUnreachable = (code: string): boolean => UNREACHABLE.has(code) || UNREACHABLE_CLASSES.test(code)
+const isUnreachable = (error: unknown): boolean => {
+  const { code } = error as DatabaseError
+  return (
+    (code !== undefined && (UNREACHABLE.has(code) || UNREACHABLE_CLASSES.test(code))) || isOpeningError(error)
+  )
+}
 
 /**
  * True for an error that an outage of the database causes. Its connections can also be busy, and the storage closed
  * by this side.
  */
-export const isDatabaseUnreachable = (error: unknown): boolean => {
-  const { code } = error as DatabaseError
-  return code !== undefined && isUnreachable(code) && code !== 'CONNECTION_ENDED'
-}
+export const isDatabaseUnreachable = (error: unknown): boolean =>
+  isUnreachable(error) && (error as DatabaseError).code !== 'CONNECTION_ENDED'
 
 /** Errors of locks, after waiting or as the victim of a deadlock. */
 const LOCK_ERRORS = new Set<string | undefined>([
@@ -136,7 +139,7 @@ export const toDatabaseProblem = (error: unknown): Problem | undefined => {
       { reason: 'disk_full' },
       { 'Retry-After': '30' },
     )
-  if (code !== undefined && isUnreachable(code))
+  if (isUnreachable(error))
     return new Problem(
       'upstream_unavailable',
       code === 'ACQUIRE_TIMEOUT'
