@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
+import { isLostInStore } from './media.ts'
 import { isUnfinished } from './webhook-deliveries.ts'
 
 /**
@@ -8,6 +9,7 @@ import { isUnfinished } from './webhook-deliveries.ts'
 const waits = [
   { table: 'provider_updates', columns: ['next_attempt_at'], where: sql.raw(`state = 'waiting'`) },
   { table: 'media', columns: ['next_attempt_at'], where: sql.raw(`state = 'waiting'`) },
+  { table: 'media', columns: ['next_attempt_at'], where: isLostInStore },
   { table: 'channel_deliveries', columns: ['next_attempt_at', 'lease_until'] },
   { table: 'webhook_endpoints', columns: ['next_probe_at'] },
   { table: 'webhook_deliveries', columns: ['next_attempt_at', 'lease_until'], where: isUnfinished },

@@ -130,7 +130,8 @@ export const markMediaKept = async (
   return numUpdatedRows > 0n
 }
 
-const isLostInStore = sql<boolean>`state = 'lost' and key is not null`
+/** A file that may be in the store although its message is gone. */
+export const isLostInStore = sql<boolean>`state = 'lost' and key is not null`
 const isErasable = sql<boolean>`${isLostInStore} and (next_attempt_at is null or next_attempt_at <= now())`
 
 /** Ends the lease of a download whose message was deleted meanwhile: its file may be removed at once. */

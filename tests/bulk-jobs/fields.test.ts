@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
+import { it } from 'node:test'
 import { sql } from 'kysely'
-import { everyDoor } from '../doors.ts'
+import { callAs, doAs } from '../calls.ts'
+import { everyDatabase, everyDoor } from '../doors.ts'
+import { makeWorkspace } from '../servers.ts'
 import { importContacts, MANY, runJobs } from './many.ts'
 
 everyDoor('Fields of many contacts', (test) => {
@@ -79,5 +82,26 @@ everyDoor('Fields of many contacts', (test) => {
     const all = await call('crm_update_contacts', everybody)
     assert.deepEqual([all.status, all.body.matched], [200, 3])
     assert.equal((await call('crm_count_contacts', { filter: { starred: { eq: true } } })).body.count, 0)
+  })
+})
+
+everyDatabase('Hidden phones in fields of many contacts', (server) => {
+  it('count as changed whoever had them, when a job sets them and when that is undone', async () => {
+    const workspace = await makeWorkspace(server())
+    const owner = callAs(server(), workspace.owner.key)
+    await owner('crm_create_custom_field', { key: 'mobile', type: 'phone' })
+    const guess = '+15550107777'
+    await importContacts(owner, MANY, (n) => ({ name: 'Ada', attributes: n < 5 ? { mobile: guess } : {} }))
+    const agent = await workspace.staff({ role: 'agent', hide_phone_numbers: true })
+    const run = doAs(server(), agent.key)
+    const filter = { name: { contains: 'Ada' } }
+    const { job } = await run('crm_update_contacts', { filter, attributes: { mobile: guess } })
+    await runJobs(server())
+    const undo = await run('jobs_undo', { job_id: job.id })
+    await runJobs(server())
+    for (const id of [job.id, undo.job.id]) {
+      const { state, changed } = await run('jobs_get', { job_id: id })
+      assert.deepEqual([state, changed], ['done', MANY])
+    }
   })
 })

@@ -119,8 +119,15 @@ everyDatabase(
         phoneOf(workspace.id, 1),
       ]
       for (const phone of [tokyo, berlin, us]) await add({ phone: `+${phone}`, name: 'Ada' })
+      const user = { workspace_id: workspace.id, name: 'Ada', chatapp_user_id: 'US.1' }
+      const { id } = await server()
+        .db.insertInto('contacts')
+        .values({ ...user, created_at: '2026-07-01', updated_at: '2026-07-01' } as never)
+        .returning('id')
+        .executeTakeFirstOrThrow()
       const short = await rehearse({ hours: { from: '10:00', to: '12:00' } })
-      assert.deepEqual(short.left_out, [{ reason: 'no_common_hour', count: 1 }])
+      assert.deepEqual(short.left_out, [{ reason: 'no_common_hour', count: 2 }])
+      await run('crm_update_contact', { contact_id: id, dnd: true })
       const { body } = await send({ hours: DAY })
       const sentAfter = async (at: string) => {
         // A run that began before would wait by the time of then.

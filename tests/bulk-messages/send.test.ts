@@ -105,6 +105,8 @@ everyDatabase('A template to many contacts', (server) => {
     const of = (n: number) => `+${phoneOf(workspace.id, n)}`
     const keep = await add({ phone: of(1), name: 'Keep' })
     await add({ phone: of(2), name: 'Dnd', dnd: true })
+    // What such a contact lacks is nobody's loss.
+    await add({ phone: of(6), dnd: true })
     const withdrawn = await add({ phone: of(3), name: 'Withdrawn' })
     await call('crm_record_consent', { contact_id: withdrawn, state: 'withdrawn', source: 'staff' })
     await add({ phone: of(4) })
@@ -125,16 +127,18 @@ everyDatabase('A template to many contacts', (server) => {
     await insert({ name: 'One too', chatapp_user_id: 'US.1', phone: phoneOf(workspace.id, 5) })
     await insert({ name: 'Other', chatapp_user_id: 'US.2' })
     await insert({ name: 'Other too', chatapp_user_id: 'US.2', dnd: true })
+    // An id that is a number is that of the line, in any spelling.
+    await insert({ name: 'Keep too', chatapp_user_id: phoneOf(workspace.id, 1) })
     const template = { ...TEMPLATE, body: [{ field: 'name' }, { text: 'Friday' }] }
     const rehearsed = await rehearse({ template })
     const counts = Object.fromEntries(rehearsed.left_out.map((one: any) => [one.reason, one.count]))
-    assert.deepEqual([rehearsed.matched, rehearsed.recipients], [9, 2])
+    assert.deepEqual([rehearsed.matched, rehearsed.recipients], [11, 2])
     assert.deepEqual(counts, {
-      do_not_disturb: 3,
+      do_not_disturb: 4,
       consent_withdrawn: 1,
       unreachable: 1,
       missing_value: 1,
-      double: 1,
+      double: 2,
     })
     assert.deepEqual(rehearsed.values, [{ variable: 'body[0]', missing: 1, fallback: null }])
     const { broadcastId } = await sendAll({ template })
@@ -275,11 +279,13 @@ everyDatabase('A template to many contacts', (server) => {
     }
     const { workspace, add, rehearse, send, call, run, sandbox } = await createBulkScene(server(), [utility])
     const template = { name: 'order_update', language: 'en_US', body: [{ field: 'name' }] }
-    const [dnd, since] = [
+    const [dnd, since, ada] = [
       await add({ phone: `+${phoneOf(workspace.id, 0)}`, name: 'Dnd', dnd: true }),
       await add({ phone: `+${phoneOf(workspace.id, 1)}`, name: 'Since' }),
       await add({ phone: `+${phoneOf(workspace.id, 2)}`, name: 'Ada' }),
     ]
+    // That is about marketing alone.
+    await run('crm_record_consent', { contact_id: ada, state: 'withdrawn', source: 'staff' })
     const { recipients, left_out: leftOut } = await rehearse({ template })
     assert.deepEqual([recipients, leftOut], [2, [{ reason: 'do_not_disturb', count: 1 }]])
     const { body } = await send({ template })

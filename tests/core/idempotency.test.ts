@@ -120,7 +120,7 @@ everyDatabase(
     it('the key must have 8 to 128 characters of the allowed set', async () => {
       const workspace = await makeWorkspace(server())
       const [rest] = createRestAndOps(server(), workspace.owner.key)
-      for (const good of ['12345678', 'x'.repeat(128), 'a.b_c:d-']) {
+      for (const good of ['12345678', 'x'.repeat(128), 'a.b_c:d-', 'approval-x', 'approval-1-']) {
         assert.equal(
           (await rest.call('crm_create_group', { name: 'One' }, { idempotencyKey: good })).status,
           200,
@@ -138,6 +138,9 @@ everyDatabase(
         '""',
         'ümlaut-key',
         'a,b,c,d,e',
+        // Of calls that a person decided.
+        'approval-1',
+        `declined-1-${'0'.repeat(64)}`,
       ]) {
         const reply = await rest.call('crm_create_group', { name: 'One' }, { idempotencyKey: bad })
         assert.deepEqual(
