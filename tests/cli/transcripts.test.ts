@@ -63,7 +63,7 @@ const sections = [
   ['README.md', 'Administration'],
   ['docs/command-line.md', 'What is printed'],
   ['docs/command-line.md', 'What is read'],
-  ['docs/reports.md', 'The days before, and medians'],
+  ['docs/reports.md', 'Comparisons and medians'],
   ['docs/listen.md', 'Calls by hand'],
 ] as const
 
