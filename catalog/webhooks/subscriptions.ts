@@ -21,7 +21,7 @@ export const sendTestEvent = defineOperation({
   routes: [{ route: 'POST /v1/webhooks/endpoints/{endpoint_id}/test', status: 202 }],
   since,
   stability: 'stable',
-  summary: 'Send one signed test event to an endpoint, and tell what the receiver answered',
+  summary: "Send one signed test event to an endpoint, and return the receiver's response",
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'required',
@@ -30,14 +30,15 @@ export const sendTestEvent = defineOperation({
   input: z.object({
     endpoint_id: EndpointId,
     event_type_id: EventTypeIdInput.optional().describe(
-      'Event type, such as `contact.created/1`, or `contact.created` for its newest version; the first that the ' +
-        'endpoint subscribed to when absent.',
+      'Event type, such as `contact.created/1`, or `contact.created` for its newest version; when ' +
+        'absent, the first subscription of the endpoint.',
     ),
     payload: z
       .record(z.string(), z.unknown())
       .optional()
       .describe(
-        'Data of the event; the sample of its type when absent. With it, the key of an AI agent asks a person.',
+        'Data of the event; when absent, the sample of its type. With data, the key of an AI agent asks a ' +
+          'person.',
       )
       .meta({ examples: [{ contact: { id: '42', name: 'Ada Lovelace' } }] }),
     wait_seconds: z
@@ -45,7 +46,7 @@ export const sendTestEvent = defineOperation({
       .min(0)
       .max(10)
       .default(10)
-      .describe('How long to wait for what the receiver answers, 10 when absent.'),
+      .describe("Seconds to wait for the receiver's response, 10 when absent."),
   }),
   output: z.object({
     event_id: EventId.nullable().describe('The event; null in a dry run.'),
@@ -57,8 +58,8 @@ export const sendTestEvent = defineOperation({
         status: z
           .enum(['delivered', 'failed', 'pending'])
           .describe(
-            '`delivered`: the receiver answered 2xx. `failed`: it did not, and is tried again later. `pending`: ' +
-              'nothing is known yet; read the delivery.',
+            '`delivered`: the receiver responded with 2xx. `failed`: it did not, and is retried later. ' +
+              '`pending`: not known yet; read the delivery.',
           ),
         response_status: z.int().optional().describe('HTTP status of the receiver.'),
         duration_ms: z.int().optional().describe('Milliseconds until the response or the failure.'),
@@ -68,7 +69,7 @@ export const sendTestEvent = defineOperation({
         error: z.string().optional().describe('Why there was no response.'),
       })
       .nullable()
-      .describe('What came of the first attempt; null in a dry run.'),
+      .describe('Result of the first attempt; null in a dry run.'),
   }),
   errors: ['not_found', 'conflict'],
   examples: [

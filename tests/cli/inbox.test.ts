@@ -172,7 +172,7 @@ everyDatabase('wcrm inbox', (server) => {
       sent.map((message) => (message['text'] as { body: string }).body),
       ['It comes on Friday!'],
     )
-    assert.match(screen(), /Nothing waits for a decision\./)
+    assert.match(screen(), /No request is pending\./)
   })
 
   it('a template is filled in with a preview, checked, and sent; what was written is kept', async () => {
