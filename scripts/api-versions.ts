@@ -54,8 +54,8 @@ sunset: Tue, 01 Jun 2027 00:00:00 GMT
 \`\`\`
 
 **To upgrade**, read the changes below, send \`Api-Version\` with the new version from one part of your code after
-another, then pin the key to it on the server: \`wcrm admin keys update ID --api-version ${currentVersion}\`. \`wcrm admin doctor\`
-counts the keys that are pinned to a deprecated version.
+another, then pin the key to it on the server: \`wcrm admin keys update ID --api-version ${currentVersion}\`.
+\`wcrm admin doctor\` counts the keys that are pinned to a deprecated version.
 
 | caller | its version |
 |---|---|
