@@ -13,15 +13,15 @@ export const ActorView = z
     key: z
       .object({
         id: Id.describe('Key id.'),
-        name: z.string().nullable().describe('Purpose of the key; of an AI agent, what it is called.'),
+        name: z.string().nullable().describe('Name of the key, or of the AI agent.'),
       })
       .nullable()
       .describe('The API key; null when it is not known.'),
-    agent: z.boolean().describe('True: an AI agent did it, with a key that is marked as its own.'),
+    agent: z.boolean().describe('True: done by an AI agent with its own key.'),
     approved_by: z
       .object({ id: Id.describe('Staff member.'), name: z.string().nullable().describe('Name.') })
       .nullable()
-      .describe('The person who approved what the AI agent asked for; null: nobody was asked.'),
+      .describe("The person who approved the AI agent's call; null: no approval was needed."),
   })
   .meta({ id: 'Actor' })
 

@@ -30,15 +30,13 @@ export type AskReason = (typeof askReasons)[number]
 
 const Person = z.object({
   id: Id.describe('Staff id.'),
-  name: z.string().nullable().describe('Name; null when the staff member is gone.'),
+  name: z.string().nullable().describe('Name; null if the staff member was deleted.'),
 })
 
 const ApprovalUrl = z
   .string()
   .nullable()
-  .describe(
-    'Page on which a person signs in with a login code and decides; null where the server has no such page.',
-  )
+  .describe('Page on which a person signs in with a login code and decides; null if the server has none.')
 
 export const Approval = z
   .object({
@@ -46,9 +44,9 @@ export const Approval = z
     status: z
       .enum(approvalStatuses)
       .describe(
-        '`pending`: nobody has decided. `approved`: it is about to run, or runs. `done`: it ran. `failed`: ' +
-          'approved, but refused or failed when it ran; `outcome` says why. `declined`, `expired`, ' +
-          '`cancelled`: it never runs.',
+        '`pending`: not decided. `approved`: about to run, or running. `done`: it ran. `failed`: approved, ' +
+          'but refused or failed when it ran; `outcome` has the reason. `declined`, `expired`, `cancelled`: ' +
+          'it never runs.',
       ),
     operation: z.string().describe('The operation that the agent called.'),
     asked_by: z
@@ -65,11 +63,11 @@ export const Approval = z
     reason: untrusted(z.string().nullable().describe('Why, in the words of the agent.')),
     asked_for: z
       .array(z.enum(askReasons))
-      .describe('Why a person is asked: by the policy of the key, or a bound of it that is not met.'),
+      .describe('Why approval is needed: the policy of the key, or the bound that is not met.'),
     contact: z
       .object({ id: Id.describe('Contact id.'), name: untrusted(z.string().nullable().describe('Name.')) })
       .nullable()
-      .describe('The customer; null when it is about none, or about several.'),
+      .describe('The customer; null if there is none or several.'),
     requested_at: Timestamp.describe('When the agent called.'),
     expires_at: Timestamp.describe('Until when it can be decided.'),
     decided_by: Person.nullable().describe('Who decided.'),
@@ -94,8 +92,8 @@ const ApprovalDetail = Approval.extend({
     z
       .array(z.string())
       .describe(
-        'What a person decides on, a line each: customer, channel, window, and the whole text or template as ' +
-          'it would be sent. Invisible and direction characters are shown as `\\u{…}`.',
+        'What is to be approved, a line each: customer, channel, window, and the full text or template as ' +
+          'it would be sent. Invisible and bidirectional characters are shown as `\\u{…}`.',
       ),
   ),
   summary_version: z
@@ -109,7 +107,7 @@ const ApprovalDetail = Approval.extend({
     z
       .record(z.string(), z.unknown())
       .nullable()
-      .describe('The call as the agent made it; null when it holds what the reader may not see.'),
+      .describe('The call as the agent made it; null if it contains data hidden from the reader.'),
   ),
   edited_text: z.string().nullable().describe('The text in place of the one in the call.'),
   preview: untrusted(
@@ -117,8 +115,8 @@ const ApprovalDetail = Approval.extend({
       .record(z.string(), z.unknown())
       .nullable()
       .describe(
-        'What the dry run answered, to people: null for the agent that asked, which has seen it, when it was long, ' +
-          'or shows what the reader may not see.',
+        'Result of the dry run, for people; null for the asking agent, if it is long, or if it contains ' +
+          'data hidden from the reader.',
       ),
   ),
 }).meta({ id: 'ApprovalDetail' })
@@ -187,10 +185,10 @@ export const listApprovals = defineOperation({
   routes: ['GET /v1/approvals'],
   since,
   stability: 'beta',
-  summary: 'List the calls of AI agents that a person decides, newest first',
+  summary: 'List approval requests of AI agents, newest first',
   description:
-    "An agent's key sees its own; owners, admins and managers see all, other staff those of their own keys. " +
-    'What is on a channel that the reader may not see is left out.',
+    "An agent's key sees its own; owners, admins and managers see all, other staff those of their own " +
+    'keys. Requests on channels that the reader may not see are left out.',
   slim: [
     'id',
     'status',
@@ -231,8 +229,8 @@ export const getApproval = defineOperation({
   routes: ['GET /v1/approvals/{approval_id}'],
   since,
   stability: 'beta',
-  summary: 'Show a call that a person decides, and wait for the decision',
-  description: 'With `wait_seconds` it answers as soon as the call has ended, or when the time is over.',
+  summary: 'Show an approval request, and wait for the decision',
+  description: 'With `wait_seconds` it returns as soon as the call has ended, or after that time.',
   scope: 'mcp:read',
   waits: true,
   input: z.object({
@@ -242,7 +240,7 @@ export const getApproval = defineOperation({
       .min(0)
       .max(30)
       .default(0)
-      .describe('Wait so long for the end: 0 to 30 seconds, 0 when absent.'),
+      .describe('Seconds to wait for the outcome: 0 to 30, 0 when absent.'),
   }),
   output: ApprovalDetail,
   errors: ['not_found'],
@@ -267,23 +265,21 @@ export const approveApproval = defineOperation({
   routes: ['POST /v1/approvals/{approval_id}/approve'],
   summary: 'Approve a call of an AI agent, so that it runs once',
   description:
-    'With a key of a person: of an owner, admin or manager, or of the staff member of the key that asks; who ' +
-    'approves must be able to make the call. What it acts on must be what they were shown, by `summary_version` of ' +
-    '`approvals_get`, or what it was asked for where none is given: after a merge, or with another number, it is ' +
-    'refused (409 `subject_changed`, with `changed`). `text` replaces the text of a reply, note or caption. The call ' +
-    'then runs as the agent, under the policy and the reply window of that moment; `approvals_get` tells ' +
-    'how it ended.',
+    "Needs a person's key: of an owner, admin or manager, or of the staff member of the asking key; " +
+    'the approver must be able to make the call. It must still act on what the approver was shown, by ' +
+    '`summary_version` of `approvals_get`, or, without one, on what it was requested for: after a merge or a ' +
+    'changed number it is refused (409 `subject_changed`, with `changed`). `text` replaces the text of a reply, ' +
+    'note or caption. The call then runs as the agent, under the policy and reply window at that moment; ' +
+    '`approvals_get` shows the outcome.',
   input: z.object({
     approval_id: ApprovalId,
-    text: z.string().min(1).max(4096).optional().describe('The text to send in place of the one asked for.'),
+    text: z.string().min(1).max(4096).optional().describe('The text to send instead of the requested one.'),
     summary_version: z
       .string()
       .min(1)
       .max(2000)
       .optional()
-      .describe(
-        '`summary_version` of `approvals_get`, when what the person saw is approved, and nothing else.',
-      ),
+      .describe('`summary_version` of `approvals_get`: approves only what the approver was shown.'),
     note: Note,
   }),
   errors: ['not_found', 'forbidden', 'conflict', 'window_closed', 'service_unconfigured', 'upstream_error'],
@@ -302,7 +298,7 @@ export const declineApproval = defineOperation({
   cli: 'approvals decline',
   routes: ['POST /v1/approvals/{approval_id}/decline'],
   summary: 'Decline a call of an AI agent, so that it never runs',
-  description: 'Who may approve may decline. The same call of the agent is refused for 24 hours.',
+  description: 'For the same people as approving. The same call of the agent is refused for 24 hours.',
   input: z.object({ approval_id: ApprovalId, note: Note }),
   errors: ['not_found', 'forbidden', 'conflict'],
   examples: [
@@ -319,8 +315,9 @@ export const cancelApproval = defineOperation({
   name: 'approvals_cancel',
   cli: 'approvals cancel',
   routes: ['POST /v1/approvals/{approval_id}/cancel'],
-  summary: 'Withdraw a call that waits for a decision',
-  description: 'An agent withdraws its own calls, with any scopes; a person what they may decide.',
+  summary: 'Withdraw an approval request',
+  description:
+    'An agent can withdraw its own requests, with any scopes; a person those that they may decide.',
   ownByAgents: true,
   input: z.object({ approval_id: ApprovalId }),
   errors: ['not_found', 'forbidden', 'conflict'],

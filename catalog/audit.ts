@@ -19,15 +19,13 @@ const AuditRow = z
       })
       .describe('Who made the call: the staff member who owns the key, the key, and who approved it.'),
     key_id: Id.nullable().describe('The API key of the call.'),
-    door: z
-      .enum(doors)
-      .describe('Door that the call came through: REST, `/v1/ops`, MCP or the command line.'),
+    door: z.enum(doors).describe('Interface of the call: REST, `/v1/ops`, MCP or the command line.'),
     client: untrusted(z.string().nullable().describe('Name and version that the client reports.')),
     operation: z
       .string()
       .describe(
-        'Operation; `sandbox.say` and the like for a control of the sandbox; `mcp` when the MCP endpoint ' +
-          'refused the request before it named one.',
+        'Operation; `sandbox.say` and the like for sandbox controls; `mcp` if the MCP endpoint refused the ' +
+          'request before an operation was named.',
       ),
     target: z
       .object({ type: z.string().describe('Type of the record.'), id: z.string().describe('Its id.') })
@@ -36,7 +34,7 @@ const AuditRow = z
     outcome: z
       .enum(outcomes)
       .describe(
-        '`done`; `refused`: permission or confirmation was missing; `failed`: it failed after it began.',
+        '`done`; `refused`: permission or confirmation was missing; `failed`: it failed during execution.',
       ),
     code: z.string().nullable().describe('Error code of a refusal or failure.'),
     dry_run: z.boolean().describe('A dry run: nothing was changed.'),
@@ -46,9 +44,9 @@ const AuditRow = z
         .record(z.string(), z.unknown())
         .nullable()
         .describe(
-          '`input` as sent, `before` and `after` of the fields that an update wrote, and ' +
-            '`result`. Secrets, header values and message texts are left out; phones are masked; ' +
-            'long texts and lists are cut. Null for other reads, and when the input was not read.',
+          '`input` as sent, `before` and `after` of updated fields, and `result`. Secrets, header values and ' +
+            'message texts are left out; phones are masked; long texts and lists are truncated. Null for other ' +
+            'reads, and if the input was not read.',
         ),
     ),
     request_id: z.string().describe('`Request-Id` of the answer.'),
@@ -61,7 +59,7 @@ export const listAudit = defineOperation({
   routes: ['GET /v1/audit'],
   since: '2026-10-01',
   stability: 'stable',
-  summary: 'List the audit trail: who did what through which door, newest first',
+  summary: 'List the audit trail: who did what through which interface, newest first',
   description:
     'Changes, dry runs, and calls that lacked permission or confirmation, kept for 400 days ' +
     'unless the server is configured otherwise. Reads of contacts by AI agents are one row for each key, ' +
@@ -93,7 +91,7 @@ export const listAudit = defineOperation({
       .regex(/^[1-9]\d{0,18}$/, 'must be 1 to 19 digits, not starting with 0')
       .optional()
       .describe('Only with this key.'),
-    agent: z.boolean().optional().describe('true: only by AI agents; false: only by others.'),
+    agent: z.boolean().optional().describe('True: only by AI agents; false: only by others.'),
     operation: z.string().min(1).max(100).optional().describe('Only this operation.'),
     door: z.enum(doors).optional().describe('Only through this door.'),
     outcome: z.enum(outcomes).optional().describe('Only with this outcome.'),

@@ -38,23 +38,23 @@ export const Broadcast = z
         opted_out: countField('Opted out.'),
       })
       .describe('Recipients by delivery status.'),
-    job_id: Id.nullable().describe('The job that sends it; null where none does, or it ended long ago.'),
+    job_id: Id.nullable().describe('The job that sends it; null if there is none, or it ended long ago.'),
     waiting: z
       .object({
         reason: z
           .enum(['hours', 'messaging_limit', 'provider', 'stopped'])
           .describe(
-            '`hours`: no recipient is within the given hours. `messaging_limit`: the number has written to as many ' +
-              'customers as it may in a day. `provider`: it takes no more at the moment. ' +
-              '`stopped`: its job is paused or failed, until it is resumed.',
+            '`hours`: no recipient is within the given hours. `messaging_limit`: the daily limit of customers ' +
+              'for the number is reached. `provider`: the provider throttles. `stopped`: its job is paused or ' +
+              'failed, until it is resumed.',
           ),
         until: Timestamp.nullable().describe(
-          'When it goes on, at the latest; null when it is stopped, and where phones are hidden from you: hours ' +
-            'tell their countries.',
+          'When it continues, at the latest; null if stopped, and with hidden phone numbers, because hours ' +
+            'reveal their countries.',
         ),
       })
       .nullable()
-      .describe('What its job waits for; null when it waits for nothing.'),
+      .describe('What its job waits for, or null.'),
   })
   .meta({ id: 'Broadcast' })
 
@@ -77,9 +77,7 @@ const Recipient = z.object({
   read_at: Timestamp.nullable().describe('When it was read.'),
   failed_at: Timestamp.nullable().describe('When it failed.'),
   responded_at: Timestamp.nullable().describe('When the contact answered.'),
-  error: untrusted(
-    z.string().nullable().describe('Why it failed; null when it did not, or that is not known.'),
-  ),
+  error: untrusted(z.string().nullable().describe('Why it failed; null if it did not, or if unknown.')),
 })
 
 export const broadcastExample = {
@@ -104,8 +102,8 @@ export const listBroadcasts = defineOperation({
   stability: 'stable',
   summary: 'List broadcasts with their totals, newest first',
   description:
-    'Ordered by start time, actual or scheduled. Staff restricted to some channels see only the ' +
-    'broadcasts of those.',
+    'Ordered by start time, actual or scheduled. Staff limited to some channels see only broadcasts on ' +
+    'those.',
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -184,8 +182,8 @@ export const listBroadcastRecipients = defineOperation({
       .enum(recipientStatuses)
       .optional()
       .describe(
-        'Only recipients with this status, as in contact filters. `sent`: sent but not yet ' +
-          'delivered; `not_responded`: all who did not answer.',
+        'Only recipients with this status, as in contact filters. `sent`: sent but not yet delivered; ' +
+          '`not_responded`: all who did not respond.',
       ),
     ...page,
   }),

@@ -25,10 +25,10 @@ export const Job = z
     state: z
       .enum(jobStates)
       .describe(
-        '`running`, `paused`; `done`: every record was tried; `failed`: it stopped, `problem` says why; ' +
-          '`cancelled`: it changes nothing more.',
+        '`running`, `paused`; `done`: every record was tried; `failed`: it stopped, with the reason in ' +
+          '`problem`; `cancelled`: it changes nothing more.',
       ),
-    operation: z.string().describe('The operation that it makes for its records: contacts or conversations.'),
+    operation: z.string().describe('The operation that it runs on its contacts or conversations.'),
     input: z
       .record(z.string(), z.unknown())
       .describe(
@@ -36,10 +36,10 @@ export const Job = z
       ),
     total: z.int().describe('Records that it is for.'),
     done: z.int().describe('Records that it has come to.'),
-    changed: z.int().describe('Records that changed; the others were as wanted.'),
+    changed: z.int().describe('Records that changed; the others already had the requested state.'),
     failed: z.int().describe('Records that failed.'),
-    per_second: z.number().nullable().describe('Records per second while it runs; null before the first.'),
-    seconds_left: z.int().nullable().describe('About how long it still runs; null when it does not.'),
+    per_second: z.number().nullable().describe('Records a second while it runs; null before the first.'),
+    seconds_left: z.int().nullable().describe('Estimated seconds left; null if it is not running.'),
     problem: z
       .object({
         code: z.string().describe('Error code.'),
@@ -50,7 +50,7 @@ export const Job = z
     created_by: z
       .object({
         id: Id.describe('Staff id.'),
-        name: z.string().nullable().describe('Name; null when the staff member is gone.'),
+        name: z.string().nullable().describe('Name; null if the staff member was deleted.'),
       })
       .describe('Who began it.'),
     created_at: Timestamp.describe('When it began.'),
@@ -69,7 +69,7 @@ export const planId = (noun: string) =>
     .string()
     .max(40)
     .optional()
-    .describe(`With the same filter: exactly the ${noun}s of a dry run, from its answer.`)
+    .describe(`With the same filter: exactly the ${noun}s of a dry run, which returned this.`)
 
 /** The input fields that say for which contacts a change is. */
 export const target = {
@@ -79,7 +79,7 @@ export const target = {
     .optional()
     .describe('All contacts that match this filter, as `crm_search_contacts` takes it. `{}` needs `all`.'),
   saved_filter_id: IdInput.optional().describe('All contacts that match this saved filter.'),
-  all: z.literal(true).optional().describe('With an empty filter: yes, every contact of the workspace.'),
+  all: z.literal(true).optional().describe('Required with an empty filter, which matches every contact.'),
   plan_id: planId('contact'),
 }
 
@@ -92,20 +92,19 @@ export const targetAlternatives = [
 
 /** What is said of operations that take a filter in place of ids. */
 export const BY_FILTER =
-  `In place of ids it takes a filter, for which the key needs \`mcp:read\`. Where more than ${MAX_AT_ONCE} records ` +
-  'match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with ' +
-  'samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those, or 409 ' +
-  `\`plan_changed\` where more than ${MAX_PLAN_CHANGE_PERCENT} percent of them do not match any more. ` +
-  'By filter it is ' +
-  EXPENSIVE_READ
+  `Instead of ids it takes a filter, for which the key needs \`mcp:read\`. If more than ${MAX_AT_ONCE} ` +
+  'records match, it returns 202 with a `job` that continues in the background (`jobs_get`). A dry ' +
+  'run returns how many would change, samples, and a `plan_id`: sent with that within an hour, the ' +
+  'same call changes exactly those, or is a 409 `plan_changed` if more than ' +
+  `${MAX_PLAN_CHANGE_PERCENT} percent of them no longer match. By filter it is ${EXPENSIVE_READ}`
 
 /** What changes of many records answer, of whichever kind. */
 export const recordsResult = {
   ...bulkResult,
-  job: Job.optional().describe('Present (202): the change goes on in this job.'),
-  plan_id: z.string().optional().describe('Only in a dry run by filter: makes it the plan of the change.'),
+  job: Job.optional().describe('Present with 202: the change continues in this job.'),
+  plan_id: z.string().optional().describe('Only in a dry run by filter: identifies its plan.'),
   would_change: z.int().optional().describe('Only in a dry run by filter: how many would change.'),
-  unchanged: z.int().optional().describe('Only in a dry run by filter: how many are as wanted.'),
+  unchanged: z.int().optional().describe('Only in a dry run by filter: how many would not change.'),
 }
 
 /** The output of a change of many contacts. */
@@ -168,8 +167,10 @@ export const listJobs = defineOperation({
   routes: ['GET /v1/jobs'],
   since,
   stability: 'beta',
-  summary: 'List jobs, which change many contacts or conversations, newest first',
-  description: 'Owners, admins and managers see all; others their own. Jobs that ended are kept for 30 days.',
+  summary: 'List bulk jobs, newest first',
+  description:
+    'Jobs change many contacts or conversations. Owners, admins and managers see all; others their ' +
+    'own. Ended jobs are kept for 30 days.',
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -211,7 +212,7 @@ export const listJobFailures = defineOperation({
   since,
   stability: 'beta',
   summary: 'List the records that a job failed to change, in the order of the job',
-  description: 'Of messages to many: the contacts that got none, by their ids.',
+  description: 'For bulk messages: the contacts that got none.',
   scope: 'mcp:read',
   input: z.object({ job_id: JobId, ...page }),
   output: z.object(list(JobFailure)),
@@ -239,15 +240,15 @@ const change = {
   output: z.object({ job: Job.describe('The job.') }),
 } as const
 
-const WHOSE = 'By whoever began it, or an owner, admin or manager.'
+const WHOSE = 'For its creator, owners, admins and managers.'
 
 export const pauseJob = defineOperation({
   ...change,
   name: 'jobs_pause',
   cli: 'jobs pause',
   routes: ['POST /v1/jobs/{job_id}/pause'],
-  summary: 'Stop a job until it is resumed',
-  description: `${WHOSE} After the answer it changes nothing. Pausing a paused job is harmless.`,
+  summary: 'Pause a job',
+  description: `${WHOSE} It takes effect before the response. Pausing a paused job changes nothing.`,
   emits: [] as const,
   errors: ['not_found', 'conflict'],
   examples: [{ title: 'Pause', input: { job_id: '2' }, output: { job: { ...paused, state: 'paused' } } }],
@@ -258,7 +259,7 @@ export const resumeJob = defineOperation({
   name: 'jobs_resume',
   cli: 'jobs resume',
   routes: ['POST /v1/jobs/{job_id}/resume'],
-  summary: 'Let a paused or failed job go on where it stopped',
+  summary: 'Continue a paused or failed job where it stopped',
   description: WHOSE,
   emits: [] as const,
   errors: ['not_found', 'conflict'],
@@ -270,8 +271,8 @@ export const cancelJob = defineOperation({
   name: 'jobs_cancel',
   cli: 'jobs cancel',
   routes: ['POST /v1/jobs/{job_id}/cancel'],
-  summary: 'End a job; what it has changed stays',
-  description: `${WHOSE} \`jobs_undo\` takes back what it has changed, but for messages that were sent.`,
+  summary: 'Cancel a job; what it has changed stays',
+  description: `${WHOSE} \`jobs_undo\` reverts what it has changed, except sent messages.`,
   emits: ['job.finished/1'] as const,
   errors: ['not_found', 'conflict'],
   examples: [
@@ -288,11 +289,12 @@ export const undoJob = defineOperation({
   name: 'jobs_undo',
   cli: 'jobs undo',
   routes: [{ route: 'POST /v1/jobs/{job_id}/undo', status: 202 }],
-  summary: 'Take back what a job changed, by another job',
+  summary: 'Undo what a job changed, by another job',
   description:
-    `${WHOSE} Within 7 days after it ended. Tags and memberships that it added are removed, and those that it ` +
-    'removed are added, of the contacts that it changed alone; tags that it created stay. Contacts that it deleted ' +
-    'stay deleted (409). Conversations go back to who had them, or are reopened, where nobody changed that since.',
+    `${WHOSE} Within 7 days after it ended. Tags and memberships that it added are removed and those ` +
+    'that it removed are added, only for contacts that it changed; tags that it created stay. ' +
+    'Deletions cannot be undone (409). Conversations get their previous assignee back, or are ' +
+    'reopened, unless they were changed since.',
   emits: [] as const,
   output: z.object({
     job: Job.extend({ id: Id.nullable().describe('Job id; null in a dry run.') }).describe('The new job.'),

@@ -8,14 +8,14 @@ export const ChannelHealth = z
     status: z
       .enum(channelHealthStatuses)
       .describe(
-        '`limited` passes by itself; `restricted`: some sends are refused; `disconnected`: all are, until ' +
-          'somebody acts.',
+        '`limited`: throttled for a time; `restricted`: some sends are refused; `disconnected`: all are, ' +
+          'until an administrator acts.',
       ),
     reason: z.string().nullable().describe('Why, such as `token_revoked` or `throughput`; null when ok.'),
-    provider_code: z.int().nullable().describe("The provider's error code, if one told it."),
+    provider_code: z.int().nullable().describe("The provider's error code, if any."),
     messaging_limit: z.string().nullable().describe('Customers it may write to in a day, such as `TIER_1K`.'),
     since: Timestamp.nullable().describe('Since when it has this status.'),
-    until: Timestamp.nullable().describe('When it passes by itself.'),
+    until: Timestamp.nullable().describe('When a temporary limit ends.'),
   })
   .meta({ id: 'ChannelHealth' })
 

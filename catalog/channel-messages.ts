@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Id, StoredInstant } from './fields.ts'
 
 /*
- * What a bridge of one's own channel posts (docs/channels.md). It is no operation: a bridge has a token of its
+ * What the bridge of a bridged channel posts (docs/channels.md). It is no operation: a bridge has a token of its
  * channel, not an API key.
  */
 
@@ -12,7 +12,7 @@ const MEDIA_TYPES = ['IMAGE', 'VIDEO', 'AUDIO', 'DOCUMENT', 'STICKER'] as const
 const Person = z.strictObject({
   id: z.string().min(1).max(200).describe('The id by which the bridge knows the customer.'),
   name: z.string().nullish().describe('Kept when the contact has no name.'),
-  phone: z.string().nullish().describe('Kept when the contact has none and no other contact has it.'),
+  phone: z.string().nullish().describe('Stored if the contact has none and no other contact has it.'),
   email: z.string().nullish().describe('Kept when the contact has none.'),
 })
 
@@ -34,7 +34,11 @@ export const BridgeMessage = z
     text: z.string().max(65_536).nullish().describe('The text, or the caption of a file.'),
     media: z
       .strictObject({
-        url: z.string().min(1).max(2048).describe('A public https URL; the file is downloaded from it soon.'),
+        url: z
+          .string()
+          .min(1)
+          .max(2048)
+          .describe('A public https URL, from which the file is downloaded in the background.'),
         content_type: z.string().max(200).nullish(),
         file_name: z.string().max(255).nullish(),
       })
@@ -44,7 +48,7 @@ export const BridgeMessage = z
       .min(1)
       .max(200)
       .nullish()
-      .describe("What it replies to: our id of a message, or the bridge's own."),
+      .describe("The message that it replies to: our id, or the bridge's."),
     at: Time.nullish().describe('When the customer wrote it; now when absent.'),
   })
   .strict()

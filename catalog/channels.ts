@@ -16,7 +16,7 @@ export const channelTypes = [
 ] as const
 
 /**
- * Types without a reply window of a provider: a channel of these can be one's own, with a URL that replies are
+ * Types without a reply window of a provider: a channel of these can be bridged, with a URL that replies are
  * delivered to.
  */
 export const ownChannelTypes = ['web', 'custom', 'messengerapp', 'email', 'sms'] as const
@@ -55,7 +55,7 @@ export const listChannels = defineOperation({
   since: '2026-10-01',
   stability: 'stable',
   summary: 'List the channels of the workspace',
-  description: 'In order of creation. Staff restricted to some channels see only those.',
+  description: 'In order of creation. Staff limited to some channels see only those.',
   slim: ['id', 'name', 'type', 'identifier', 'is_default', 'status', 'health.status', 'health.reason'],
   scope: 'mcp:read',
   changes: [
@@ -88,9 +88,7 @@ export const listChannels = defineOperation({
   }),
   output: z.object({
     ...listWithTotal(Channel),
-    warnings: z
-      .array(z.string())
-      .describe('Problems to know about, such as a default channel that is not connected.'),
+    warnings: z.array(z.string()).describe('Problems, such as a default channel that is not connected.'),
   }),
   errors: [],
   examples: [

@@ -11,7 +11,7 @@ const EventContact = z
       .string()
       .nullable()
       .optional()
-      .describe('Your id of the contact; absent from events of before it was.'),
+      .describe('Your id of the contact; absent from events from before external ids existed.'),
     dnd: z.boolean().describe('Do-not-disturb.'),
     starred: z.boolean().describe('Starred.'),
     created_at: Timestamp.describe('When it was created.'),
@@ -70,12 +70,12 @@ export const contactEvents = {
       contact: z
         .object({
           id: Id.describe('Contact id.'),
-          merged_into: Id.optional().describe('The contact that has its conversations, tags and values now.'),
+          merged_into: Id.optional().describe('The contact that now has its conversations, tags and values.'),
           reason: z
             .enum(['same_customer', 'request'])
             .optional()
             .describe(
-              'Why it was merged: the provider reported both as one customer, or somebody asked for it ' +
+              'Why it was merged: the provider reported both as one customer, or by request ' +
                 '(`crm_merge_contacts`).',
             ),
         })

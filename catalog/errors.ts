@@ -9,8 +9,8 @@ export const errors = {
     status: 400,
     title: 'Invalid input',
     description:
-      'A field, header or parameter is missing or malformed. `errors` points at each one and ' +
-      'says how to fix it; `reason` names the rule if there is one.',
+      'A field, header or parameter is missing or malformed. `errors` lists each one with its fix; ' +
+      '`reason` names the rule, if any.',
     fix: 'Correct the fields that `errors` names and send the request again.',
   },
   unauthenticated: {
@@ -29,8 +29,9 @@ export const errors = {
     status: 403,
     title: 'Forbidden',
     description:
-      'The staff member who owns the key lacks the permission, a limit of the plan is reached, or the key may ' +
-      'not be used from this address, is paused, or its policy denies the call. `reason` says which.',
+      'The staff member who owns the key lacks the permission, a limit of the plan is reached, or the ' +
+      'key may not be used from this address, is paused, or its policy denies the call. `reason` states ' +
+      'which.',
     fix:
       'Use a key of a staff member who has the permission, or ask an administrator to change the ' +
       'role, the permission, the limit or the addresses of the key.',
@@ -45,9 +46,9 @@ export const errors = {
     status: 403,
     title: 'Declined',
     description:
-      'A person declined this call, or nobody approved it in time (`reason` is `expired`), or it was withdrawn ' +
-      '(`cancelled`). `approval_id` names the request, `note` is what the person said.',
-    fix: 'Leave it. Do not try the same in another way; ask the person if it matters.',
+      'A person declined this call, or nobody approved it in time (`reason` is `expired`), or it was ' +
+      "withdrawn (`cancelled`). `approval_id` names the request, `note` is the person's comment.",
+    fix: 'Do not try the same in another way; ask the person if it matters.',
   },
   not_found: {
     status: 404,
@@ -65,13 +66,15 @@ export const errors = {
     status: 409,
     title: 'Conflict',
     description:
-      'The request conflicts with the current state: something with this name exists, or a ' +
-      'request with the same Idempotency-Key is still running. `reason` says which.',
+      'The request conflicts with the current state: for example, a record with this name exists, or a ' +
+      'request with the same Idempotency-Key is still running. `reason` states which.',
     fix:
-      'Read the record again, then decide: as it is, the same request is refused again. Only with one of the reasons ' +
+      'Read the record again and change the request; the same request is refused again. Only with one of ' +
+      'the reasons ' +
       `${Object.keys(passingReasons)
         .map((reason) => `\`${reason}\``)
-        .join(', ')}, wait and retry with the same key.`,
+        .join(', ')}, ` +
+      'wait and retry with the same key.',
   },
   window_closed: {
     status: 409,
@@ -86,15 +89,14 @@ export const errors = {
     status: 412,
     title: 'Changed since it was read',
     description:
-      'The record is no longer in the version that `If-Match` or `if_version` names, or never was. ' +
-      '`current_version` is the one ' +
-      'it has, `changed_fields` names what differs from what was read. Nothing was done.',
-    fix: 'Read the record again, make the change to what it is now, and send that with its new version.',
+      'The record does not have the version in `If-Match` or `if_version`. `current_version` is its ' +
+      'version, `changed_fields` names the fields that differ. Nothing was changed.',
+    fix: 'Read the record again, apply the change to it, and send it with its new version.',
   },
   payload_too_large: {
     status: 413,
     title: 'Body too large',
-    description: 'The body is larger than the operation accepts (1 MiB unless `limit_bytes` says otherwise).',
+    description: 'The body is larger than the operation accepts (1 MiB, or `limit_bytes`).',
     fix: 'Send less in one request: split it into several.',
   },
   unsupported_media_type: {
@@ -107,7 +109,7 @@ export const errors = {
     status: 428,
     title: 'Confirmation required',
     description:
-      "The change cannot be undone, or customers see it, so it needs the operation's verb as " +
+      "The change cannot be undone, or reaches customers, so it needs the operation's verb as " +
       'confirmation; `confirm` names it.',
     fix: 'Send the header `Api-Confirm: <verb>`, or try the change with `dry_run`.',
   },
@@ -116,13 +118,13 @@ export const errors = {
     title: 'Too many requests',
     description:
       'The key or the workspace is over its limit, or an address failed to authenticate too often; ' +
-      '`violated_policies` says which.',
+      '`violated_policies` states which.',
     fix: 'Wait the number of seconds in `Retry-After`, then send the request again.',
   },
   internal_error: {
     status: 500,
     title: 'Internal error',
-    description: 'The server failed unexpectedly. The detail says whether a change may have been made.',
+    description: 'The server failed unexpectedly. The detail states whether a change may have been made.',
     fix: 'Retry with the same Idempotency-Key; if it happens again, report the `request_id`.',
   },
   upstream_error: {
@@ -131,8 +133,8 @@ export const errors = {
     description:
       'The messaging provider or a backing service refused the request, or its response was unexpected.',
     fix:
-      'Correct what `detail` names; as it is, the provider refuses it again. Only with the reason ' +
-      '`outcome_unknown`, repeat it with the same Idempotency-Key, which tells what became of it.',
+      'Correct what `detail` names; the same request is refused again. Only with the reason ' +
+      '`outcome_unknown`, repeat it with the same Idempotency-Key to learn the outcome.',
   },
   service_unconfigured: {
     status: 503,
@@ -142,7 +144,7 @@ export const errors = {
   },
   upstream_unavailable: {
     status: 503,
-    title: 'Briefly unavailable',
+    title: 'Temporarily unavailable',
     description: 'A backing service, such as the database, cannot be reached at the moment.',
     fix: 'Retry with backoff and the same Idempotency-Key.',
   },
@@ -150,8 +152,8 @@ export const errors = {
     status: 504,
     title: 'Timed out',
     description:
-      'The work did not finish in time. With the reason `outcome_unknown`, the messaging provider has not ' +
-      'confirmed the call, which may have been made.',
+      'The operation did not finish in time. With the reason `outcome_unknown`, the messaging provider ' +
+      'has not confirmed the call, which may have been made.',
     fix:
       'Retry with the same Idempotency-Key (`idempotency_key`): it never runs twice. A search may need to be ' +
       'narrowed.',

@@ -44,15 +44,14 @@ export const listEvents = defineOperation({
   stability: 'stable',
   summary: 'Read the event log, oldest first',
   description:
-    'Poll with `after` set to the last id you received: no event is skipped or repeated, and events of one record ' +
-    'are in the order of its changes. With ' +
-    '`Accept: text/event-stream` the response stays open and streams; it resumes from ' +
-    '`Last-Event-ID`. A page can be empty although more events follow, when no event searched ' +
-    'has a requested type: continue with `next_cursor` as `cursor`, as in all lists (`after` means the same). ' +
-    'A consumer keeps its place on the server: read with `consumer`, handle the page, acknowledge its last event. ' +
-    'The reason `events_deleted` tells one that was away for longer than events are kept. ' +
-    "Events of channels that the key's owner may not see are left out, and so are the names of " +
-    'manager-only fields in `changes` for agents.',
+    'Poll with `after` set to the last id you received: no event is skipped or repeated, and events of ' +
+    'one record are in the order of its changes. With `Accept: text/event-stream` the response stays ' +
+    'open and streams; it resumes from `Last-Event-ID`. A page can be empty although more events ' +
+    'follow, if none of those searched has a requested type: continue with `next_cursor` as `cursor` ' +
+    '(or `after`). The server stores the position of a consumer: read with `consumer`, process the ' +
+    'page, acknowledge its last event. A consumer that was away for longer than events are kept gets ' +
+    "the reason `events_deleted`. Events of channels that the key's owner may not see are left out, " +
+    'and so are the names of manager-only fields in `changes` for agents.',
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -136,11 +135,11 @@ export const acknowledgeEvents = defineOperation({
   stability: 'stable',
   summary: 'Acknowledge all events up to one, for a consumer',
   description:
-    'The first acknowledgement makes the consumer. An event before the one acknowledged last changes nothing, ' +
-    'unless `rewind` is set, so that late and repeated calls do no harm. Acknowledge when a page was handled: after ' +
-    'a crash before that, the page is read again. Several programs may read as one consumer; a workspace has 100 of ' +
-    "them at most. The key of an AI agent asks a person to move a consumer that no agent's key of the same staff " +
-    'member made.',
+    'The first acknowledgement creates the consumer. Acknowledging an earlier event changes nothing, ' +
+    'unless `rewind` is set, so late and repeated calls do no harm. Acknowledge after processing a ' +
+    'page: after a crash, an unacknowledged page is read again. Several programs can share a consumer; ' +
+    'a workspace has at most 100. The key of an AI agent asks a person to move a consumer that no ' +
+    'agent of the same staff member created.',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',
@@ -195,7 +194,7 @@ export const deleteConsumer = defineOperation({
   since: '2026-11-23',
   stability: 'stable',
   summary: 'Delete a consumer of the event log',
-  description: 'Its place is forgotten; events stay.',
+  description: 'Its position is deleted; events stay.',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',

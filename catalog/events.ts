@@ -54,7 +54,7 @@ const EventMessage = z
       .string()
       .nullable()
       .optional()
-      .describe('Your id of a message that you sent; absent from events of before it was.'),
+      .describe('Your id of a message that you sent; absent from events from before external ids existed.'),
     error: z.string().nullable().describe('Why it failed.'),
     created_at: Timestamp.describe('When it was written.'),
   })

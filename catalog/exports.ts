@@ -10,18 +10,18 @@ const since = '2026-11-23'
 const states = ['running', 'done', 'failed', 'erased', 'expired'] as const
 
 const ExportedTable = z.object({
-  table: z.string().describe('Name of the table, as docs/privacy.md lists it.'),
+  table: z.string().describe('Name of the table, as listed in docs/privacy.md.'),
   rows: z.int().describe('Its rows that are in the file.'),
 })
 
 const ContactsFile = z.object({
   format: z.enum(['csv', 'jsonl']).describe('`csv`, or `jsonl`: one JSON object on a line.'),
-  total: z.int().describe('Contacts that it is of: they are fixed when it begins.'),
-  done: z.int().describe('Contacts that it has come to.'),
-  written: z.int().describe('Contacts in the file: without those that were deleted meanwhile.'),
+  total: z.int().describe('Contacts in the export, fixed at its start.'),
+  done: z.int().describe('Contacts processed.'),
+  written: z.int().describe('Contacts in the file, without those deleted meanwhile.'),
   truncated: z
     .int()
-    .describe('Contacts of which a long text is cut, as answers cut it: an import would cut the stored one.'),
+    .describe('Contacts with a truncated long text: importing the file would truncate the stored text.'),
 })
 
 const Export = z
@@ -29,25 +29,25 @@ const Export = z
     id: Id.describe('Export id.'),
     kind: z
       .enum(['person', 'contacts'])
-      .describe('`person`: everything held on one contact; `contacts`: many contacts, one on a line.'),
+      .describe('`person`: all personal data of one contact; `contacts`: many contacts, one on each line.'),
     contact_id: Id.nullable().describe('The contact; null for `contacts`.'),
-    contacts: ContactsFile.nullable().describe('What the file of contacts is; null for `person`.'),
+    contacts: ContactsFile.nullable().describe('Details of a file of contacts; null for `person`.'),
     state: z
       .enum(states)
       .describe(
         '`running`: it is being made; `done`: the file can be downloaded; `failed`: see `problem`; ' +
           '`erased`: a person in it was erased, and the file with them; `expired`: the file was deleted.',
       ),
-    progress: z.number().describe('How far it is, from 0 to 1.'),
+    progress: z.number().describe('Progress, from 0 to 1.'),
     tables: z.array(ExportedTable).describe('What is in the file so far.'),
     file_name: z.string().describe('Name of the file: a zip archive, or CSV or JSON Lines.'),
-    size: z.int().nullable().describe('Bytes so far; null where there is no file.'),
+    size: z.int().nullable().describe('Bytes so far; null if there is no file.'),
     sha256: z.string().nullable().describe('SHA-256 of the file in hex; null unless it is done.'),
     problem: z.string().nullable().describe('Why it failed.'),
     created_by: z
       .object({
         id: Id.describe('Staff id.'),
-        name: z.string().nullable().describe('Name; null when the staff member is gone.'),
+        name: z.string().nullable().describe('Name; null if the staff member was deleted.'),
       })
       .describe('Who asked for it.'),
     created_at: Timestamp.describe('When it began.'),
@@ -90,16 +90,17 @@ export const exportPerson = defineOperation({
   routes: [{ route: 'POST /v1/contacts/{contact_id}/export-person', status: 202 }],
   since,
   stability: 'beta',
-  summary: 'Export everything held on a person as a zip archive of JSON and files',
+  summary: 'Export all personal data of a contact as a zip archive of JSON and files',
   forModels:
-    'For requests of a person to see what is held on them. crm_get_export says when the file is ready.',
+    "For a customer's request for access to their data. crm_get_export shows when the file is ready.",
   description:
-    'By owners, admins and managers from whom nothing is hidden, with a key that may read. A job makes the file: ' +
-    'the contact, its values and consents, conversations with messages and notes, their files, and copies in ' +
-    'events, deliveries, the audit trail, approvals, jobs, stored answers and saved filters, with a manifest. Of ' +
-    'records about several people it has what is about this one. `crm_get_export` shows the progress, then a URL. ' +
-    'The file is kept for 7 days, and erased with the person. While one is being made for the contact, it answers ' +
-    'that one. A dry run counts what is quick to count.',
+    'For owners, admins and managers without visibility limits, with a key that has `mcp:read`. A job ' +
+    'creates the file: the contact, its values and consents, conversations with messages, notes and ' +
+    'files, and copies in events, deliveries, the audit trail, approvals, jobs, stored responses and ' +
+    'saved filters, with a manifest. Records about several people are reduced to this one. ' +
+    '`crm_get_export` shows the progress, then a URL. The file is kept for 7 days, or until the person ' +
+    'is erased. While an export of the contact is running, that one is returned. A dry run returns the ' +
+    'counts that are quick to compute.',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -153,17 +154,16 @@ export const exportContacts = defineOperation({
   summary: 'Export the contacts of a filter as CSV or JSON Lines',
   forModels: 'Dry run first: it counts. crm_get_export has the file.',
   description:
-    `Takes a filter, a saved filter, or up to ${MAX_AT_ONCE} ids, with a key that has \`mcp:read\` too. A job makes ` +
-    'the file that `wcrm contacts export` makes of the same contacts with the same key, newest first, and ' +
-    '`crm_import_contacts` on the command line reads it back: masked phones and what only managers see are as this ' +
-    'key may see them. Which contacts, is fixed when it begins; values are as they are when they are written, and ' +
-    'contacts that are deleted meanwhile are left out. When the key is revoked, or may see more or less than when ' +
-    'it began, the export fails. `crm_get_export` shows the progress, then a URL: to this key, and to owners, ' +
-    'admins and managers from whom nothing is hidden. The file is kept for 7 days, and erased with any person in ' +
-    'it. The operations of jobs do not know exports: one that nobody wants any more ends by itself, changes ' +
-    'nothing, and is deleted after 7 days. A dry run counts the contacts, and by filter it has a `plan_id`: sent ' +
-    'with that within an hour, the export has exactly those, or it is a 409 `plan_changed` where more than ' +
-    `${MAX_PLAN_CHANGE_PERCENT} percent do not match any more. By filter it is ${EXPENSIVE_READ}`,
+    `Takes a filter, a saved filter, or up to ${MAX_AT_ONCE} ids, with a key that also has \`mcp:read\`. ` +
+    'A job creates the same file as `wcrm contacts export` with this key, newest contacts first; `wcrm ' +
+    'contacts import` reads it. It contains only what this key may see. The set of contacts is fixed ' +
+    'at the start; values are those at the time of writing, and contacts deleted meanwhile are left ' +
+    'out. The export fails if the key is revoked or its visibility changes. `crm_get_export` shows the ' +
+    'progress, then a URL, to this key and to owners, admins and managers without visibility limits. ' +
+    'The file is kept for 7 days, or until a person in it is erased. A dry run counts the contacts, ' +
+    'and by filter returns a `plan_id`: sent with that within an hour, the export has exactly those ' +
+    `contacts, or is a 409 \`plan_changed\` if more than ${MAX_PLAN_CHANGE_PERCENT} percent no longer ` +
+    `match. By filter it is ${EXPENSIVE_READ}`,
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -180,7 +180,7 @@ export const exportContacts = defineOperation({
     export: Export.extend({
       id: Id.nullable().describe('Export id; null in a dry run.'),
     }).describe('The export as it begins. In a dry run: what it would be.'),
-    plan_id: z.string().optional().describe('Only in a dry run by filter: makes it the plan of the call.'),
+    plan_id: z.string().optional().describe('Only in a dry run by filter: identifies its plan.'),
   }),
   alternatives: targetAlternatives,
   heavy: ['filter', 'saved_filter_id'],
@@ -210,8 +210,8 @@ export const listExports = defineOperation({
   stability: 'beta',
   summary: 'List exports with their state, newest first',
   description:
-    'All are shown to owners, admins and managers from whom nothing is hidden; others see the exports of contacts ' +
-    'that they began with the same key. They are listed for 30 days.',
+    'Owners, admins and managers without visibility limits see all; others see exports of contacts by ' +
+    'the same key. Exports are listed for 30 days.',
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -240,12 +240,12 @@ export const getExport = defineOperation({
   routes: ['GET /v1/exports/{export_id}'],
   since,
   stability: 'beta',
-  summary: 'Show an export: how far it is, and where its file can be downloaded',
+  summary: 'Show the progress of an export, and the URL of its file',
   description:
-    'When it is done, `url` is where the file is read without a key for 5 minutes; ranges are answered, so that a ' +
-    'download can go on where it stopped. Each download is in the audit trail. On the command line `--output FILE` ' +
-    'saves the file and checks its SHA-256. There is no URL for a key that may see more or less than when it began ' +
-    'the export, unless nothing is hidden from it.',
+    'When it is done, `url` works without a key for 5 minutes, with range requests, so that a download ' +
+    'can be resumed. Each download is in the audit trail. On the command line `--output FILE` saves ' +
+    'the file and verifies its SHA-256. A key whose visibility has changed since it started the export ' +
+    'gets no URL, unless it has no visibility limits.',
   scope: 'mcp:read',
   input: z.object({ export_id: Id.describe('Export id.') }),
   output: z.object({

@@ -133,13 +133,13 @@ export const Version = z
   .string()
   .regex(/^\d+(?:\.[\w~-]*)?$/)
   .nullable()
-  .describe('Changes with each change of the record: `if_version` of a change. Null in a dry run.')
+  .describe('Changes with each change of the record; send it as `if_version`. Null in a dry run.')
 
 /** Warns that a dry run does not reveal whether a contact has the phone. */
 export const RehearsalWarnings = z
   .array(z.string())
   .optional()
-  .describe('Only in a dry run for staff from whom phones are hidden: what it does not tell.')
+  .describe('Only in a dry run with hidden phone numbers: what it cannot show.')
 
 /** Said of operations that are `heavy`. */
 export const EXPENSIVE_READ =

@@ -15,12 +15,13 @@ export const trackSavedFilter = defineOperation({
   routes: ['PUT /v1/saved-filters/{saved_filter_id}/tracking'],
   since,
   stability: 'beta',
-  summary: 'Record each day who matches a saved filter, or stop it',
+  summary: 'Start or stop recording the members of a saved filter each day',
   description:
-    'Who matches is recorded within a minute, then on every day of the workspace soon after midnight, and when the ' +
-    'filter was changed; records are kept for 35 days. `reports_filter_membership` compares them. At most 10 filters ' +
-    'of a workspace are tracked. By the staff member who saved the filter, and by owners, admins and managers, if ' +
-    'they may see all channels and whatever the filter tests.',
+    "Members are recorded within a minute, then each day soon after midnight in the workspace's time " +
+    'zone, and when the filter changes; records are kept for 35 days. `reports_filter_membership` ' +
+    'compares them. At most 10 filters of a workspace are tracked. For the staff member who saved the ' +
+    'filter, and for owners, admins and managers, if they may see all channels and everything that the ' +
+    'filter tests.',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -28,9 +29,7 @@ export const trackSavedFilter = defineOperation({
   emits: [],
   input: z.object({
     saved_filter_id: Id.describe('Saved filter id.'),
-    tracked: z
-      .boolean()
-      .describe('False: nothing is recorded any more; what was recorded is kept for 35 days.'),
+    tracked: z.boolean().describe('False: recording has stopped; existing records are kept for 35 days.'),
   }),
   output: z.object({
     saved_filter_id: Id.describe('Saved filter id.'),
@@ -53,15 +52,14 @@ export const filterMembership = defineOperation({
   routes: ['GET /v1/reports/filter-membership'],
   since,
   stability: 'beta',
-  summary: 'Who entered and who left a saved filter since a date',
+  summary: 'List contacts that entered or left a saved filter since a date',
   description:
-    'Compares two records of its members (`crm_track_saved_filter`): the last one up to `since` and the newest one. ' +
-    'Whoever entered and left in between is not listed. Without a record up to `since`, or when the filter meant ' +
-    'something else then, it compares with the first one after that, and `complete` is false. Contacts that were ' +
-    'deleted or merged have left; erased ones are in no record. Refused, as a search is, to staff who may not see ' +
-    'what the filter tests, and to those who may see some channels only where it tests what happened on channels. ' +
-    'It is ' +
-    EXPENSIVE_READ,
+    'Compares two records of its members (`crm_track_saved_filter`): the last one up to `since` and ' +
+    'the newest one. Contacts that entered and left in between are not listed. Without a record up to ' +
+    '`since`, or if the filter was different then, it compares with the first one after that, and ' +
+    '`complete` is false. Deleted and merged contacts have left; erased ones are in no record. Refused ' +
+    'to staff who may not see what the filter tests, or who are limited to some channels if it tests ' +
+    `activity on channels. It is ${EXPENSIVE_READ}`,
   heavy: true,
   scope: 'mcp:read',
   input: z.object({
@@ -93,7 +91,7 @@ export const filterMembership = defineOperation({
           change: z.enum(['entered', 'left']).describe('What happened.'),
           contact: z
             .enum(['exists', 'merged', 'deleted'])
-            .describe('Whether there is such a contact now, or it was merged or deleted.'),
+            .describe('Whether the contact exists, or was merged or deleted.'),
           merged_into_id: Id.nullable().describe('The contact that it was merged into.'),
         }),
       )

@@ -67,8 +67,8 @@ const Warning = z.object({
 })
 export const ResolvedDates = z
   .array(ResolvedDate)
-  .describe('Relative dates, and dates without a zone, with the instants they mean.')
-export const Warnings = z.array(Warning).describe('Conditions that may not mean what they look like.')
+  .describe('Relative dates, and dates without a zone, with their instants.')
+export const Warnings = z.array(Warning).describe('Conditions that look like a mistake.')
 
 const example = { createdAt: { gte: '-7d' }, name: { contains: 'ada' } }
 const resolved = [{ path: '#/filter/createdAt/gte', input: '-7d', value: '2026-09-24T09:30:00.000Z' }]
@@ -81,13 +81,12 @@ export const checkFilter = defineOperation({
   stability: 'stable',
   summary: 'Check a contact filter and explain it in words',
   description:
-    'Runs no search. A filter that breaks a rule is refused with the reason and the position; ' +
-    'one that only looks like a mistake returns `warnings`. ' +
-    "Regular expressions are PostgreSQL's, advanced syntax, at most 200 characters. Each has a complexity, " +
-    'about its length with every counted repetition written out, more for what is repeated and contains ' +
-    '`^`, `$`, `\\y` or look-around: at most 700, and 2000 in one filter with its saved filters, with at ' +
-    'most 2 back-references each. Others are refused with the reason `regex_too_complex`. It is ' +
-    EXPENSIVE_READ,
+    'Runs no search. A filter that breaks a rule is refused with the reason and the position; one that ' +
+    "only looks like a mistake returns `warnings`. Regular expressions are PostgreSQL's, advanced " +
+    'syntax, at most 200 characters. Each has a complexity, roughly its length with counted ' +
+    'repetitions written out, more for repeated parts that contain `^`, `$`, `\\y` or look-around: at ' +
+    'most 700, and 2000 in one filter with its saved filters, with at most 2 back-references each. ' +
+    `Others are refused with the reason \`regex_too_complex\`. It is ${EXPENSIVE_READ}`,
   heavy: true,
   scope: 'mcp:read',
   input: z.object({ filter: Filter }),
@@ -128,9 +127,8 @@ export const countContacts = defineOperation({
   stability: 'stable',
   summary: 'Count the contacts that match a filter',
   description:
-    'Counts all contacts when no filter is sent. Exact when it can be counted within a second, ' +
-    'else an estimate with `approximate: true`. With a filter it is ' +
-    EXPENSIVE_READ,
+    'Counts all contacts when no filter is sent. Exact if it can be counted within a second, otherwise ' +
+    `an estimate with \`approximate: true\`. With a filter it is ${EXPENSIVE_READ}`,
   heavy: ['filter', 'saved_filter_id'],
   scope: 'mcp:read',
   input: z.object({ filter: Filter.optional(), saved_filter_id: SavedFilterIdInput.optional() }),

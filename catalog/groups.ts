@@ -111,7 +111,7 @@ export const updateGroup = defineOperation({
   stability: 'stable',
   summary: 'Change the name or the emoji of a contact group',
   description:
-    'Fields that are left out stay. 409 `name_taken` when another group has the name, ignoring case.',
+    'Omitted fields do not change. 409 `name_taken` when another group has the name, ignoring case.',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -173,7 +173,7 @@ export const addContactsToGroup = defineOperation({
   since,
   stability: 'stable',
   summary: 'Add contacts to a group',
-  description: `A contact that is in the group already counts as a success. ${BY_FILTER}`,
+  description: `A contact that is already in the group counts as a success. ${BY_FILTER}`,
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',

@@ -50,7 +50,7 @@ export const labelEvents = {
         .object({
           id: Id.describe('Tag id.'),
           name: z.string().describe('Name.'),
-          merged_into: Id.optional().describe('The tag that its contacts and conversations have now.'),
+          merged_into: Id.optional().describe('The tag that its contacts and conversations now have.'),
         })
         .describe('The tag.'),
     }),

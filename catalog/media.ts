@@ -11,17 +11,17 @@ export const getMedia = defineOperation({
   stability: 'beta',
   summary: 'Read the image, video, audio file or document of a message',
   description:
-    'The REST route returns the bytes, or redirects to them, unless `Accept` is ' +
-    '`application/json`. Other doors return the media type and a URL that is readable without a ' +
-    'key for 5 minutes. 409 `media_pending`: the file is still being downloaded. 404 with the ' +
-    'reason `no_media`, `media_lost` or `media_too_large`: there is no file.',
+    'The REST route returns the bytes, or redirects to them, unless `Accept` is `application/json`. ' +
+    'Other interfaces return the media type and a URL that is readable without a key for 5 minutes. ' +
+    '409 `media_pending`: the file is still being downloaded. 404 with the reason `no_media`, ' +
+    '`media_lost` or `media_too_large`: there is no file.',
   scope: 'mcp:read',
   bytes: true,
   input: z.object({ message_id: Id.describe('Message id.') }),
   output: z.object({
     content_type: untrusted(z.string().describe('MIME type.')),
     file_name: untrusted(z.string().nullable().describe('File name.')),
-    size: z.int().nullable().describe('Bytes; null when this server does not store it.'),
+    size: z.int().nullable().describe('Bytes; null if this server does not store it.'),
     url: untrusted(z.string().describe('URL of the bytes, readable without a key until `expires_at`.')),
     expires_at: Timestamp.nullable().describe('When the URL expires; null when it is on another server.'),
   }),

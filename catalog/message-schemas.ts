@@ -42,13 +42,13 @@ export const LastMessage = z
       .nullable()
       .describe('Sender of an outbound message or note; null for inbound.'),
     actor: ActorView.nullable().describe(
-      'Who wrote an outbound message or note, with which key: `agent` tells what an AI agent wrote, ' +
-        '`approved_by` who approved it. Null for customers, and when it is not known.',
+      'Who wrote an outbound message or note, with which key; `agent` marks an AI agent, `approved_by` ' +
+        'its approver. Null for customers, and if unknown.',
     ),
     reply_to_id: Id.nullable().describe('The message it replies to.'),
     error: untrusted(z.string().nullable().describe('Why it failed.')),
     created_at: Timestamp.nullable().describe('When it was written.'),
-    deleted_at: Timestamp.nullable().describe('When the customer deleted it; text and file are gone then.'),
+    deleted_at: Timestamp.nullable().describe('When the customer deleted it, with its text and file.'),
   })
   .meta({ id: 'LastMessage' })
 
@@ -70,7 +70,7 @@ export const Message = LastMessage.extend({
         z
           .string()
           .nullable()
-          .describe('URL to read it with an API key, or the URL it was sent from; null when it was deleted.'),
+          .describe('URL to read it with an API key, or the URL it was sent from; null if deleted.'),
       ),
     })
     .nullable()
@@ -87,5 +87,5 @@ export const Message = LastMessage.extend({
   read_at: Timestamp.nullable().describe('When the customer read it.'),
   failed_at: Timestamp.nullable().describe('When it failed.'),
   edited_at: Timestamp.nullable().describe('When the customer last edited it; `text` is the new one.'),
-  reactions: z.array(Reaction).describe('Reactions to it; they are no messages of their own.'),
+  reactions: z.array(Reaction).describe('Reactions to it.'),
 }).meta({ id: 'Message' })

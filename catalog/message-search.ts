@@ -21,11 +21,7 @@ const MessageHit = z
     note: z.boolean().describe('True: a note among staff; customers never see it.'),
     from: LastMessage.shape.from.describe('Sender of an outbound message or note; null for inbound.'),
     excerpt: untrusted(
-      z
-        .string()
-        .describe(
-          'About 200 characters around the first word that was found, with `**` before and after each of them.',
-        ),
+      z.string().describe('About 200 characters around the first match, with `**` around each matched word.'),
     ),
     created_at: Timestamp.describe('When it was written.'),
   })
@@ -39,15 +35,14 @@ export const searchMessages = defineOperation({
   routes: ['GET /v1/messages'],
   since: '2026-11-23',
   stability: 'beta',
-  summary: 'Find messages and notes by their words, newest first',
+  summary: 'Search the text of messages and notes, newest first',
   description:
-    'All words must be in the text or caption, in any order, whatever their case, accents and form (`orders` finds ' +
-    '`order`) in Arabic, Armenian, Dutch, English, French, German, Greek, Hindi, Italian, Portuguese, Russian, ' +
-    'Spanish, Tamil and Turkish. Words in double quotes must follow each other as they are. New messages are found ' +
-    'at once. Deleted messages and what the service wrote are not found. Staff restricted to some channels find only ' +
-    'messages on those. When phones are hidden from the ' +
-    "key's owner, digits in `query` are refused. It is " +
-    EXPENSIVE_READ,
+    'All words must be in the text or caption, in any order, ignoring case, accents and inflection ' +
+    '(`orders` finds `order`) in Arabic, Armenian, Dutch, English, French, German, Greek, Hindi, ' +
+    'Italian, Portuguese, Russian, Spanish, Tamil and Turkish. Words in double quotes match literally, ' +
+    'as a phrase. New messages are found at once. Deleted messages and system messages are not found. ' +
+    'Staff limited to some channels find only messages on those. With hidden phone numbers, digits in ' +
+    `\`query\` are refused. It is ${EXPENSIVE_READ}`,
   heavy: true,
   slim: ['id', 'conversation_id', 'contact.name', 'direction', 'note', 'from.name', 'excerpt', 'created_at'],
   scope: 'mcp:read',
@@ -79,7 +74,8 @@ export const searchMessages = defineOperation({
     data: z.array(MessageHit).describe('The rows of this page.'),
     next_cursor: NextCursor,
     complete_after: Timestamp.nullable().describe(
-      'After an upgrade, messages up to this time may be missing: they are indexed newest first. Null: all are found.',
+      'After an upgrade, messages up to this time may be missing, because they are indexed newest first. ' +
+        'Null: the index is complete.',
     ),
   }),
   errors: [],

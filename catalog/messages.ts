@@ -9,7 +9,7 @@ const since = '2026-10-01'
 
 const MessageExternalId = ExternalId.describe(
   'Id of the message in your system, 1 to 255 characters. A second message with it is refused (409 ' +
-    '`external_id_taken`) and not sent; one that the provider refused leaves it free.',
+    '`external_id_taken`); a message that the provider refused frees it.',
 )
 const ConversationId = Id.describe('Conversation id.')
 const MessageId = Id.describe('Message id.')
@@ -47,7 +47,7 @@ const sent = {
 /** A message that a dry run would send has no id. */
 const SentMessage = Message.extend({ id: Id.nullable().describe('Message id; null in a dry run.') })
 const sendOutput = {
-  message: SentMessage.describe('The message; its status follows the reports of the provider.'),
+  message: SentMessage.describe("The message; its status follows the provider's reports."),
   conversation_id: Id.nullable().describe('The conversation it is in; null when a dry run would create it.'),
 }
 
@@ -249,14 +249,13 @@ export const sendTemplate = defineOperation({
     'repeating with the same `idempotency_key` never sends twice.',
   description:
     'Send exactly one of `contact_id` and `phone`; a contact is created for an unknown phone. ' +
-    'Every variable is checked against the template before anything is sent. ' +
-    'Marketing templates to do-not-disturb contacts are refused. When the provider refuses, all ' +
-    'changes are undone. A closed conversation stays closed. ' +
-    "Where phones are hidden from the key's owner, a dry run by `phone` answers as for a number that no " +
-    'contact has, whether one has it or not, and says so in `warnings`; real sends by `phone` are limited ' +
-    'to a number of different phones a day (429, reason `phone_budget`). ' +
-    '504 `outcome_unknown`: the message stays pending and is not sent again; repeat with `idempotency_key`. ' +
-    'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
+    'Variables are checked against the template before anything is sent. Marketing templates to ' +
+    'do-not-disturb contacts are refused. If the provider refuses, all changes are undone. A closed ' +
+    'conversation stays closed. With hidden phone numbers, a dry run by `phone` returns the result for ' +
+    'an unknown number, with `warnings`, and real sends by `phone` are limited to a number of ' +
+    'different phones a day (429, reason `phone_budget`). 504 `outcome_unknown`: the message stays ' +
+    'pending and is not sent again; repeat with `idempotency_key`. Without a messaging provider it is ' +
+    'a 503 `service_unconfigured`, dry runs too.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',
@@ -298,11 +297,11 @@ export const sendTemplate = defineOperation({
       .array(
         z.object({
           part: untrusted(z.string().describe('Such as `Footer`, or `Card 1, button 2 (URL)`.')),
-          text: untrusted(z.string().describe('Its text, and where it leads, with the values filled in.')),
+          text: untrusted(z.string().describe('Its text and target, with the values filled in.')),
         }),
       )
       .optional()
-      .describe('In a dry run: what the customer gets beside the body.'),
+      .describe('In a dry run: what the customer gets in addition to the body.'),
     warnings: RehearsalWarnings,
   }),
   errors: [

@@ -230,8 +230,8 @@ export const operationWords: { readonly [name in OperationName]: string } = {
     'accountability, security log, who closed, sent or edited, when and by whom, who deleted this ' +
     'yesterday',
   approvals_list:
-    'pending approvals, requests of AI agents, what waits for my decision, to approve, what bots or ' +
-    'agents ask permission for',
+    'pending approvals, requests of AI agents, what waits for my decision, calls that a person approves, what ' +
+    'bots or agents ask permission for, what became of them',
   approvals_get:
     'status of my request, has it been approved, wait for an approval, decision, has my manager said yes',
   approvals_approve:

@@ -239,7 +239,7 @@ export const defineOperation = <
 const DryRun = z
   .boolean()
   .optional()
-  .describe('Dry run: every check runs, nothing changes, and the response carries `dry_run: true`.')
+  .describe('Dry run: every check runs, nothing changes, and the response has `dry_run: true`.')
 
 /** `<n>.<digests>`, and what else an `ETag` has; `*`; or several with commas between them. */
 const PRECONDITION = /^(?:\*|\d{1,10}(?:\.[\w~-]{0,100}){0,2}(?:, ?\d{1,10}(?:\.[\w~-]{0,100}){0,2}){0,9})$/
@@ -249,7 +249,8 @@ const IfVersion = z
   .regex(PRECONDITION, 'must be the version of a record, or *')
   .optional()
   .describe(
-    'The `version` that you read: where the record was changed since, nothing happens (412). `*`: any version.',
+    'The `version` that you read: if the record changed since, the call is refused (412). `*`: any ' +
+      'version.',
   )
 
 /** Whether a change takes `if_version`: it changes or deletes exactly one record that has a version. */

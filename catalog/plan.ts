@@ -7,7 +7,9 @@ const Fields = z.record(z.string(), z.unknown()).nullable()
 const PlannedRecord = z.object({
   kind: z.string().describe('Kind of the record, such as `contact`.'),
   id: z.string().nullable().describe('Its id; null for one that the change would create.'),
-  before: Fields.describe('The fields that would differ, as they are; null: there is no such record.'),
+  before: Fields.describe(
+    'The fields that would differ, before the change; null: the record would be created.',
+  ),
   after: Fields.describe('The same fields after the change; null: the record would be deleted.'),
 })
 
@@ -24,8 +26,8 @@ export const Plan = z
         .array(z.string())
         .optional()
         .describe(
-          'The change in words, a line each, as for a person who decides on it: whom it concerns, the text, how ' +
-            'many. For keys that may read.',
+          'The change in words, a line each, as for an approver: whom it concerns, the text, how many. Needs ' +
+            '`mcp:read`.',
         ),
     ),
   })

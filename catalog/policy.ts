@@ -48,7 +48,7 @@ export const Policy = z
       .describe('Decisions for operations with these confirm verbs; `ask` for those not named.'),
     operations: z
       .record(z.string(), z.enum(decisions))
-      .describe('Decisions for single operations, which come before those for verbs.'),
+      .describe('Decisions for single operations; they override those for verbs.'),
     bounds: z
       .object({
         window_open: z.literal(true).optional().describe('Only inside an open reply window.'),
@@ -64,15 +64,10 @@ export const Policy = z
           .optional()
           .describe("Only at these times, in the workspace's time zone."),
       })
-      .describe('Conditions of what is allowed; where one is not met, a person is asked.'),
+      .describe('Conditions of `allow`; outside them a person is asked.'),
     approval: z
       .enum(['person', 'client'])
-      .describe(
-        '`person`: approved with a key of their own. `client`: confirmed in the MCP client suffices.',
-      ),
-    expires_after: z
-      .int()
-      .optional()
-      .describe('Seconds that a person may take to decide; 24 hours when absent.'),
+      .describe("`person`: approval with a person's key. `client`: confirmation in the MCP client suffices."),
+    expires_after: z.int().optional().describe('Seconds until the request expires; 24 hours when absent.'),
   })
   .meta({ id: 'KeyPolicy' })

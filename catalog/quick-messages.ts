@@ -27,8 +27,8 @@ export const QuickMessage = z
     can_edit: z
       .boolean()
       .describe(
-        "True: the key's owner may change it. Its type must be editable, and it must be their " +
-          'own, or be not private while they are not an agent.',
+        "True: the key's owner may change it. Its type must be editable, and it must be their own, or not " +
+          'private and they are not an agent.',
       ),
     updated_at: Timestamp.nullable().describe('When it was last changed.'),
     version: Version,
@@ -53,7 +53,7 @@ const fields = {
   text: z
     .string()
     .max(4096)
-    .describe('Message, or caption of the media; may hold placeholders such as `{{contact.name}}`.'),
+    .describe('Message, or caption of the media; may contain placeholders such as `{{contact.name}}`.'),
   media_url: z
     .union(
       [z.literal(''), z.url({ protocol: /^https$/ }).max(2000)],
@@ -141,9 +141,9 @@ export const createQuickMessage = defineOperation({
   stability: 'stable',
   summary: 'Save a reply for the team',
   description:
-    'TEXT requires `text`; IMAGE, VIDEO and DOCUMENT require `media_url`. Unknown placeholders ' +
-    'are refused. A code that a message you may see has is refused with `duplicate`; messages that ' +
-    'you cannot see, such as the private ones of others, take no code from you.',
+    'TEXT requires `text`; IMAGE, VIDEO and DOCUMENT require `media_url`. Unknown placeholders are ' +
+    'refused. A code that a message visible to you has is refused with `duplicate`; messages that you ' +
+    'cannot see, such as private ones of others, do not reserve codes.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',

@@ -32,12 +32,12 @@ const more = {
     .boolean()
     .optional()
     .describe(
-      'True: `previous` has the same figures of as many days before; the report takes twice as long.',
+      'True: `previous` has the same metrics for as many days before; the report takes twice as long.',
     ),
   medians: z
     .boolean()
     .optional()
-    .describe('True: medians beside the averages, of first responses and of closes.'),
+    .describe('True: medians in addition to averages, of first responses and of closes.'),
 }
 const medianField = (what: string) =>
   z.number().nullable().optional().describe(`${what} Only with \`medians\`; null without one.`)
@@ -118,13 +118,12 @@ export const workspaceSummary = defineOperation({
   stability: 'stable',
   summary: 'Summarize messages, conversations and contacts over a range of days',
   forModels:
-    'Messages, conversations, contacts, broadcasts and service levels. `notes` say how figures are ' +
-    'counted, `unavailable` why one is null.',
+    'Messages, conversations, contacts, broadcasts and service levels. `notes` explain the counting, ' +
+    '`unavailable` each null metric.',
   description:
-    'Covers the channels that the owner of the key may see, as `notes` say when those are not all; ' +
-    'contacts are always those of the whole workspace. `notes` explain the counting, `unavailable` each ' +
-    'null figure. It is ' +
-    EXPENSIVE_READ,
+    'Covers the channels that the owner of the key may see; contacts are always of the whole ' +
+    'workspace. `notes` explain the counting and any limit, `unavailable` each null metric. It is ' +
+    `${EXPENSIVE_READ}`,
   heavy: true,
   scope: 'mcp:read',
   input: z.object({ ...span, ...more }),
@@ -182,7 +181,7 @@ export const workspaceSummary = defineOperation({
           .describe('Service levels.'),
       })
       .optional()
-      .describe('The same of as many days before; only with `compare`.'),
+      .describe('The same for as many days before; only with `compare`.'),
     chatbots: z.object({ sessions: z.null().describe('Always null: not recorded.') }).describe('Chatbots.'),
     notes: Notes,
     unavailable: Unavailable,
@@ -250,7 +249,7 @@ const StaffRow = z.object({
     })
     .nullable()
     .describe(
-      'Clocks that ran out in the range, that this member stopped late, or that run in conversations ' +
+      'Clocks that ran out in the range and that this member stopped late, or that run in conversations ' +
         'assigned to them.',
     ),
   sla_compliance_rate: numberField(
@@ -270,11 +269,10 @@ export const staffReport = defineOperation({
   stability: 'beta',
   summary: 'Report what each staff member did in a range of days, and their current load',
   description:
-    'Taken from a stored report of exactly these days in the time zone, else counted ' +
-    'live. Reports are stored each night for yesterday, 7 and 30 days. Agents need the report ' +
-    'permission. For staff who may see some channels only the figures are of those, always counted ' +
-    'live, and `notes` say so. It is ' +
-    EXPENSIVE_READ,
+    'Uses a stored report of exactly these days in the time zone, otherwise computed live. Reports are ' +
+    'stored each night for yesterday, 7 and 30 days. Agents need the report permission. For staff ' +
+    'limited to some channels, metrics cover those, computed live, with `notes`. It is ' +
+    `${EXPENSIVE_READ}`,
   heavy: true,
   scope: 'mcp:read',
   input: z.object({ ...span, ...more, limit: Limit, cursor: Cursor }),
@@ -297,10 +295,10 @@ export const staffReport = defineOperation({
     previous: z
       .object({
         range: Range.describe('As many days, just before.'),
-        data: z.array(StaffRow).describe('The rows of the same members, those who did something.'),
+        data: z.array(StaffRow).describe('The rows of the same members, if they were active.'),
       })
       .optional()
-      .describe('The same of as many days before; only with `compare`.'),
+      .describe('The same for as many days before; only with `compare`.'),
     population: z
       .object({
         total: countField('Count of all rows.'),

@@ -77,7 +77,7 @@ export const listSavedFilters = defineOperation({
   since,
   stability: 'stable',
   summary: 'List saved filters by name',
-  description: `Everybody on the team sees all of them. ${MASKED}`,
+  description: `Visible to the whole team. ${MASKED}`,
   slim: ['id', 'name', 'kind', 'description'],
   scope: 'mcp:read',
   view: [
@@ -122,8 +122,8 @@ export const createSavedFilter = defineOperation({
   routes: [{ route: 'POST /v1/saved-filters', query: ['count'], status: 201 }],
   summary: 'Save a contact filter for the whole team',
   description:
-    'Checked like a contact filter. Relative dates are stored as the absolute dates they mean now. It is ' +
-    EXPENSIVE_READ,
+    'Checked like a contact filter. Relative dates are stored as absolute dates. It is ' +
+    `${EXPENSIVE_READ}`,
   heavy: true,
   scope: 'crm:write',
   dryRun: true,
@@ -160,8 +160,8 @@ export const updateSavedFilter = defineOperation({
   routes: [{ route: 'PATCH /v1/saved-filters/{saved_filter_id}', query: ['count'] }],
   summary: 'Change a saved filter',
   description:
-    'Only the staff member who saved it may. Omitted fields do not change. With `filter` or `count` it is ' +
-    EXPENSIVE_READ,
+    'Only for the staff member who saved it. Omitted fields do not change. With `filter` or `count` it ' +
+    `is ${EXPENSIVE_READ}`,
   heavy: ['filter', 'count'],
   scope: 'crm:write',
   dryRun: true,
@@ -206,8 +206,8 @@ export const deleteSavedFilter = defineOperation({
   stability: 'stable',
   summary: 'Delete a saved filter',
   description:
-    'Only the staff member who saved it may. Filters that refer to it are refused afterwards ' +
-    'with the reason `saved_filter_not_found`.',
+    'Only for the staff member who saved it. Filters that refer to it are then refused with the reason ' +
+    '`saved_filter_not_found`.',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',

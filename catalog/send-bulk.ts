@@ -28,7 +28,7 @@ const BulkValue = z.strictObject({
     .min(1)
     .max(1024)
     .optional()
-    .describe('For contacts without a value; without it they are left out.'),
+    .describe('For contacts without a value; without a fallback they are skipped.'),
 })
 
 const { header, buttons, cards: _cards, ...others } = SendTemplate.shape
@@ -87,11 +87,12 @@ const LeftOut = z.object({
   reason: z
     .enum(leftOutReasons)
     .describe(
-      '`do_not_disturb`: whatever the category of the template. `consent_withdrawn`: of marketing. `unreachable`: ' +
-        'neither a phone nor an id at the messaging app. `double`: another contact with the same line or id gets ' +
-        'it. `missing_value`: of a variable without a fallback. `values_do_not_fit`: too long for the template, ' +
-        'such as more than 1024 characters of text. `values_changed`: they are not those that a person approved. ' +
-        '`no_common_hour`: the country has several time zones, and never the hours in all.',
+      '`do_not_disturb`: whatever the category of the template. `consent_withdrawn`: for marketing. ' +
+        '`unreachable`: neither a phone nor an id at the messaging app. `double`: another contact with the ' +
+        'same line or id gets it. `missing_value`: for a variable without a fallback. `values_do_not_fit`: ' +
+        'too long for the template, such as more than 1024 characters of text. `values_changed`: different ' +
+        'from the approved ones. `no_common_hour`: the hours never overlap across the time zones of the ' +
+        'country.',
     ),
   count: z.int().describe('Contacts.'),
 })
@@ -150,23 +151,23 @@ export const sendBulk = defineOperation({
   stability: 'beta',
   summary: 'Send an approved template to many contacts',
   forModels:
-    'Reaches customers. Dry run first: it renders ten messages and says who is left out and why; then send the same ' +
-    'with its `plan_id`. Values: `{"text": "Friday"}`, `{"field": "name", "fallback": "there"}` or ' +
-    '`{"attribute": "city", "fallback": "your city"}`.',
+    'Reaches customers. Dry run first: it renders ten messages and shows who is skipped and why; then ' +
+    'send the same with its `plan_id`. Values: `{"text": "Friday"}`, `{"field": "name", "fallback": ' +
+    '"there"}` or `{"attribute": "city", "fallback": "your city"}`.',
   description:
-    'The contacts are fixed when it begins, and a job sends them one message each, shown as a broadcast ' +
-    '(`messaging_get_broadcast`); the answer is 202 with both. Each message is checked as ' +
-    '`messaging_send_template` checks it, when it is sent: who declined by then gets none. Contacts that are set to ' +
-    'do not disturb get no broadcast, whatever the category of the template. Several ' +
-    'contacts of one phone line or id at the messaging app get one, and none when one of them declined. It keeps ' +
-    "within the number's customers per day, messages per second and `hours`, waits when the provider says so, and " +
-    'stops when too many fail. A message whose outcome is unknown stays pending and is never sent again. ' +
-    'Values are those of the time of sending; of a call of an AI agent that a person had to approve, or that has a ' +
-    '`plan_id`, those of its dry run: a contact whose values changed since gets none. ' +
-    'The key needs `mcp:read` too, since values and previews come from contacts. ' +
-    'Sent with the `plan_id` of a dry run within an hour, it is for exactly those contacts, or 409 `plan_changed` ' +
-    `where more than ${MAX_PLAN_CHANGE_PERCENT} percent do not match the filter any more. ` +
-    `At most ${MAX_RECIPIENTS.toLocaleString('en-US')} recipients. By filter it is ${EXPENSIVE_READ}`,
+    'The set of contacts is fixed at the start, and a job sends each of them one message, shown as a ' +
+    'broadcast (`messaging_get_broadcast`); the response is 202 with both. Each message is checked as ' +
+    'by `messaging_send_template` when it is sent: contacts who opted out by then get none. ' +
+    'Do-not-disturb contacts get no broadcast, whatever the category of the template. Several contacts ' +
+    'with one phone line or id at the messaging app get one message, or none if one of them opted out. ' +
+    "The job respects the number's customers per day, messages per second and `hours`, pauses when the " +
+    'provider throttles, and stops when too many messages fail. A message whose outcome is unknown ' +
+    'stays pending and is never sent again. Values are those at the time of sending; for a call that a ' +
+    'person approved, or with a `plan_id`, those of its dry run: a contact whose values changed since ' +
+    'gets none. The key also needs `mcp:read`, because values and previews come from contacts. Sent ' +
+    'with the `plan_id` of a dry run within an hour, it is for exactly those contacts, or 409 ' +
+    `\`plan_changed\` if more than ${MAX_PLAN_CHANGE_PERCENT} percent no longer match the filter. At ` +
+    `most ${MAX_RECIPIENTS.toLocaleString('en-US')} recipients. By filter it is ${EXPENSIVE_READ}`,
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',
@@ -177,24 +178,24 @@ export const sendBulk = defineOperation({
     ...target,
     template: BulkTemplate.describe('The template and the values of its variables.'),
     channel_id: Id.optional().describe('Channel; the default channel when absent.'),
-    name: VisibleName(200).optional().describe('Name of the broadcast; that of the template when absent.'),
+    name: VisibleName(200).optional().describe('Name of the broadcast; by default that of the template.'),
     hours: Hours.optional().describe(
-      "Only at these times of the recipient's country, by the phone; in the workspace's time zone where that is " +
-        'unknown. Where a country has several zones: while it is within the hours in all of them. 403 ' +
-        '`phone_hidden` where phones are hidden from you: hours tell their countries.',
+      "Only at these times in the recipient's country, by the phone; if unknown, in the workspace's time " +
+        'zone. In a country with several zones: only within the hours in all of them. 403 `phone_hidden` ' +
+        'with hidden phone numbers, because hours reveal their countries.',
     ),
     per_second: z
       .int()
       .min(1)
       .max(1000)
       .default(USUAL_PER_SECOND)
-      .describe(`Most messages in a second; numbers have ${USUAL_PER_SECOND} unless the provider raised it.`),
+      .describe(`Most messages a second; the provider's default for a number is ${USUAL_PER_SECOND}.`),
     stop_at_error_percent: z
       .int()
       .min(1)
       .max(100)
       .default(10)
-      .describe('Stops when more than so many of the last messages failed, of 20 at least.'),
+      .describe('Stops when more than this percentage of the last messages failed, of at least 20.'),
     max_recipients: z.int().min(1).max(MAX_RECIPIENTS).optional().describe('409 where there would be more.'),
   }),
   output: z.object({
@@ -211,7 +212,7 @@ export const sendBulk = defineOperation({
         }),
       )
       .optional()
-      .describe('Only in a dry run: recipients by country; not where phones are hidden.'),
+      .describe('Only in a dry run: recipients by country; not with hidden phone numbers.'),
     values: z
       .array(
         z.object({
@@ -223,7 +224,7 @@ export const sendBulk = defineOperation({
       .optional()
       .describe('Only in a dry run: values that come from contacts.'),
     text: untrusted(
-      z.string().optional().describe('Only in a dry run: the body, with what stands for values.'),
+      z.string().optional().describe('Only in a dry run: the body, with placeholders for values.'),
     ),
     parts: z
       .array(
@@ -244,7 +245,7 @@ export const sendBulk = defineOperation({
       )
       .optional()
       .describe('Only in a dry run: up to ten messages.'),
-    plan_id: z.string().optional().describe('Only in a dry run: makes it the plan of the call.'),
+    plan_id: z.string().optional().describe('Only in a dry run: identifies its plan.'),
   }),
   alternatives: targetAlternatives,
   heavy: ['filter', 'saved_filter_id'],

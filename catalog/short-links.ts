@@ -14,7 +14,7 @@ const ShortLink = z
       .string()
       .nullable()
       .describe(
-        'URL of the QR image of `url`, readable without a key; null when there is none, and in a dry run.',
+        'URL of the QR image of `url`, readable without a key; null if there is none, and in a dry run.',
       ),
     qr_image_format: z
       .enum(['PNG', 'SVG'])
@@ -132,12 +132,11 @@ export const createShortLink = defineOperation({
   stability: 'beta',
   summary: 'Create a click-to-chat link with a QR image',
   description:
-    'Send the channel or its phone when several numbers are connected. A second link with the ' +
-    'same message on the same number is refused unless `allow_duplicate` is true; the error ' +
-    'names the first in `existing_id`. ' +
-    'With the reason `outcome_unknown`, repeat with the same key: it finds the link, and creates it again ' +
-    'after 15 minutes at the earliest. ' +
-    'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
+    'Send the channel or its phone when several numbers are connected. A second link with the same ' +
+    'message on the same number is refused unless `allow_duplicate` is true; the error names the first ' +
+    'in `existing_id`. After `outcome_unknown`, repeat with the same key: it finds the link, or ' +
+    'creates it again after 15 minutes at the earliest. Without a messaging provider it is a 503 ' +
+    '`service_unconfigured`, dry runs too.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'required',

@@ -55,8 +55,8 @@ export const renameTag = defineOperation({
   stability: 'stable',
   summary: 'Rename a tag',
   description:
-    'It keeps its id, contacts and conversations. 409 `name_taken` when another tag has the name, ignoring case. ' +
-    'Filters and callers that name the tag by its old name do not find it any more.',
+    'Its id, contacts and conversations stay. 409 `name_taken` when another tag has the name, ignoring ' +
+    'case. Filters and callers that use the old name no longer find it.',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -90,8 +90,8 @@ export const deleteTag = defineOperation({
   stability: 'stable',
   summary: 'Delete a tag; its contacts and conversations stay',
   description:
-    'It is removed from all contacts and conversations. Saved filters that name it stay as they are and find no ' +
-    'contact by it. Its name may be used again.',
+    'It is removed from all contacts and conversations. Saved filters that name it do not change, and ' +
+    'match no contact by it. Its name can be reused.',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -112,10 +112,10 @@ export const mergeTags = defineOperation({
   stability: 'stable',
   summary: 'Merge a tag into another one',
   description:
-    'The tag `tag_id` stays: contacts and conversations of `other_tag_id` get it, and the other tag is deleted. ' +
-    'Saved filters that name the other tag by its id, or by its whole name, name the one that stays; patterns ' +
-    'such as `contains` stay as they are. One event `tag.deleted/1` with `merged_into` tells of it, and none of ' +
-    'the single contacts. It cannot be undone.',
+    'The tag `tag_id` stays: contacts and conversations of `other_tag_id` get it, and the other tag is ' +
+    'deleted. Saved filters that refer to the other tag by id or full name are updated; patterns such ' +
+    'as `contains` are not. It emits one event `tag.deleted/1` with `merged_into`, and none for each ' +
+    'contact. It cannot be undone.',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',

@@ -13,8 +13,8 @@ const Staff = z
     role: z
       .enum(roles)
       .describe(
-        'Owners, admins and managers see everything; agents may have phones hidden and never ' +
-          'see manager-only fields.',
+        'Owners, admins and managers see everything; agents may have hidden phone numbers, and never see ' +
+          'manager-only fields.',
       ),
     enabled: z.boolean().describe('False: the keys of this staff member are refused.'),
     team_ids: z.array(Id).describe('Teams this staff member belongs to.'),
@@ -69,7 +69,8 @@ export const whoami = defineOperation({
         hide_phone_numbers: z
           .boolean()
           .describe(
-            'True: phone numbers are masked for this key: of an agent from whom they are hidden, or of an AI agent.',
+            'True: phone numbers are masked for this key, of a staff member with hidden phone numbers or of an ' +
+              'AI agent.',
           ),
         reports: z.boolean().describe('May read the staff report.'),
       })
@@ -85,8 +86,8 @@ export const whoami = defineOperation({
         agent: z.boolean().describe("True: an AI agent's."),
         phones: z.boolean().describe('False: phone numbers are masked for calls with it.'),
         policy: Policy.nullable().describe(
-          'What the agent may do by itself; null for keys of people. What is not named is `allow`; operations ' +
-            'with a confirm verb, and those that set where webhooks go, are `ask`: a person approves each call.',
+          'What the agent may do without approval; null for keys of people. By default, operations with a ' +
+            'confirm verb, and those that set the targets of webhooks, are `ask`, and all others `allow`.',
         ),
       })
       .describe('The key.'),

@@ -184,14 +184,15 @@ export const createCommand = (io: Io, exit: (code: number) => void): Command =>
     .argument('<path>', 'a path of the server, such as /v1/contacts')
     .option(
       '-f, --field <field=value>',
-      'a field of the body, of a GET and DELETE of the query: JSON, @file or text; field:=text is always text',
+      'a field of the body (of the query for GET and DELETE): JSON, @file or text; field:=text is always ' +
+        'text',
       append,
     )
     .option('--input <file>', 'the body: a file, JSON, or - for standard input; --field overrides it')
     .option('-i, --include', 'print status and headers before the body')
     .option('--dry-run', 'run every check, but change nothing')
     .option('--confirm <verb>', 'confirms a call that needs it')
-    .option('--reason <text>', "why, for the person who approves a call of an AI agent's key")
+    .option('--reason <text>', "the reason, shown to the person who approves an AI agent's call")
     .option('--idempotency-key <key>', 'a call with the same key never runs twice (default: a new key)')
     .option('--url <url>', 'base URL of the server (also WCRM_URL)')
     .option('--json', 'print a problem as JSON')

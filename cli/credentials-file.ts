@@ -87,8 +87,8 @@ const protect = (path: string, warn: Warn): void => {
     makePrivate(dirname(path))
     if (makePrivate(path))
       warn(
-        `Warning: ${path} could be read by other users of this machine; now it is yours alone. ` +
-          'If somebody did, replace the key in it.\n',
+        `Warning: ${path} could be read by other users of this machine; its permissions were corrected. ` +
+          'Replace the key if somebody may have read it.\n',
       )
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
@@ -118,7 +118,7 @@ export const readCredentials = (env: Env, warn: Warn = () => {}): Credentials =>
   const stored = parseCredentials(text)
   if (stored) return stored
   throw fileError(
-    `${path} is broken: it is not what wcrm login writes.`,
+    `${path} is damaged: it is not in the format of wcrm login.`,
     `Repair it, or move it away and store the keys again: mv ${path} ${path}.broken && wcrm login`,
   )
 }

@@ -109,7 +109,7 @@ const checkReadiness = async (io: Io, to: ServerConnection): Promise<Finding> =>
 /** Compares the server's clock, which shows whole seconds, with that of this machine. */
 const checkClock = (date: string | null, startedAt: number, endedAt: number): Finding => {
   const theirs = Date.parse(date ?? '')
-  if (Number.isNaN(theirs)) return finding('clock', 'skipped', 'The server does not tell its time.')
+  if (Number.isNaN(theirs)) return finding('clock', 'skipped', 'The server does not report its time.')
   const skew = theirs > endedAt ? theirs - endedAt : Math.max(0, startedAt - (theirs + 1000))
   const seconds = Math.round(skew / 1000)
   const direction = theirs > endedAt ? 'ahead of' : 'behind'
@@ -195,10 +195,10 @@ const fixes: Readonly<Record<string, string>> = {
   token_revoked:
     'Renew the access token: wcrm admin accounts update ACCOUNT --token @FILE, or WCRM_PROVIDER_TOKEN.',
   permission_missing: 'Grant the token the permission to send messages at the provider.',
-  throughput: 'Send more slowly; it passes by itself.',
-  pair_rate: 'Send more slowly to one customer; it passes by itself.',
-  api_rate_limit: 'Call less often; it passes by itself.',
-  spam_rate_limit: 'Send fewer messages that customers block or report; it passes by itself.',
+  throughput: 'Send more slowly; the limit is temporary.',
+  pair_rate: 'Send more slowly to one customer; the limit is temporary.',
+  api_rate_limit: 'Call less often; the limit is temporary.',
+  spam_rate_limit: 'Send fewer messages that customers block or report; the limit is temporary.',
   payment_missing: 'Add a payment method to the business account at the provider.',
 }
 

@@ -66,9 +66,7 @@ export const importFile = async (
     return { value }
   } catch (error) {
     if (!isAskedError(error)) throw error
-    io.stderr.write(
-      'Once the person has decided, run the same command with --resume: it continues the import.\n',
-    )
+    io.stderr.write('After approval, run the same command with --resume to continue the import.\n')
     return error.asked
   } finally {
     await source.file.close()
@@ -138,8 +136,8 @@ const importSource = async (
   printFailureNote(io, state.totals.failed, failuresPath)
   if (repeated > 0)
     io.stderr.write(
-      `Rows with a phone or external id of earlier rows: ${repeated}. A dry run keeps nothing of the earlier ones, ` +
-        'so that these may be counted otherwise, or fail, in the import.\n',
+      `Rows that repeat a phone or external id of earlier rows: ${repeated}. A dry run cannot predict ` +
+        'their result, because it keeps nothing of the earlier rows.\n',
     )
   return { totals: state.totals, dryRun }
 }
@@ -179,11 +177,11 @@ const loadState = (io: Io, path: string, parsed: ParsedCommand, { sha256 }: Impo
     throw usageError(
       'The file has changed since its import was interrupted.',
       '--resume',
-      'Leave --resume out: rows that were imported already remain unchanged.',
+      'Leave --resume out: rows that were already imported remain unchanged.',
     )
   if (interrupted.options !== options)
     throw usageError(
-      'The interrupted import had other flags.',
+      'The interrupted import had different flags.',
       '--resume',
       'Use the same flags, or leave --resume out.',
     )
@@ -197,7 +195,7 @@ const toInterruption = (exitCode: number, dryRun: boolean): CliError =>
     code: 'interrupted',
     detail: dryRun
       ? 'Nothing was changed.'
-      : 'Rows that were being sent may have been imported; --resume imports none of them twice.',
+      : 'Rows in flight may have been imported; --resume imports none of them twice.',
   })
 
 const withResumeHint = (error: Error, done: number, total: number): Error =>

@@ -22,8 +22,8 @@ const showInbox = async (io: Io, url: string | undefined): Promise<number> => {
 export const createCommand = (io: Io, exit: (code: number) => void): Command =>
   new Command('wcrm inbox')
     .description(
-      'Answer customers without leaving the terminal: the queue, the conversations and a composer on the whole ' +
-        'screen, live. Press ? for the keys. The scopes of the API key decide which of them work. Drafts are kept.',
+      'A live, full-screen inbox: the queue, the conversations and a composer. Press ? for the keys. The ' +
+        'scopes of the API key determine which of them work. Drafts are kept.',
     )
     .option('--url <url>', 'base URL of the server (also WCRM_URL)')
     .action(async ({ url }: { url?: string }) => exit(await showInbox(io, url)))

@@ -117,7 +117,7 @@ const forwardAll = async (
   } catch (error) {
     if (isCliError(error) && error.problem.code === 'not_found')
       Object.assign(error, {
-        hint: 'The log no longer has the event to continue after. Begin anew: --since now, or --since 1d.',
+        hint: 'The event to continue after was deleted. Start again with --since now or --since 1d.',
       })
     throw error
   } finally {
@@ -176,14 +176,17 @@ const listen = async (io: Io, flags: ListenFlags): Promise<void> => {
 export const createCommand = (io: Io): Command =>
   new Command('wcrm listen')
     .description(
-      'Forward events to an address on this machine or network, signed as to an endpoint, in order, until Ctrl-C. ' +
-        'It continues where it ended the last time, and reconnects by itself.',
+      'Forward events to a URL on this machine or network, signed like webhooks, in order, until Ctrl-C. ' +
+        'Continues where the last run ended, and reconnects automatically.',
     )
-    .option('--forward-to <url>', 'where to; without it the events are only printed')
-    .option('--since <start>', 'now, the id of an event, or a duration such as 1h (default: where it ended)')
+    .option('--forward-to <url>', 'the target; without it events are only printed')
+    .option(
+      '--since <start>',
+      'now, the id of an event, or a duration such as 1h (default: where the last run ended)',
+    )
     .option('--events <types>', 'only these types, separated by commas')
-    .option('--secret <whsec>', 'the signing secret, or @file (default: one that is made and kept)')
-    .option('--attempts <n>', 'how often a target that answers with an error gets an event', '5')
+    .option('--secret <whsec>', 'the signing secret, or @file (default: generated and stored)')
+    .option('--attempts <n>', 'attempts for each event if the target responds with an error', '5')
     .option('--url <url>', 'base URL of the server (also WCRM_URL)')
     .option('--json', 'print a line of JSON for each event')
     .action((flags: ListenFlags) => listen(io, flags))

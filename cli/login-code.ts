@@ -36,7 +36,7 @@ export const printLoginCode = async (
       title: 'OAuth is off',
       status: 503,
       code: 'service_unconfigured',
-      detail: `${url} signs nobody in: it needs WCRM_PUBLIC_URL with https, and not WCRM_OAUTH=off.`,
+      detail: `${url} does not support login codes: it needs WCRM_PUBLIC_URL with https, and not WCRM_OAUTH=off.`,
     })
   const { body, value } = await parseResponse(response, url)
   const { code, expires_at, staff, workspace } = value as unknown as LoginCode

@@ -39,9 +39,12 @@ export const createCommand = (io: Io, exit: (code: number) => void): Command =>
       'Serve MCP on standard input and output, bridged to /mcp of a running server, with the key of WCRM_API_KEY ' +
         'or wcrm login.',
     )
-    .option('--toolsets <list>', 'groups of tools, separated by commas, or all (default: those used most)')
-    .option('--readonly', 'neither list nor call a tool that changes anything')
-    .option('--compact', 'in place of the list, three tools that search and run operations')
+    .option(
+      '--toolsets <list>',
+      'groups of tools, separated by commas, or all (default: the most used tools)',
+    )
+    .option('--readonly', 'list and call only tools that change nothing')
+    .option('--compact', 'instead of the list, three tools that search and run operations')
     .option('--url <url>', 'base URL of the server (also WCRM_URL)')
     .addHelpText(
       'after',

@@ -61,7 +61,7 @@ const findRow = async (
     )
   }
   const rule = whole ? '; it must be the whole name' : ''
-  const detail = `${flag}: nothing that you may see has the name "${shown}"${rule}.`
+  const detail = `${flag}: no visible record has the name "${shown}"${rule}.`
   throw cliError(3, {
     type: 'about:blank',
     title: 'Not found',

@@ -233,8 +233,7 @@ const runOwnCommand = async (
   // Of a plan and of an export, which are printed in forms of their own.
   const ignored = format.flags.filter((name) => name !== '--json')
   if (parsed.plan !== undefined) {
-    if (isFromFile(spec, parsed))
-      throw usageError('An import of a file has no plan; use --dry-run.', '--plan')
+    if (isFromFile(spec, parsed)) throw usageError('Imports of files have no plan; use --dry-run.', '--plan')
     refuseFlags(ignored, '--plan')
     const { makePlan } = await import('./plan/make.ts')
     return await makePlan(io, to, spec, input, { path: parsed.plan, key: parsed.idempotencyKey, json })

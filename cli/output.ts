@@ -81,7 +81,7 @@ export const getResponseExitCode = (value: ResponseBody): number =>
 
 /** Says how to wait for the person who decides on a call. */
 export const formatAskedHint = (approvalId: string): string =>
-  `A person decides on this call. Wait for it: wcrm approvals get ${approvalId} --wait-seconds 30\n`
+  `A person has to approve this call. Wait for it: wcrm approvals get ${approvalId} --wait-seconds ` + '30\n'
 
 /** Says how much of a list is shown. `width`: cells that a line may have; a cursor that does not fit is never cut. */
 const formatPageNote = (spec: CommandSpec, value: ResponseBody, width = Infinity): string | undefined => {

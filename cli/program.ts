@@ -42,14 +42,14 @@ const addField = (command: Command, spec: CommandSpec, field: Field): void => {
 const addAnswerOptions = (command: Command, spec: CommandSpec): void => {
   command.option(
     '--jq <expression>',
-    'print what this jq expression makes of the JSON answer, or of each row with --ndjson',
+    'print the result of a jq expression on the JSON response, or on each row with --ndjson',
   )
   if (!spec.fields.some((f) => f.flag === '--template' || f.names?.flag === '--template'))
     command.option(
       '--template <text>',
-      'print this text for the answer, or for each row: {field.path}, \\t, \\n',
+      'print this text for the record, or for each row: {field.path}, \\t, \\n',
     )
-  command.option('--quiet', 'print ids alone: of each row, of what was made or changed')
+  command.option('--quiet', 'print only ids: of each row, or of the record created or changed')
 }
 
 const addCommonOptions = (command: Command, spec: CommandSpec): void => {
@@ -66,7 +66,7 @@ const addCommonOptions = (command: Command, spec: CommandSpec): void => {
     command
       .addOption(new Option('--dry-run', 'run every check, but change nothing'))
       .addOption(new Option('--no-dry-run').hideHelp())
-    command.option('--plan <file>', 'write what it would do to a file, for wcrm diff and wcrm apply')
+    command.option('--plan <file>', 'write the plan of the change to a file, for wcrm diff and wcrm apply')
     command.option(
       '--idempotency-key <key>',
       'make retries safe: a call with the same key never runs twice (default: a new key)',
@@ -74,20 +74,17 @@ const addCommonOptions = (command: Command, spec: CommandSpec): void => {
   }
   command.option(
     '--retry <times>',
-    'try again when the service is unavailable or the rate limit refuses, when it says; --retry alone: 5 times',
+    'retry when the service is unavailable or rate limited, after Retry-After; --retry alone: 5 times',
   )
   if (spec.writes && !spec.fields.some((f) => f.flag === '--reason'))
-    command.option('--reason <text>', "why, for the person who approves a call of an AI agent's key")
+    command.option('--reason <text>', "the reason, shown to the person who approves an AI agent's call")
   if (spec.confirm) command.option('--confirm <verb>', `"${spec.confirm}" confirms without a prompt`)
   if (spec.output.list && spec.verb !== 'export') {
-    command.option(
-      '--ndjson',
-      'print each row as JSON on a line of its own; with --all as soon as its page is there',
-    )
-    command.option('--csv', 'print the columns as CSV with a header; with --all as soon as a page is there')
-    command.option('--header', 'begin tab-separated lines with the names of the columns')
+    command.option('--ndjson', 'print one line of JSON for each row; with --all page by page')
+    command.option('--csv', 'print the columns as CSV with a header; with --all page by page')
+    command.option('--header', 'print the column names before tab-separated lines')
     command.option('--columns <names>', 'show these columns; a terminal shows those that fit')
-    command.option('--wide', 'show all columns, however wide the terminal is')
+    command.option('--wide', 'show all columns, whatever the width of the terminal')
   }
   if (spec.verb !== 'export') addAnswerOptions(command, spec)
   command.option('--utc', "show times in UTC instead of the workspace's time zone")
@@ -251,7 +248,7 @@ const addLocalCommands = (context: ProgramContext, program: Command): void => {
     .option('--json', 'print the code as JSON')
     .addHelpText(
       'after',
-      '\nIt works once, for 10 minutes. What the client gets has at most the scopes of your key.',
+      '\nThe code is valid once, for 10 minutes. The client gets at most the scopes of your key.',
     )
     .action(async (options: { url?: string }) => {
       context.exitCode = await (

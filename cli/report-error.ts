@@ -68,7 +68,8 @@ const findFix = (
       : (proxy ??
           'Is the server running? Start it with: wcrm serve   Or name another one with --url or WCRM_URL.')
   }
-  if (repeat) return `Whether it was done is not known. This finds out, and never does it twice: ${repeat}`
+  if (repeat)
+    return `It is not known whether the change was made. To find out, without making it twice: ${repeat}`
   // The detail of a problem with a reason says what to do, and so does that of every command of the command
   // line alone: the fix of the code, which is for all of its problems, could contradict it.
   if (code === 'invalid_input' || error.problem['reason'] !== undefined || !spec) return undefined

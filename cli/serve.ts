@@ -230,7 +230,7 @@ const printReady = (
       `  curl -H "Authorization: Bearer ${demo.apiKey}" "${url}/v1/contacts?limit=3"`,
       '',
       stored?.isDefault === false
-        ? `The live key is the profile ${stored.profile}; your default stays as it was. Next:`
+        ? `The live key is the profile ${stored.profile}; your default is unchanged. Next:`
         : 'The command line uses the live key. Next:',
       `  ${wcrm} whoami`,
       `  ${wcrm} contacts search --query ada`,

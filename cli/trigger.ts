@@ -108,7 +108,7 @@ const chooseEndpoint = async (event: EventTypeId, { call }: TriggerContext): Pro
       title: 'Not found',
       status: 404,
       code: 'not_found',
-      detail: `${event} is made here as a test event to a webhook endpoint, and there is no active one.`,
+      detail: `${event} is sent as a test event to a webhook endpoint here, and there is no active one.`,
     }),
     { hint: 'Make one: wcrm webhooks create --url https://…' },
   )
@@ -168,14 +168,14 @@ const trigger = async (io: Io, given: string | undefined, flags: TriggerFlags): 
 export const createCommand = (io: Io): Command =>
   new Command('wcrm trigger')
     .description(
-      'Make an event happen: for real on a server that plays the sandbox, with a customer who is made up; else, ' +
-        'and for events that the sandbox cannot make, as a test event to a webhook endpoint. Without a name it ' +
-        'lists the events and how each is made.',
+      'Trigger an event: on a server with the sandbox it really happens, with a fictitious customer; ' +
+        'otherwise, and for events that the sandbox cannot trigger, an endpoint gets a test event. Without ' +
+        'a name it lists the events.',
     )
     .argument('[event]', 'an event type, such as message.received')
-    .option('--test', 'send a test event to an endpoint in any case')
+    .option('--test', 'always send a test event to an endpoint')
     .option('--endpoint <id>', 'send a test event to this endpoint (default: one that has subscribed to it)')
-    .option('--wait <seconds>', 'how long to wait for what the endpoint answers', '10')
+    .option('--wait <seconds>', 'seconds to wait for the response of the endpoint', '10')
     .option('--url <url>', 'base URL of the server (also WCRM_URL)')
     .option('--json', 'print JSON')
     .action((event: string | undefined, flags: TriggerFlags) => trigger(io, event, flags))

@@ -26,34 +26,34 @@ export type Operations = {
     ) => Listing<types.WorkspaceListTeamsOutput>
   }
   readonly channels: {
-    /** List the channels of the workspace. In order of creation. Staff restricted to some channels see only those. Operation `workspace_channels`. */
+    /** List the channels of the workspace. In order of creation. Staff limited to some channels see only those. Operation `workspace_channels`. */
     readonly list: (
       input?: types.WorkspaceChannelsInput,
       options?: CallOptions,
     ) => Listing<types.WorkspaceChannelsOutput>
   }
   readonly contacts: {
-    /** List or search contacts. Newest first unless `sort` says otherwise. All conditions must hold. `total` comes with the first page; `approximate` says when it is an estimate. Where phones are hidden from the key's owner, digits in `query`, comparing or sorting by phone, and digits and patterns in comparisons of `name` are refused with the reason `phone_hidden`; numbers in names are masked. With `query`, `filter`, `saved_filter_id`, tags or groups it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_search_contacts`. */
+    /** List or search contacts. Newest first unless `sort` says otherwise. All conditions must match. The first page has `total`; `approximate` marks an estimate. With hidden phone numbers, digits in `query`, comparing or sorting by phone, and digits and patterns in comparisons of `name` are refused with the reason `phone_hidden`; numbers in names are masked. With `query`, `filter`, `saved_filter_id`, tags or groups it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_search_contacts`. */
     readonly search: (
       input?: types.CrmSearchContactsInput,
       options?: CallOptions,
     ) => Listing<types.CrmSearchContactsOutput>
-    /** Read one contact in full. The id of a contact that was merged into another one answers that one. Operation `crm_get_contact`. */
+    /** Read one contact in full. The id of a merged contact returns the contact that it was merged into. Operation `crm_get_contact`. */
     readonly get: (
       input: types.CrmGetContactInput,
       options?: CallOptions,
     ) => Promise<types.CrmGetContactOutput>
-    /** Create a contact, or update the one with this phone number or external id. Repeated calls are safe. Send `phone`, `external_id` or both: a contact has either filled in where it lacks it, and neither replaced. Where the two are not those of one contact it is a 409 `identity_conflict`, and an unknown `external_id` without a phone is a 404. Groups and tags are added; existing ones are kept. Unknown tag names are created; unknown group ids are refused. A name that is nothing but a phone number is not kept. Where phones are hidden from the key's owner, a dry run answers as for a number that no contact has, whether one has it or not, and says so in `warnings`; real calls tell by `action`, so they are limited to a number of different phones a day (429, reason `phone_budget`). Operation `crm_upsert_contact`. */
+    /** Create a contact, or update the one with this phone number or external id. Repeated calls are safe. Send `phone`, `external_id` or both: a missing one is added to the contact, an existing one is never replaced. If they belong to different contacts it is a 409 `identity_conflict`; an unknown `external_id` without a phone is a 404. Groups and tags are added; existing ones are kept. Unknown tag names are created; unknown group ids are refused. A name that is only a phone number is not stored. With hidden phone numbers, a dry run returns the result for an unknown number, with `warnings`, and real calls are limited to a number of different phones a day (429, reason `phone_budget`). Operation `crm_upsert_contact`. */
     readonly upsert: (
       input?: types.CrmUpsertContactInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmUpsertContactOutput>
-    /** Change a contact. Omitted fields do not change. A name that is nothing but a phone number is refused. Written by staff from whom phones are hidden, a value of a custom field of the type `phone` counts as a change always. Operation `crm_update_contact`. */
+    /** Change a contact. Omitted fields do not change. A name that is only a phone number is refused. With hidden phone numbers, writing a custom field of the type `phone` always counts as a change. Operation `crm_update_contact`. */
     readonly update: (
       input: types.CrmUpdateContactInput,
       options?: ChangeOptions & Versioned,
     ) => Promise<types.CrmUpdateContactOutput>
-    /** Give a contact a new phone number. For a person who has a new number. The contact keeps its conversations with their messages, tags, groups and values, and its user id at the messaging app unless that is the old number itself; messages to it go to the new number. For 7 days, while one of its conversations is open, a message from the old number still arrives in it, unless it comes with the user id of somebody else. After that, and where no conversation is open, it makes a new contact: a number may have a new owner. Any spelling of the number that the contact has changes nothing. 409 `phone_taken` when another contact has the new number: `crm_merge_contacts` makes both one. Where phones are hidden from the key's owner, a dry run does not tell whether a contact has the number, and says so in `warnings`; real calls are limited to a number of different phones a day (429, reason `phone_budget`). Operation `crm_change_phone`. */
+    /** Give a contact a new phone number. The contact keeps its conversations, tags, groups and values, and its user id at the messaging app unless that is the old number; messages go to the new number. For 7 days, while one of its conversations is open, a message from the old number still arrives in it, unless it has another user id. Otherwise such a message creates a new contact, because the number may have a new owner. Another spelling of the current number changes nothing. 409 `phone_taken` when another contact has the new number: merge them with `crm_merge_contacts`. With hidden phone numbers, a dry run does not show whether a contact has the number, with `warnings`, and real calls are limited to a number of different phones a day (429, reason `phone_budget`). Operation `crm_change_phone`. */
     readonly changePhone: (
       input: types.CrmChangePhoneInput,
       options: Confirmed<'rotate'> & Versioned,
@@ -63,110 +63,110 @@ export type Operations = {
       input: types.CrmDeleteContactInput,
       options: Confirmed<'delete'> & Versioned,
     ) => Promise<types.CrmDeleteContactOutput>
-    /** Merge two contacts of one person. The contact `contact_id` stays and gets what belongs to the other one: conversations with their messages, tags, groups, recipients of broadcasts, and names at bridges. The other one is deleted; `crm_get_contact` with its id answers the contact that stays. What the contact that stays has, wins; fields of the other fill what it lacks, and replace what `prefer_other` names. Do-not-disturb and the star of either hold. A dry run shows the winner of each field. A number that no contact has any more makes a new contact when it writes. Until `undo_until`, `crm_undo_contact_merge` brings the other back. Operation `crm_merge_contacts`. */
+    /** Merge two contacts of one person. The contact `contact_id` stays and gets the conversations, tags, groups, broadcast recipients and bridge ids of the other one. The other one is deleted; `crm_get_contact` with its id returns the contact that stays. Its own fields win; those of the other fill gaps, and replace the fields in `prefer_other`. Do-not-disturb and the star apply if either had them. A dry run shows the result for each field. A message from a number that neither keeps creates a new contact. Until `undo_until`, `crm_undo_contact_merge` restores the other contact. Operation `crm_merge_contacts`. */
     readonly merge: (
       input: types.CrmMergeContactsInput,
       options: Confirmed<'delete'> & Versioned,
     ) => Promise<types.CrmMergeContactsOutput>
-    /** Undo a merge of contacts. Brings back a contact that was merged into another one within the last 7 days, by `crm_merge_contacts` or because the provider reported both as one customer. It has its id, fields, tags, groups and conversations again. The contact that stayed gets back what it had, but for fields that changed since; messages that arrived since stay in their conversations. Tags, groups and custom fields that were deleted since do not come back. A 409 when another contact has its phone or external id now, or when the contact that stayed was itself merged: undo that first. Operation `crm_undo_contact_merge`. */
+    /** Undo a merge of contacts. Restores a contact that was merged within the last 7 days, by `crm_merge_contacts` or because the provider reported both as one customer, with its id, fields, tags, groups and conversations. The contact that stayed gets its previous fields back, except those that changed since; messages that arrived since stay in their conversations. Tags, groups and custom fields that were deleted since are not restored. 409 when another contact now has its phone or external id, or when the contact that stayed was itself merged: undo that first. Operation `crm_undo_contact_merge`. */
     readonly undoMerge: (
       input: types.CrmUndoContactMergeInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmUndoContactMergeOutput>
-    /** Erase a person: a contact with every copy of what is held on them. By owners, admins and managers. At once the contact is gone, its phone is free, nothing is sent to it, merges into it cannot be undone, and calls of agents about it that wait for a person are cancelled. Then a job erases messages with their files, and copies in events, deliveries, the audit trail, stored answers, saved filters and the sandbox: `crm_get_erasure` is the receipt. Figures of reports stay. It cannot be undone. Of a contact that was erased, it answers the same receipt as it is now. A message from the same phone afterwards makes a new contact. Operation `crm_erase_contact`. */
+    /** Erase a person: a contact and every copy of their personal data. For owners, admins and managers. At once the contact is deleted, its phone is free, nothing is sent to it, merges into it cannot be undone, and approval requests about it are cancelled. Then a job erases messages with their files, and copies in events, deliveries, the audit trail, stored responses, saved filters and the sandbox; `crm_get_erasure` returns the receipt. Reports keep their totals. It cannot be undone. For an erased contact it returns the current receipt. A later message from the same phone creates a new contact. Operation `crm_erase_contact`. */
     readonly erase: (
       input: types.CrmEraseContactInput,
       options: Confirmed<'erase'> & Versioned,
     ) => Promise<types.CrmEraseContactOutput>
-    /** List erasures of contacts with their receipts, newest first. For owners, admins and managers. They name no person: the id of a contact that was erased leads nowhere. Operation `crm_list_erasures`. */
+    /** List erasures of contacts with their receipts, newest first. For owners, admins and managers. Receipts contain no personal data. Operation `crm_list_erasures`. */
     readonly erasures: (
       input?: types.CrmListErasuresInput,
       options?: CallOptions,
     ) => Listing<types.CrmListErasuresOutput>
-    /** Show the receipt of an erasure: its tables with what became of their rows. For owners, admins and managers. Operation `crm_get_erasure`. */
+    /** Show the receipt of an erasure: the outcome for the rows of each table. For owners, admins and managers. Operation `crm_get_erasure`. */
     readonly erasure: (
       input: types.CrmGetErasureInput,
       options?: CallOptions,
     ) => Promise<types.CrmGetErasureOutput>
-    /** Export everything held on a person as a zip archive of JSON and files. By owners, admins and managers from whom nothing is hidden, with a key that may read. A job makes the file: the contact, its values and consents, conversations with messages and notes, their files, and copies in events, deliveries, the audit trail, approvals, jobs, stored answers and saved filters, with a manifest. Of records about several people it has what is about this one. `crm_get_export` shows the progress, then a URL. The file is kept for 7 days, and erased with the person. While one is being made for the contact, it answers that one. A dry run counts what is quick to count. Operation `crm_export_person`. */
+    /** Export all personal data of a contact as a zip archive of JSON and files. For owners, admins and managers without visibility limits, with a key that has `mcp:read`. A job creates the file: the contact, its values and consents, conversations with messages, notes and files, and copies in events, deliveries, the audit trail, approvals, jobs, stored responses and saved filters, with a manifest. Records about several people are reduced to this one. `crm_get_export` shows the progress, then a URL. The file is kept for 7 days, or until the person is erased. While an export of the contact is running, that one is returned. A dry run returns the counts that are quick to compute. Operation `crm_export_person`. */
     readonly exportPerson: (
       input: types.CrmExportPersonInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmExportPersonOutput>
-    /** Record that a contact granted or withdrew consent. Records are only added. After a withdrawal of `marketing`, marketing templates are refused with 409 `consent_withdrawn` on that type of channel, until a later grant. A record whose `at` is before what is known is kept and changes nothing else. Granting is for people: an AI agent's key asks one. Operation `crm_record_consent`. */
+    /** Record that a contact granted or withdrew consent. The history is append-only. After a withdrawal of `marketing`, marketing templates are refused with 409 `consent_withdrawn` on that type of channel, until a later grant. A record whose `at` is earlier than the one in effect is stored, but changes nothing else. For a grant, an AI agent's key asks a person. Operation `crm_record_consent`. */
     readonly recordConsent: (
       input: types.CrmRecordConsentInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmRecordConsentOutput>
-    /** List what a contact consented to. The whole history, latest record first; what holds now has `holds`. Operation `crm_list_consents`. */
+    /** List what a contact consented to. The whole history, latest record first; `holds` marks the records in effect. Operation `crm_list_consents`. */
     readonly consents: (
       input: types.CrmListConsentsInput,
       options?: CallOptions,
     ) => Listing<types.CrmListConsentsOutput>
-    /** Set fields of many contacts. Gives all of them the same values of custom fields, do-not-disturb or star. Omitted fields do not change. An undo of a job gives each contact its own values back, where they are still as the job left them; consents that `dnd: false` recorded stay. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 records match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_update_contacts`. */
+    /** Set fields of many contacts. Sets the same custom fields, do-not-disturb or star for all. Omitted fields do not change. Undoing the job restores each contact's previous values, unless they changed since; consents recorded by `dnd: false` stay. Instead of ids it takes a filter, for which the key needs `mcp:read`. If more than 500 records match, it returns 202 with a `job` that continues in the background (`jobs_get`). A dry run returns how many would change, samples, and a `plan_id`: sent with that within an hour, the same call changes exactly those, or is a 409 `plan_changed` if more than 10 percent of them no longer match. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_update_contacts`. */
     readonly set: (
       input: types.CrmUpdateContactsInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmUpdateContactsOutput>
-    /** Delete many contacts. Each is deleted as `crm_delete_contact` deletes one: its conversations remain, without a contact. Nothing brings them back: `jobs_undo` of such a job is a 409. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 records match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_delete_contacts`. */
+    /** Delete many contacts. Each is deleted as by `crm_delete_contact`: its conversations remain, without a contact. It cannot be undone. Instead of ids it takes a filter, for which the key needs `mcp:read`. If more than 500 records match, it returns 202 with a `job` that continues in the background (`jobs_get`). A dry run returns how many would change, samples, and a `plan_id`: sent with that within an hour, the same call changes exactly those, or is a 409 `plan_changed` if more than 10 percent of them no longer match. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_delete_contacts`. */
     readonly deleteMany: (
       input: types.CrmDeleteContactsInput,
       options: Confirmed<'delete'>,
     ) => Promise<types.CrmDeleteContactsOutput>
-    /** Add tags to contacts. Unknown tag names are created. Tagging twice is harmless. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 records match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_tag_contacts`. */
+    /** Add tags to contacts. Unknown tag names are created. Tagging twice is harmless. Instead of ids it takes a filter, for which the key needs `mcp:read`. If more than 500 records match, it returns 202 with a `job` that continues in the background (`jobs_get`). A dry run returns how many would change, samples, and a `plan_id`: sent with that within an hour, the same call changes exactly those, or is a 409 `plan_changed` if more than 10 percent of them no longer match. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_tag_contacts`. */
     readonly tag: (
       input: types.CrmTagContactsInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmTagContactsOutput>
-    /** Remove tags from contacts. Unknown tags are ignored. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 records match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_untag_contacts`. */
+    /** Remove tags from contacts. Unknown tags are ignored. Instead of ids it takes a filter, for which the key needs `mcp:read`. If more than 500 records match, it returns 202 with a `job` that continues in the background (`jobs_get`). A dry run returns how many would change, samples, and a `plan_id`: sent with that within an hour, the same call changes exactly those, or is a 409 `plan_changed` if more than 10 percent of them no longer match. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_untag_contacts`. */
     readonly untag: (
       input: types.CrmUntagContactsInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmUntagContactsOutput>
-    /** Create or update up to 500 contacts in one call. Each row is an upsert and is validated separately: invalid rows are listed in `failures`, the others are written. All rows run in one transaction, in order, so that two rows with the same phone or external id are one contact. Unknown tag names are created; unknown groups fail their row, unless `create_missing_groups` creates those that are named. A name that is nothing but a phone number is not kept. Staff from whom phones are hidden may not import, nor rehearse it (403, reason `phone_hidden`). Operation `crm_import_contacts`. */
+    /** Create or update up to 500 contacts in one call. Each row is an upsert and is validated separately: invalid rows are listed in `failures`, the others are written. All rows run in one transaction, in order, so two rows with the same phone or external id are one contact. Unknown tag names are created; a row with an unknown group fails, unless `create_missing_groups` is set. A name that is only a phone number is not stored. With hidden phone numbers, imports and their dry runs are refused (403, reason `phone_hidden`). Operation `crm_import_contacts`. */
     readonly import: (
       input: types.CrmImportContactsInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmImportContactsOutput>
-    /** Count the contacts that match a filter. Counts all contacts when no filter is sent. Exact when it can be counted within a second, else an estimate with `approximate: true`. With a filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_count_contacts`. */
+    /** Count the contacts that match a filter. Counts all contacts when no filter is sent. Exact if it can be counted within a second, otherwise an estimate with `approximate: true`. With a filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_count_contacts`. */
     readonly count: (
       input?: types.CrmCountContactsInput,
       options?: CallOptions,
     ) => Promise<types.CrmCountContactsOutput>
-    /** Check a contact filter and explain it in words. Runs no search. A filter that breaks a rule is refused with the reason and the position; one that only looks like a mistake returns `warnings`. Regular expressions are PostgreSQL's, advanced syntax, at most 200 characters. Each has a complexity, about its length with every counted repetition written out, more for what is repeated and contains `^`, `$`, `\y` or look-around: at most 700, and 2000 in one filter with its saved filters, with at most 2 back-references each. Others are refused with the reason `regex_too_complex`. It is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_check_filter`. */
+    /** Check a contact filter and explain it in words. Runs no search. A filter that breaks a rule is refused with the reason and the position; one that only looks like a mistake returns `warnings`. Regular expressions are PostgreSQL's, advanced syntax, at most 200 characters. Each has a complexity, roughly its length with counted repetitions written out, more for repeated parts that contain `^`, `$`, `\y` or look-around: at most 700, and 2000 in one filter with its saved filters, with at most 2 back-references each. Others are refused with the reason `regex_too_complex`. It is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_check_filter`. */
     readonly checkFilter: (
       input: types.CrmCheckFilterInput,
       options?: CallOptions,
     ) => Promise<types.CrmCheckFilterOutput>
   }
   readonly exports: {
-    /** Export the contacts of a filter as CSV or JSON Lines. Takes a filter, a saved filter, or up to 500 ids, with a key that has `mcp:read` too. A job makes the file that `wcrm contacts export` makes of the same contacts with the same key, newest first, and `crm_import_contacts` on the command line reads it back: masked phones and what only managers see are as this key may see them. Which contacts, is fixed when it begins; values are as they are when they are written, and contacts that are deleted meanwhile are left out. When the key is revoked, or may see more or less than when it began, the export fails. `crm_get_export` shows the progress, then a URL: to this key, and to owners, admins and managers from whom nothing is hidden. The file is kept for 7 days, and erased with any person in it. The operations of jobs do not know exports: one that nobody wants any more ends by itself, changes nothing, and is deleted after 7 days. A dry run counts the contacts, and by filter it has a `plan_id`: sent with that within an hour, the export has exactly those, or it is a 409 `plan_changed` where more than 10 percent do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_export_contacts`. */
+    /** Export the contacts of a filter as CSV or JSON Lines. Takes a filter, a saved filter, or up to 500 ids, with a key that also has `mcp:read`. A job creates the same file as `wcrm contacts export` with this key, newest contacts first; `wcrm contacts import` reads it. It contains only what this key may see. The set of contacts is fixed at the start; values are those at the time of writing, and contacts deleted meanwhile are left out. The export fails if the key is revoked or its visibility changes. `crm_get_export` shows the progress, then a URL, to this key and to owners, admins and managers without visibility limits. The file is kept for 7 days, or until a person in it is erased. A dry run counts the contacts, and by filter returns a `plan_id`: sent with that within an hour, the export has exactly those contacts, or is a 409 `plan_changed` if more than 10 percent no longer match. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_export_contacts`. */
     readonly contacts: (
       input: types.CrmExportContactsInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmExportContactsOutput>
-    /** List exports with their state, newest first. All are shown to owners, admins and managers from whom nothing is hidden; others see the exports of contacts that they began with the same key. They are listed for 30 days. Operation `crm_list_exports`. */
+    /** List exports with their state, newest first. Owners, admins and managers without visibility limits see all; others see exports of contacts by the same key. Exports are listed for 30 days. Operation `crm_list_exports`. */
     readonly list: (
       input?: types.CrmListExportsInput,
       options?: CallOptions,
     ) => Listing<types.CrmListExportsOutput>
-    /** Show an export: how far it is, and where its file can be downloaded. When it is done, `url` is where the file is read without a key for 5 minutes; ranges are answered, so that a download can go on where it stopped. Each download is in the audit trail. On the command line `--output FILE` saves the file and checks its SHA-256. There is no URL for a key that may see more or less than when it began the export, unless nothing is hidden from it. Operation `crm_get_export`. */
+    /** Show the progress of an export, and the URL of its file. When it is done, `url` works without a key for 5 minutes, with range requests, so that a download can be resumed. Each download is in the audit trail. On the command line `--output FILE` saves the file and verifies its SHA-256. A key whose visibility has changed since it started the export gets no URL, unless it has no visibility limits. Operation `crm_get_export`. */
     readonly get: (input: types.CrmGetExportInput, options?: CallOptions) => Promise<types.CrmGetExportOutput>
   }
   readonly tags: {
     /** List contact tags by name. Operation `crm_list_tags`. */
     readonly list: (input?: types.CrmListTagsInput, options?: CallOptions) => Listing<types.CrmListTagsOutput>
-    /** Rename a tag. It keeps its id, contacts and conversations. 409 `name_taken` when another tag has the name, ignoring case. Filters and callers that name the tag by its old name do not find it any more. Operation `crm_rename_tag`. */
+    /** Rename a tag. Its id, contacts and conversations stay. 409 `name_taken` when another tag has the name, ignoring case. Filters and callers that use the old name no longer find it. Operation `crm_rename_tag`. */
     readonly rename: (
       input: types.CrmRenameTagInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmRenameTagOutput>
-    /** Delete a tag; its contacts and conversations stay. It is removed from all contacts and conversations. Saved filters that name it stay as they are and find no contact by it. Its name may be used again. Operation `crm_delete_tag`. */
+    /** Delete a tag; its contacts and conversations stay. It is removed from all contacts and conversations. Saved filters that name it do not change, and match no contact by it. Its name can be reused. Operation `crm_delete_tag`. */
     readonly delete: (
       input: types.CrmDeleteTagInput,
       options: Confirmed<'delete'>,
     ) => Promise<types.CrmDeleteTagOutput>
-    /** Merge a tag into another one. The tag `tag_id` stays: contacts and conversations of `other_tag_id` get it, and the other tag is deleted. Saved filters that name the other tag by its id, or by its whole name, name the one that stays; patterns such as `contains` stay as they are. One event `tag.deleted/1` with `merged_into` tells of it, and none of the single contacts. It cannot be undone. Operation `crm_merge_tags`. */
+    /** Merge a tag into another one. The tag `tag_id` stays: contacts and conversations of `other_tag_id` get it, and the other tag is deleted. Saved filters that refer to the other tag by id or full name are updated; patterns such as `contains` are not. It emits one event `tag.deleted/1` with `merged_into`, and none for each contact. It cannot be undone. Operation `crm_merge_tags`. */
     readonly merge: (
       input: types.CrmMergeTagsInput,
       options: Confirmed<'delete'>,
@@ -183,7 +183,7 @@ export type Operations = {
       input: types.CrmCreateGroupInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmCreateGroupOutput>
-    /** Change the name or the emoji of a contact group. Fields that are left out stay. 409 `name_taken` when another group has the name, ignoring case. Operation `crm_update_group`. */
+    /** Change the name or the emoji of a contact group. Omitted fields do not change. 409 `name_taken` when another group has the name, ignoring case. Operation `crm_update_group`. */
     readonly update: (
       input: types.CrmUpdateGroupInput,
       options?: ChangeOptions,
@@ -193,12 +193,12 @@ export type Operations = {
       input: types.CrmDeleteGroupInput,
       options: Confirmed<'delete'>,
     ) => Promise<types.CrmDeleteGroupOutput>
-    /** Add contacts to a group. A contact that is in the group already counts as a success. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 records match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_add_contacts_to_group`. */
+    /** Add contacts to a group. A contact that is already in the group counts as a success. Instead of ids it takes a filter, for which the key needs `mcp:read`. If more than 500 records match, it returns 202 with a `job` that continues in the background (`jobs_get`). A dry run returns how many would change, samples, and a `plan_id`: sent with that within an hour, the same call changes exactly those, or is a 409 `plan_changed` if more than 10 percent of them no longer match. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_add_contacts_to_group`. */
     readonly addContacts: (
       input: types.CrmAddContactsToGroupInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmAddContactsToGroupOutput>
-    /** Remove contacts from a group. A contact that is not in the group counts as a success. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 records match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_remove_contacts_from_group`. */
+    /** Remove contacts from a group. A contact that is not in the group counts as a success. Instead of ids it takes a filter, for which the key needs `mcp:read`. If more than 500 records match, it returns 202 with a `job` that continues in the background (`jobs_get`). A dry run returns how many would change, samples, and a `plan_id`: sent with that within an hour, the same call changes exactly those, or is a 409 `plan_changed` if more than 10 percent of them no longer match. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_remove_contacts_from_group`. */
     readonly removeContacts: (
       input: types.CrmRemoveContactsFromGroupInput,
       options?: ChangeOptions,
@@ -227,7 +227,7 @@ export type Operations = {
     ) => Promise<types.CrmDeleteCustomFieldOutput>
   }
   readonly savedFilters: {
-    /** List saved filters by name. Everybody on the team sees all of them. Staff from whom phone numbers are hidden see digits that may be a phone masked in the filters of others. Conditions on custom fields that agents may not see, or that no longer exist, are shown to them as `{"attributeName": {"eq": "****"}}`, and so are the ids of channels that the reader may not see. Operation `crm_list_saved_filters`. */
+    /** List saved filters by name. Visible to the whole team. Staff from whom phone numbers are hidden see digits that may be a phone masked in the filters of others. Conditions on custom fields that agents may not see, or that no longer exist, are shown to them as `{"attributeName": {"eq": "****"}}`, and so are the ids of channels that the reader may not see. Operation `crm_list_saved_filters`. */
     readonly list: (
       input?: types.CrmListSavedFiltersInput,
       options?: CallOptions,
@@ -237,56 +237,56 @@ export type Operations = {
       input: types.CrmGetSavedFilterInput,
       options?: CallOptions,
     ) => Promise<types.CrmGetSavedFilterOutput>
-    /** Save a contact filter for the whole team. Checked like a contact filter. Relative dates are stored as the absolute dates they mean now. It is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_create_saved_filter`. */
+    /** Save a contact filter for the whole team. Checked like a contact filter. Relative dates are stored as absolute dates. It is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_create_saved_filter`. */
     readonly create: (
       input: types.CrmCreateSavedFilterInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmCreateSavedFilterOutput>
-    /** Change a saved filter. Only the staff member who saved it may. Omitted fields do not change. With `filter` or `count` it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_update_saved_filter`. */
+    /** Change a saved filter. Only for the staff member who saved it. Omitted fields do not change. With `filter` or `count` it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_update_saved_filter`. */
     readonly update: (
       input: types.CrmUpdateSavedFilterInput,
       options?: ChangeOptions & Versioned,
     ) => Promise<types.CrmUpdateSavedFilterOutput>
-    /** Record each day who matches a saved filter, or stop it. Who matches is recorded within a minute, then on every day of the workspace soon after midnight, and when the filter was changed; records are kept for 35 days. `reports_filter_membership` compares them. At most 10 filters of a workspace are tracked. By the staff member who saved the filter, and by owners, admins and managers, if they may see all channels and whatever the filter tests. Operation `crm_track_saved_filter`. */
+    /** Start or stop recording the members of a saved filter each day. Members are recorded within a minute, then each day soon after midnight in the workspace's time zone, and when the filter changes; records are kept for 35 days. `reports_filter_membership` compares them. At most 10 filters of a workspace are tracked. For the staff member who saved the filter, and for owners, admins and managers, if they may see all channels and everything that the filter tests. Operation `crm_track_saved_filter`. */
     readonly track: (
       input: types.CrmTrackSavedFilterInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmTrackSavedFilterOutput>
-    /** Delete a saved filter. Only the staff member who saved it may. Filters that refer to it are refused afterwards with the reason `saved_filter_not_found`. Operation `crm_delete_saved_filter`. */
+    /** Delete a saved filter. Only for the staff member who saved it. Filters that refer to it are then refused with the reason `saved_filter_not_found`. Operation `crm_delete_saved_filter`. */
     readonly delete: (
       input: types.CrmDeleteSavedFilterInput,
       options: Confirmed<'delete'> & Versioned,
     ) => Promise<types.CrmDeleteSavedFilterOutput>
   }
   readonly jobs: {
-    /** List jobs, which change many contacts or conversations, newest first. Owners, admins and managers see all; others their own. Jobs that ended are kept for 30 days. Operation `jobs_list`. */
+    /** List bulk jobs, newest first. Jobs change many contacts or conversations. Owners, admins and managers see all; others their own. Ended jobs are kept for 30 days. Operation `jobs_list`. */
     readonly list: (input?: types.JobsListInput, options?: CallOptions) => Listing<types.JobsListOutput>
     /** Show a job and its progress. Operation `jobs_get`. */
     readonly get: (input: types.JobsGetInput, options?: CallOptions) => Promise<types.JobsGetOutput>
-    /** List the records that a job failed to change, in the order of the job. Of messages to many: the contacts that got none, by their ids. Operation `jobs_list_failures`. */
+    /** List the records that a job failed to change, in the order of the job. For bulk messages: the contacts that got none. Operation `jobs_list_failures`. */
     readonly failures: (
       input: types.JobsListFailuresInput,
       options?: CallOptions,
     ) => Listing<types.JobsListFailuresOutput>
-    /** Stop a job until it is resumed. By whoever began it, or an owner, admin or manager. After the answer it changes nothing. Pausing a paused job is harmless. Operation `jobs_pause`. */
+    /** Pause a job. For its creator, owners, admins and managers. It takes effect before the response. Pausing a paused job changes nothing. Operation `jobs_pause`. */
     readonly pause: (input: types.JobsPauseInput, options?: ChangeOptions) => Promise<types.JobsPauseOutput>
-    /** Let a paused or failed job go on where it stopped. By whoever began it, or an owner, admin or manager. Operation `jobs_resume`. */
+    /** Continue a paused or failed job where it stopped. For its creator, owners, admins and managers. Operation `jobs_resume`. */
     readonly resume: (
       input: types.JobsResumeInput,
       options?: ChangeOptions,
     ) => Promise<types.JobsResumeOutput>
-    /** End a job; what it has changed stays. By whoever began it, or an owner, admin or manager. `jobs_undo` takes back what it has changed, but for messages that were sent. Operation `jobs_cancel`. */
+    /** Cancel a job; what it has changed stays. For its creator, owners, admins and managers. `jobs_undo` reverts what it has changed, except sent messages. Operation `jobs_cancel`. */
     readonly cancel: (
       input: types.JobsCancelInput,
       options?: ChangeOptions,
     ) => Promise<types.JobsCancelOutput>
-    /** Take back what a job changed, by another job. By whoever began it, or an owner, admin or manager. Within 7 days after it ended. Tags and memberships that it added are removed, and those that it removed are added, of the contacts that it changed alone; tags that it created stay. Contacts that it deleted stay deleted (409). Conversations go back to who had them, or are reopened, where nobody changed that since. Operation `jobs_undo`. */
+    /** Undo what a job changed, by another job. For its creator, owners, admins and managers. Within 7 days after it ended. Tags and memberships that it added are removed and those that it removed are added, only for contacts that it changed; tags that it created stay. Deletions cannot be undone (409). Conversations get their previous assignee back, or are reopened, unless they were changed since. Operation `jobs_undo`. */
     readonly undo: (input: types.JobsUndoInput, options?: ChangeOptions) => Promise<types.JobsUndoOutput>
   }
   readonly conversations: {
-    /** List the customers who wait for an answer, longest wait first. Everything that is needed to decide what to answer first and how: the last messages, whether a free-form reply can be sent, and which templates fit when it cannot (their texts are in `templates`). Read a whole conversation with `inbox_list_messages`. With `tag`, `contact_tag` or `sla_status` it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `inbox_queue`. */
+    /** List the customers who wait for a reply, longest wait first. Everything needed to decide whom to answer first and how: the last messages, whether a free-form reply can be sent, and otherwise which templates fit (their texts are in `templates`). Read a whole conversation with `inbox_list_messages`. With `tag`, `contact_tag` or `sla_status` it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `inbox_queue`. */
     readonly queue: (input?: types.InboxQueueInput, options?: CallOptions) => Listing<types.InboxQueueOutput>
-    /** Find conversations, newest activity or longest wait first. Staff restricted to some channels see only the conversations of those. When phones are hidden from the key's owner, digits in `query` are refused. With `query`, `tag` or `sla_status` it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `inbox_search_conversations`. */
+    /** Find conversations, newest activity or longest wait first. Staff limited to some channels see only conversations on those. With hidden phone numbers, digits in `query` are refused. With `query`, `tag` or `sla_status` it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `inbox_search_conversations`. */
     readonly search: (
       input?: types.InboxSearchConversationsInput,
       options?: CallOptions,
@@ -341,12 +341,12 @@ export type Operations = {
       input: types.InboxMarkReadInput,
       options?: ChangeOptions,
     ) => Promise<types.InboxMarkReadOutput>
-    /** Assign many conversations to a staff member or a team. Send exactly one of `staff_id` and `team_id`; each is assigned as by `inbox_assign_conversation`. Those that cannot be, such as on a channel that the staff member has no access to, are failures. Conversations that you may not see are neither matched nor counted. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 records match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `inbox_assign_conversations`. */
+    /** Assign many conversations to a staff member or a team. Send exactly one of `staff_id` and `team_id`; each is assigned as by `inbox_assign_conversation`. A conversation that cannot be assigned, such as on a channel without access, is a failure. Conversations that you may not see are neither matched nor counted. Instead of ids it takes a filter, for which the key needs `mcp:read`. If more than 500 records match, it returns 202 with a `job` that continues in the background (`jobs_get`). A dry run returns how many would change, samples, and a `plan_id`: sent with that within an hour, the same call changes exactly those, or is a 409 `plan_changed` if more than 10 percent of them no longer match. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `inbox_assign_conversations`. */
     readonly assignMany: (
       input: types.InboxAssignConversationsInput,
       options?: ChangeOptions,
     ) => Promise<types.InboxAssignConversationsOutput>
-    /** Close many conversations. Each is closed as by `inbox_close_conversation`, and reopens when the customer writes. Conversations that you may not see are neither matched nor counted. In place of ids it takes a filter, for which the key needs `mcp:read`. Where more than 500 records match, it answers 202 with a `job`, which goes on (`jobs_get`). A dry run tells how many would change, with samples, and a `plan_id`: sent with that within an hour, the same call is for exactly those, or 409 `plan_changed` where more than 10 percent of them do not match any more. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `inbox_close_conversations`. */
+    /** Close many conversations. Each is closed as by `inbox_close_conversation`, and reopens when the customer writes. Conversations that you may not see are neither matched nor counted. Instead of ids it takes a filter, for which the key needs `mcp:read`. If more than 500 records match, it returns 202 with a `job` that continues in the background (`jobs_get`). A dry run returns how many would change, samples, and a `plan_id`: sent with that within an hour, the same call changes exactly those, or is a 409 `plan_changed` if more than 10 percent of them no longer match. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `inbox_close_conversations`. */
     readonly closeMany: (
       input: types.InboxCloseConversationsInput,
       options?: ChangeOptions,
@@ -358,17 +358,17 @@ export type Operations = {
     ) => Promise<types.MessagingSendReplyOutput>
   }
   readonly messages: {
-    /** Find messages and notes by their words, newest first. All words must be in the text or caption, in any order, whatever their case, accents and form (`orders` finds `order`) in Arabic, Armenian, Dutch, English, French, German, Greek, Hindi, Italian, Portuguese, Russian, Spanish, Tamil and Turkish. Words in double quotes must follow each other as they are. New messages are found at once. Deleted messages and what the service wrote are not found. Staff restricted to some channels find only messages on those. When phones are hidden from the key's owner, digits in `query` are refused. It is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `inbox_search_messages`. */
+    /** Search the text of messages and notes, newest first. All words must be in the text or caption, in any order, ignoring case, accents and inflection (`orders` finds `order`) in Arabic, Armenian, Dutch, English, French, German, Greek, Hindi, Italian, Portuguese, Russian, Spanish, Tamil and Turkish. Words in double quotes match literally, as a phrase. New messages are found at once. Deleted messages and system messages are not found. Staff limited to some channels find only messages on those. With hidden phone numbers, digits in `query` are refused. It is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `inbox_search_messages`. */
     readonly search: (
       input: types.InboxSearchMessagesInput,
       options?: CallOptions,
     ) => Listing<types.InboxSearchMessagesOutput>
-    /** Send an approved template to one contact. Send exactly one of `contact_id` and `phone`; a contact is created for an unknown phone. Every variable is checked against the template before anything is sent. Marketing templates to do-not-disturb contacts are refused. When the provider refuses, all changes are undone. A closed conversation stays closed. Where phones are hidden from the key's owner, a dry run by `phone` answers as for a number that no contact has, whether one has it or not, and says so in `warnings`; real sends by `phone` are limited to a number of different phones a day (429, reason `phone_budget`). 504 `outcome_unknown`: the message stays pending and is not sent again; repeat with `idempotency_key`. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_send_template`. */
+    /** Send an approved template to one contact. Send exactly one of `contact_id` and `phone`; a contact is created for an unknown phone. Variables are checked against the template before anything is sent. Marketing templates to do-not-disturb contacts are refused. If the provider refuses, all changes are undone. A closed conversation stays closed. With hidden phone numbers, a dry run by `phone` returns the result for an unknown number, with `warnings`, and real sends by `phone` are limited to a number of different phones a day (429, reason `phone_budget`). 504 `outcome_unknown`: the message stays pending and is not sent again; repeat with `idempotency_key`. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_send_template`. */
     readonly sendTemplate: (
       input: types.MessagingSendTemplateInput,
       options: Confirmed<'send'>,
     ) => Promise<types.MessagingSendTemplateOutput>
-    /** Send an approved template to many contacts. The contacts are fixed when it begins, and a job sends them one message each, shown as a broadcast (`messaging_get_broadcast`); the answer is 202 with both. Each message is checked as `messaging_send_template` checks it, when it is sent: who declined by then gets none. Contacts that are set to do not disturb get no broadcast, whatever the category of the template. Several contacts of one phone line or id at the messaging app get one, and none when one of them declined. It keeps within the number's customers per day, messages per second and `hours`, waits when the provider says so, and stops when too many fail. A message whose outcome is unknown stays pending and is never sent again. Values are those of the time of sending; of a call of an AI agent that a person had to approve, or that has a `plan_id`, those of its dry run: a contact whose values changed since gets none. The key needs `mcp:read` too, since values and previews come from contacts. Sent with the `plan_id` of a dry run within an hour, it is for exactly those contacts, or 409 `plan_changed` where more than 10 percent do not match the filter any more. At most 100,000 recipients. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `messaging_send_bulk`. */
+    /** Send an approved template to many contacts. The set of contacts is fixed at the start, and a job sends each of them one message, shown as a broadcast (`messaging_get_broadcast`); the response is 202 with both. Each message is checked as by `messaging_send_template` when it is sent: contacts who opted out by then get none. Do-not-disturb contacts get no broadcast, whatever the category of the template. Several contacts with one phone line or id at the messaging app get one message, or none if one of them opted out. The job respects the number's customers per day, messages per second and `hours`, pauses when the provider throttles, and stops when too many messages fail. A message whose outcome is unknown stays pending and is never sent again. Values are those at the time of sending; for a call that a person approved, or with a `plan_id`, those of its dry run: a contact whose values changed since gets none. The key also needs `mcp:read`, because values and previews come from contacts. Sent with the `plan_id` of a dry run within an hour, it is for exactly those contacts, or 409 `plan_changed` if more than 10 percent no longer match the filter. At most 100,000 recipients. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `messaging_send_bulk`. */
     readonly sendBulk: (
       input: types.MessagingSendBulkInput,
       options: Confirmed<'send'>,
@@ -378,7 +378,7 @@ export type Operations = {
       input: types.MessagingGetMessageInput,
       options?: CallOptions,
     ) => Promise<types.MessagingGetMessageOutput>
-    /** Read the image, video, audio file or document of a message. The REST route returns the bytes, or redirects to them, unless `Accept` is `application/json`. Other doors return the media type and a URL that is readable without a key for 5 minutes. 409 `media_pending`: the file is still being downloaded. 404 with the reason `no_media`, `media_lost` or `media_too_large`: there is no file. Operation `messaging_get_media`. */
+    /** Read the image, video, audio file or document of a message. The REST route returns the bytes, or redirects to them, unless `Accept` is `application/json`. Other interfaces return the media type and a URL that is readable without a key for 5 minutes. 409 `media_pending`: the file is still being downloaded. 404 with the reason `no_media`, `media_lost` or `media_too_large`: there is no file. Operation `messaging_get_media`. */
     readonly media: (
       input: types.MessagingGetMediaInput,
       options?: CallOptions,
@@ -390,7 +390,7 @@ export type Operations = {
       input?: types.MessagingListTemplatesInput,
       options?: CallOptions,
     ) => Listing<types.MessagingListTemplatesOutput>
-    /** Get one template with its review status, and what a send of it needs. `send_schema` and `send_example` say what `messaging_send_template` takes; `draft` is what was submitted, to edit or to submit under another name. Operation `messaging_get_template`. */
+    /** Get one template with its review status, and the values that sending it needs. `send_schema` and `send_example` show what `messaging_send_template` takes; `draft` is the submitted draft, to edit or to submit under another name. Operation `messaging_get_template`. */
     readonly get: (
       input: types.MessagingGetTemplateInput,
       options?: CallOptions,
@@ -427,7 +427,7 @@ export type Operations = {
       input?: types.MessagingListShortLinksInput,
       options?: CallOptions,
     ) => Listing<types.MessagingListShortLinksOutput>
-    /** Create a click-to-chat link with a QR image. Send the channel or its phone when several numbers are connected. A second link with the same message on the same number is refused unless `allow_duplicate` is true; the error names the first in `existing_id`. With the reason `outcome_unknown`, repeat with the same key: it finds the link, and creates it again after 15 minutes at the earliest. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_create_short_link`. */
+    /** Create a click-to-chat link with a QR image. Send the channel or its phone when several numbers are connected. A second link with the same message on the same number is refused unless `allow_duplicate` is true; the error names the first in `existing_id`. After `outcome_unknown`, repeat with the same key: it finds the link, or creates it again after 15 minutes at the earliest. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_create_short_link`. */
     readonly create: (
       input: types.MessagingCreateShortLinkInput,
       options?: ChangeOptions,
@@ -449,7 +449,7 @@ export type Operations = {
       input?: types.MessagingListQuickMessagesInput,
       options?: CallOptions,
     ) => Listing<types.MessagingListQuickMessagesOutput>
-    /** Save a reply for the team. TEXT requires `text`; IMAGE, VIDEO and DOCUMENT require `media_url`. Unknown placeholders are refused. A code that a message you may see has is refused with `duplicate`; messages that you cannot see, such as the private ones of others, take no code from you. Operation `messaging_create_quick_message`. */
+    /** Save a reply for the team. TEXT requires `text`; IMAGE, VIDEO and DOCUMENT require `media_url`. Unknown placeholders are refused. A code that a message visible to you has is refused with `duplicate`; messages that you cannot see, such as private ones of others, do not reserve codes. Operation `messaging_create_quick_message`. */
     readonly create: (
       input: types.MessagingCreateQuickMessageInput,
       options?: ChangeOptions,
@@ -466,7 +466,7 @@ export type Operations = {
     ) => Promise<types.MessagingDeleteQuickMessageOutput>
   }
   readonly broadcasts: {
-    /** List broadcasts with their totals, newest first. Ordered by start time, actual or scheduled. Staff restricted to some channels see only the broadcasts of those. Operation `messaging_list_broadcasts`. */
+    /** List broadcasts with their totals, newest first. Ordered by start time, actual or scheduled. Staff limited to some channels see only broadcasts on those. Operation `messaging_list_broadcasts`. */
     readonly list: (
       input?: types.MessagingListBroadcastsInput,
       options?: CallOptions,
@@ -493,7 +493,7 @@ export type Operations = {
       input: types.WebhooksGetEndpointInput,
       options?: CallOptions,
     ) => Promise<types.WebhooksGetEndpointOutput>
-    /** Create an endpoint that events are sent to. The signing secret is shown only in this response. A new endpoint receives no events until `event_types` or `webhooks_set_subscriptions` names some. An endpoint whose URL an agent gave is not sent the names of manager-only fields. Operation `webhooks_create_endpoint`. */
+    /** Create an endpoint that events are sent to. The signing secret is shown only in this response. A new endpoint receives no events until `event_types` or `webhooks_set_subscriptions` names some. An endpoint whose URL was set by an agent does not receive the names of manager-only fields. Operation `webhooks_create_endpoint`. */
     readonly create: (
       input: types.WebhooksCreateEndpointInput,
       options?: ChangeOptions,
@@ -508,12 +508,12 @@ export type Operations = {
       input: types.WebhooksDeleteEndpointInput,
       options: Confirmed<'delete'> & Versioned,
     ) => Promise<types.WebhooksDeleteEndpointOutput>
-    /** Give an endpoint a new signing secret. The new secret is shown only in this response. The one before stays valid for 24 hours, also when it is rotated again; deliveries carry a signature of each valid secret. At most 5 are valid at a time. Operation `webhooks_rotate_secret`. */
+    /** Give an endpoint a new signing secret. The new secret is shown only in this response. The previous one stays valid for 24 hours, even if rotated again; deliveries have a signature for each valid secret. At most 5 are valid at a time. Operation `webhooks_rotate_secret`. */
     readonly rotateSecret: (
       input: types.WebhooksRotateSecretInput,
       options: Confirmed<'rotate'> & Versioned,
     ) => Promise<types.WebhooksRotateSecretOutput>
-    /** Stop sending events to an endpoint. Pending deliveries wait until it is enabled. Events that occur meanwhile are not delivered; send them later with `webhooks_recover_endpoint`. Operation `webhooks_disable_endpoint`. */
+    /** Stop sending events to an endpoint. Pending deliveries wait until it is enabled. Events that occur meanwhile are not delivered; recover them later with `webhooks_recover_endpoint`. Operation `webhooks_disable_endpoint`. */
     readonly disable: (
       input: types.WebhooksDisableEndpointInput,
       options?: ChangeOptions & Versioned,
@@ -528,7 +528,7 @@ export type Operations = {
       input: types.WebhooksSetSubscriptionsInput,
       options?: ChangeOptions & Versioned,
     ) => Promise<types.WebhooksSetSubscriptionsOutput>
-    /** Send one signed test event to an endpoint, and tell what the receiver answered. Operation `webhooks_send_test`. */
+    /** Send one signed test event to an endpoint, and return the receiver's response. Operation `webhooks_send_test`. */
     readonly test: (
       input: types.WebhooksSendTestInput,
       options?: ChangeOptions,
@@ -538,83 +538,83 @@ export type Operations = {
       input?: types.WebhooksListEventTypesInput,
       options?: CallOptions,
     ) => Listing<types.WebhooksListEventTypesOutput>
-    /** List the deliveries of an endpoint, newest first. Works for deleted endpoints too. 403 `channels_limited` when the owner of the key may see some channels only: deliveries are of all channels. With `status` or `event_type_id` it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `webhooks_list_deliveries`. */
+    /** List the deliveries of an endpoint, newest first. Works for deleted endpoints too. 403 `channels_limited` for staff limited to some channels, because deliveries cover all channels. With `status` or `event_type_id` it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `webhooks_list_deliveries`. */
     readonly deliveries: (
       input: types.WebhooksListDeliveriesInput,
       options?: CallOptions,
     ) => Listing<types.WebhooksListDeliveriesOutput>
-    /** Get one delivery with every attempt. Agents do not see `response_excerpt`: a receiver can echo what is hidden from them. 403 `channels_limited` when the owner of the key may see some channels only. Operation `webhooks_get_delivery`. */
+    /** Get one delivery with every attempt. Agents do not see `response_excerpt`: a receiver can echo what is hidden from them. 403 `channels_limited` for staff limited to some channels. Operation `webhooks_get_delivery`. */
     readonly delivery: (
       input: types.WebhooksGetDeliveryInput,
       options?: CallOptions,
     ) => Promise<types.WebhooksGetDeliveryOutput>
-    /** Send a delivery again. At once, whatever became of it, and where that fails as often as a new one. 403 `channels_limited` when the owner of the key may see some channels only. Operation `webhooks_replay_delivery`. */
+    /** Send a delivery again. At once, whatever its status; a failure is retried as for a new delivery. 403 `channels_limited` for staff limited to some channels. Operation `webhooks_replay_delivery`. */
     readonly replay: (
       input: types.WebhooksReplayDeliveryInput,
       options?: ChangeOptions,
     ) => Promise<types.WebhooksReplayDeliveryOutput>
-    /** Resend the events that an endpoint missed in a time range. Events of its present subscriptions whose delivery is `dead` or `skipped`, or of which none is kept: created while it was disabled or not subscribed, or accepted longer ago than deliveries are kept. 403 `channels_limited` when the owner of the key may see some channels only. Operation `webhooks_recover_endpoint`. */
+    /** Resend the events that an endpoint missed in a time range. Events of its current subscriptions whose delivery is `dead` or `skipped`, or that have none: because it was disabled or not subscribed, or because the delivery was already deleted. 403 `channels_limited` for staff limited to some channels. Operation `webhooks_recover_endpoint`. */
     readonly recover: (
       input: types.WebhooksRecoverEndpointInput,
       options?: ChangeOptions,
     ) => Promise<types.WebhooksRecoverEndpointOutput>
   }
   readonly events: {
-    /** Read the event log, oldest first. Poll with `after` set to the last id you received: no event is skipped or repeated, and events of one record are in the order of its changes. With `Accept: text/event-stream` the response stays open and streams; it resumes from `Last-Event-ID`. A page can be empty although more events follow, when no event searched has a requested type: continue with `next_cursor` as `cursor`, as in all lists (`after` means the same). A consumer keeps its place on the server: read with `consumer`, handle the page, acknowledge its last event. The reason `events_deleted` tells one that was away for longer than events are kept. Events of channels that the key's owner may not see are left out, and so are the names of manager-only fields in `changes` for agents. Operation `events_list`. */
+    /** Read the event log, oldest first. Poll with `after` set to the last id you received: no event is skipped or repeated, and events of one record are in the order of its changes. With `Accept: text/event-stream` the response stays open and streams; it resumes from `Last-Event-ID`. A page can be empty although more events follow, if none of those searched has a requested type: continue with `next_cursor` as `cursor` (or `after`). The server stores the position of a consumer: read with `consumer`, process the page, acknowledge its last event. A consumer that was away for longer than events are kept gets the reason `events_deleted`. Events of channels that the key's owner may not see are left out, and so are the names of manager-only fields in `changes` for agents. Operation `events_list`. */
     readonly list: (input?: types.EventsListInput, options?: CallOptions) => Listing<types.EventsListOutput>
-    /** Acknowledge all events up to one, for a consumer. The first acknowledgement makes the consumer. An event before the one acknowledged last changes nothing, unless `rewind` is set, so that late and repeated calls do no harm. Acknowledge when a page was handled: after a crash before that, the page is read again. Several programs may read as one consumer; a workspace has 100 of them at most. The key of an AI agent asks a person to move a consumer that no agent's key of the same staff member made. Operation `events_ack`. */
+    /** Acknowledge all events up to one, for a consumer. The first acknowledgement creates the consumer. Acknowledging an earlier event changes nothing, unless `rewind` is set, so late and repeated calls do no harm. Acknowledge after processing a page: after a crash, an unacknowledged page is read again. Several programs can share a consumer; a workspace has at most 100. The key of an AI agent asks a person to move a consumer that no agent of the same staff member created. Operation `events_ack`. */
     readonly ack: (input: types.EventsAckInput, options?: ChangeOptions) => Promise<types.EventsAckOutput>
     /** List the consumers of the event log by name. Operation `events_list_consumers`. */
     readonly consumers: (
       input?: types.EventsListConsumersInput,
       options?: CallOptions,
     ) => Listing<types.EventsListConsumersOutput>
-    /** Delete a consumer of the event log. Its place is forgotten; events stay. Operation `events_delete_consumer`. */
+    /** Delete a consumer of the event log. Its position is deleted; events stay. Operation `events_delete_consumer`. */
     readonly deleteConsumer: (
       input: types.EventsDeleteConsumerInput,
       options: Confirmed<'delete'>,
     ) => Promise<types.EventsDeleteConsumerOutput>
   }
   readonly reports: {
-    /** Summarize messages, conversations and contacts over a range of days. Covers the channels that the owner of the key may see, as `notes` say when those are not all; contacts are always those of the whole workspace. `notes` explain the counting, `unavailable` each null figure. It is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `reports_workspace_summary`. */
+    /** Summarize messages, conversations and contacts over a range of days. Covers the channels that the owner of the key may see; contacts are always of the whole workspace. `notes` explain the counting and any limit, `unavailable` each null metric. It is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `reports_workspace_summary`. */
     readonly summary: (
       input?: types.ReportsWorkspaceSummaryInput,
       options?: CallOptions,
     ) => Promise<types.ReportsWorkspaceSummaryOutput>
-    /** Report what each staff member did in a range of days, and their current load. Taken from a stored report of exactly these days in the time zone, else counted live. Reports are stored each night for yesterday, 7 and 30 days. Agents need the report permission. For staff who may see some channels only the figures are of those, always counted live, and `notes` say so. It is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `reports_staff`. */
+    /** Report what each staff member did in a range of days, and their current load. Uses a stored report of exactly these days in the time zone, otherwise computed live. Reports are stored each night for yesterday, 7 and 30 days. Agents need the report permission. For staff limited to some channels, metrics cover those, computed live, with `notes`. It is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `reports_staff`. */
     readonly staff: (
       input?: types.ReportsStaffInput,
       options?: CallOptions,
     ) => Listing<types.ReportsStaffOutput>
-    /** Who entered and who left a saved filter since a date. Compares two records of its members (`crm_track_saved_filter`): the last one up to `since` and the newest one. Whoever entered and left in between is not listed. Without a record up to `since`, or when the filter meant something else then, it compares with the first one after that, and `complete` is false. Contacts that were deleted or merged have left; erased ones are in no record. Refused, as a search is, to staff who may not see what the filter tests, and to those who may see some channels only where it tests what happened on channels. It is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `reports_filter_membership`. */
+    /** List contacts that entered or left a saved filter since a date. Compares two records of its members (`crm_track_saved_filter`): the last one up to `since` and the newest one. Contacts that entered and left in between are not listed. Without a record up to `since`, or if the filter was different then, it compares with the first one after that, and `complete` is false. Deleted and merged contacts have left; erased ones are in no record. Refused to staff who may not see what the filter tests, or who are limited to some channels if it tests activity on channels. It is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `reports_filter_membership`. */
     readonly membership: (
       input: types.ReportsFilterMembershipInput,
       options?: CallOptions,
     ) => Listing<types.ReportsFilterMembershipOutput>
   }
   readonly audit: {
-    /** List the audit trail: who did what through which door, newest first. Changes, dry runs, and calls that lacked permission or confirmation, kept for 400 days unless the server is configured otherwise. Reads of contacts by AI agents are one row for each key, operation and hour, with `reads: {calls, contacts, hour}` in `changes`. Other successful reads, invalid input and replayed responses are not recorded. For owners, admins and managers who may see all channels, with a key that sees phone numbers. With a filter other than times it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `audit_list`. */
+    /** List the audit trail: who did what through which interface, newest first. Changes, dry runs, and calls that lacked permission or confirmation, kept for 400 days unless the server is configured otherwise. Reads of contacts by AI agents are one row for each key, operation and hour, with `reads: {calls, contacts, hour}` in `changes`. Other successful reads, invalid input and replayed responses are not recorded. For owners, admins and managers who may see all channels, with a key that sees phone numbers. With a filter other than times it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `audit_list`. */
     readonly list: (input?: types.AuditListInput, options?: CallOptions) => Listing<types.AuditListOutput>
   }
   readonly approvals: {
-    /** List the calls of AI agents that a person decides, newest first. An agent's key sees its own; owners, admins and managers see all, other staff those of their own keys. What is on a channel that the reader may not see is left out. Operation `approvals_list`. */
+    /** List approval requests of AI agents, newest first. An agent's key sees its own; owners, admins and managers see all, other staff those of their own keys. Requests on channels that the reader may not see are left out. Operation `approvals_list`. */
     readonly list: (
       input?: types.ApprovalsListInput,
       options?: CallOptions,
     ) => Listing<types.ApprovalsListOutput>
-    /** Show a call that a person decides, and wait for the decision. With `wait_seconds` it answers as soon as the call has ended, or when the time is over. Operation `approvals_get`. */
+    /** Show an approval request, and wait for the decision. With `wait_seconds` it returns as soon as the call has ended, or after that time. Operation `approvals_get`. */
     readonly get: (input: types.ApprovalsGetInput, options?: CallOptions) => Promise<types.ApprovalsGetOutput>
-    /** Approve a call of an AI agent, so that it runs once. With a key of a person: of an owner, admin or manager, or of the staff member of the key that asks; who approves must be able to make the call. What it acts on must be what they were shown, by `summary_version` of `approvals_get`, or what it was asked for where none is given: after a merge, or with another number, it is refused (409 `subject_changed`, with `changed`). `text` replaces the text of a reply, note or caption. The call then runs as the agent, under the policy and the reply window of that moment; `approvals_get` tells how it ended. Operation `approvals_approve`. */
+    /** Approve a call of an AI agent, so that it runs once. Needs a person's key: of an owner, admin or manager, or of the staff member of the asking key; the approver must be able to make the call. It must still act on what the approver was shown, by `summary_version` of `approvals_get`, or, without one, on what it was requested for: after a merge or a changed number it is refused (409 `subject_changed`, with `changed`). `text` replaces the text of a reply, note or caption. The call then runs as the agent, under the policy and reply window at that moment; `approvals_get` shows the outcome. Operation `approvals_approve`. */
     readonly approve: (
       input: types.ApprovalsApproveInput,
       options?: ChangeOptions,
     ) => Promise<types.ApprovalsApproveOutput>
-    /** Decline a call of an AI agent, so that it never runs. Who may approve may decline. The same call of the agent is refused for 24 hours. Operation `approvals_decline`. */
+    /** Decline a call of an AI agent, so that it never runs. For the same people as approving. The same call of the agent is refused for 24 hours. Operation `approvals_decline`. */
     readonly decline: (
       input: types.ApprovalsDeclineInput,
       options?: ChangeOptions,
     ) => Promise<types.ApprovalsDeclineOutput>
-    /** Withdraw a call that waits for a decision. An agent withdraws its own calls, with any scopes; a person what they may decide. Operation `approvals_cancel`. */
+    /** Withdraw an approval request. An agent can withdraw its own requests, with any scopes; a person those that they may decide. Operation `approvals_cancel`. */
     readonly cancel: (
       input: types.ApprovalsCancelInput,
       options?: ChangeOptions,

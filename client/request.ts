@@ -105,7 +105,7 @@ export const toConnectionError = (error: unknown, key?: string): WcrmError =>
     : new WcrmError({
         status: 0,
         code: 'connection_failed',
-        message: `No answer came: ${describe(error)}`,
+        message: `No response: ${describe(error)}`,
         idempotencyKey: key,
         cause: error,
       })

@@ -31,7 +31,7 @@ export type CrmExportContactsInput =
        */
       contact_ids: (string | number)[]
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
       /**
@@ -47,11 +47,11 @@ export type CrmExportContactsInput =
         [k: string]: unknown
       }
       /**
-       * With an empty filter: yes, every contact of the workspace.
+       * Required with an empty filter, which matches every contact.
        */
       all?: true
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
       /**
@@ -65,7 +65,7 @@ export type CrmExportContactsInput =
        */
       saved_filter_id: string | number
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
       /**
@@ -83,11 +83,11 @@ export type CrmUpdateContactsInput =
        */
       contact_ids: (string | number)[]
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
       /**
-       * Values of custom fields by their keys; null clears one.
+       * Values of custom fields by key; null clears one.
        */
       attributes?: {
         [k: string]: unknown
@@ -109,15 +109,15 @@ export type CrmUpdateContactsInput =
         [k: string]: unknown
       }
       /**
-       * With an empty filter: yes, every contact of the workspace.
+       * Required with an empty filter, which matches every contact.
        */
       all?: true
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
       /**
-       * Values of custom fields by their keys; null clears one.
+       * Values of custom fields by key; null clears one.
        */
       attributes?: {
         [k: string]: unknown
@@ -137,11 +137,11 @@ export type CrmUpdateContactsInput =
        */
       saved_filter_id: string | number
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
       /**
-       * Values of custom fields by their keys; null clears one.
+       * Values of custom fields by key; null clears one.
        */
       attributes?: {
         [k: string]: unknown
@@ -165,7 +165,7 @@ export type CrmDeleteContactsInput =
        */
       contact_ids: (string | number)[]
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
     }
@@ -177,11 +177,11 @@ export type CrmDeleteContactsInput =
         [k: string]: unknown
       }
       /**
-       * With an empty filter: yes, every contact of the workspace.
+       * Required with an empty filter, which matches every contact.
        */
       all?: true
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
     }
@@ -191,7 +191,7 @@ export type CrmDeleteContactsInput =
        */
       saved_filter_id: string | number
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
     }
@@ -205,7 +205,7 @@ export type CrmTagContactsInput =
        */
       contact_ids: (string | number)[]
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
       /**
@@ -224,11 +224,11 @@ export type CrmTagContactsInput =
         [k: string]: unknown
       }
       /**
-       * With an empty filter: yes, every contact of the workspace.
+       * Required with an empty filter, which matches every contact.
        */
       all?: true
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
       /**
@@ -245,7 +245,7 @@ export type CrmTagContactsInput =
        */
       saved_filter_id: string | number
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
       /**
@@ -266,7 +266,7 @@ export type CrmUntagContactsInput =
        */
       contact_ids: (string | number)[]
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
       /**
@@ -285,11 +285,11 @@ export type CrmUntagContactsInput =
         [k: string]: unknown
       }
       /**
-       * With an empty filter: yes, every contact of the workspace.
+       * Required with an empty filter, which matches every contact.
        */
       all?: true
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
       /**
@@ -306,7 +306,7 @@ export type CrmUntagContactsInput =
        */
       saved_filter_id: string | number
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
       /**
@@ -331,7 +331,7 @@ export type CrmAddContactsToGroupInput =
        */
       contact_ids: (string | number)[]
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
     }
@@ -347,11 +347,11 @@ export type CrmAddContactsToGroupInput =
         [k: string]: unknown
       }
       /**
-       * With an empty filter: yes, every contact of the workspace.
+       * Required with an empty filter, which matches every contact.
        */
       all?: true
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
     }
@@ -365,7 +365,7 @@ export type CrmAddContactsToGroupInput =
        */
       saved_filter_id: string | number
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
     }
@@ -383,7 +383,7 @@ export type CrmRemoveContactsFromGroupInput =
        */
       contact_ids: (string | number)[]
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
     }
@@ -399,11 +399,11 @@ export type CrmRemoveContactsFromGroupInput =
         [k: string]: unknown
       }
       /**
-       * With an empty filter: yes, every contact of the workspace.
+       * Required with an empty filter, which matches every contact.
        */
       all?: true
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
     }
@@ -417,7 +417,7 @@ export type CrmRemoveContactsFromGroupInput =
        */
       saved_filter_id: string | number
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
     }
@@ -432,7 +432,7 @@ export type InboxAssignConversationInput =
        */
       staff_id: string
       /**
-       * Refuse when it is assigned already, instead of reassigning it.
+       * Refuse if it is already assigned, instead of reassigning it.
        */
       only_if_unassigned?: boolean
     }
@@ -446,7 +446,7 @@ export type InboxAssignConversationInput =
        */
       team_id: string
       /**
-       * Refuse when it is assigned already, instead of reassigning it.
+       * Refuse if it is already assigned, instead of reassigning it.
        */
       only_if_unassigned?: boolean
     }
@@ -460,7 +460,7 @@ export type InboxAssignConversationsInput =
        */
       conversation_ids: (string | number)[]
       /**
-       * With the same filter: exactly the conversations of a dry run, from its answer.
+       * With the same filter: exactly the conversations of a dry run, which returned this.
        */
       plan_id?: string
       /**
@@ -472,18 +472,18 @@ export type InboxAssignConversationsInput =
        */
       team_id?: string
       /**
-       * Those that are assigned already are failures, instead of being reassigned.
+       * Conversations that are already assigned are failures, instead of being reassigned.
        */
       only_if_unassigned?: boolean
     }
   | {
       filter: ConversationFilter
       /**
-       * With an empty filter: yes, every conversation that you may see.
+       * Required with an empty filter, which matches every conversation.
        */
       all?: true
       /**
-       * With the same filter: exactly the conversations of a dry run, from its answer.
+       * With the same filter: exactly the conversations of a dry run, which returned this.
        */
       plan_id?: string
       /**
@@ -495,7 +495,7 @@ export type InboxAssignConversationsInput =
        */
       team_id?: string
       /**
-       * Those that are assigned already are failures, instead of being reassigned.
+       * Conversations that are already assigned are failures, instead of being reassigned.
        */
       only_if_unassigned?: boolean
     }
@@ -505,7 +505,7 @@ export type InboxAssignConversationsInput =
        */
       saved_filter_id: string | number
       /**
-       * With the same filter: exactly the conversations of a dry run, from its answer.
+       * With the same filter: exactly the conversations of a dry run, which returned this.
        */
       plan_id?: string
       /**
@@ -517,7 +517,7 @@ export type InboxAssignConversationsInput =
        */
       team_id?: string
       /**
-       * Those that are assigned already are failures, instead of being reassigned.
+       * Conversations that are already assigned are failures, instead of being reassigned.
        */
       only_if_unassigned?: boolean
     }
@@ -531,7 +531,7 @@ export type InboxCloseConversationsInput =
        */
       conversation_ids: (string | number)[]
       /**
-       * With the same filter: exactly the conversations of a dry run, from its answer.
+       * With the same filter: exactly the conversations of a dry run, which returned this.
        */
       plan_id?: string
       /**
@@ -542,11 +542,11 @@ export type InboxCloseConversationsInput =
   | {
       filter: ConversationFilter
       /**
-       * With an empty filter: yes, every conversation that you may see.
+       * Required with an empty filter, which matches every conversation.
        */
       all?: true
       /**
-       * With the same filter: exactly the conversations of a dry run, from its answer.
+       * With the same filter: exactly the conversations of a dry run, which returned this.
        */
       plan_id?: string
       /**
@@ -560,7 +560,7 @@ export type InboxCloseConversationsInput =
        */
       saved_filter_id: string | number
       /**
-       * With the same filter: exactly the conversations of a dry run, from its answer.
+       * With the same filter: exactly the conversations of a dry run, which returned this.
        */
       plan_id?: string
       /**
@@ -579,7 +579,7 @@ export type MessagingSendTemplateInput =
        */
       channel_id?: string
       /**
-       * Id of the message in your system, 1 to 255 characters. A second message with it is refused (409 `external_id_taken`) and not sent; one that the provider refused leaves it free.
+       * Id of the message in your system, 1 to 255 characters. A second message with it is refused (409 `external_id_taken`); a message that the provider refused frees it.
        */
       external_id?: string
       /**
@@ -755,7 +755,7 @@ export type MessagingSendTemplateInput =
        */
       channel_id?: string
       /**
-       * Id of the message in your system, 1 to 255 characters. A second message with it is refused (409 `external_id_taken`) and not sent; one that the provider refused leaves it free.
+       * Id of the message in your system, 1 to 255 characters. A second message with it is refused (409 `external_id_taken`); a message that the provider refused frees it.
        */
       external_id?: string
       /**
@@ -931,7 +931,7 @@ export type MessagingSendBulkInput =
        */
       contact_ids: (string | number)[]
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
       /**
@@ -965,7 +965,7 @@ export type MessagingSendBulkInput =
            */
           attribute?: string
           /**
-           * For contacts without a value; without it they are left out.
+           * For contacts without a value; without a fallback they are skipped.
            */
           fallback?: string
         }[]
@@ -987,7 +987,7 @@ export type MessagingSendBulkInput =
              */
             attribute?: string
             /**
-             * For contacts without a value; without it they are left out.
+             * For contacts without a value; without a fallback they are skipped.
              */
             fallback?: string
           }
@@ -1017,7 +1017,7 @@ export type MessagingSendBulkInput =
              */
             attribute?: string
             /**
-             * For contacts without a value; without it they are left out.
+             * For contacts without a value; without a fallback they are skipped.
              */
             fallback?: string
           }
@@ -1077,7 +1077,7 @@ export type MessagingSendBulkInput =
              */
             attribute?: string
             /**
-             * For contacts without a value; without it they are left out.
+             * For contacts without a value; without a fallback they are skipped.
              */
             fallback?: string
           }
@@ -1096,11 +1096,11 @@ export type MessagingSendBulkInput =
        */
       channel_id?: string
       /**
-       * Name of the broadcast; that of the template when absent.
+       * Name of the broadcast; by default that of the template.
        */
       name?: string
       /**
-       * Only at these times of the recipient's country, by the phone; in the workspace's time zone where that is unknown. Where a country has several zones: while it is within the hours in all of them. 403 `phone_hidden` where phones are hidden from you: hours tell their countries.
+       * Only at these times in the recipient's country, by the phone; if unknown, in the workspace's time zone. In a country with several zones: only within the hours in all of them. 403 `phone_hidden` with hidden phone numbers, because hours reveal their countries.
        */
       hours?: {
         /**
@@ -1120,11 +1120,11 @@ export type MessagingSendBulkInput =
         days?: ('mon' | 'tue' | 'wed' | 'thu' | 'fri' | 'sat' | 'sun')[]
       }
       /**
-       * Most messages in a second; numbers have 80 unless the provider raised it.
+       * Most messages a second; the provider's default for a number is 80.
        */
       per_second?: number
       /**
-       * Stops when more than so many of the last messages failed, of 20 at least.
+       * Stops when more than this percentage of the last messages failed, of at least 20.
        */
       stop_at_error_percent?: number
       /**
@@ -1140,11 +1140,11 @@ export type MessagingSendBulkInput =
         [k: string]: unknown
       }
       /**
-       * With an empty filter: yes, every contact of the workspace.
+       * Required with an empty filter, which matches every contact.
        */
       all?: true
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
       /**
@@ -1178,7 +1178,7 @@ export type MessagingSendBulkInput =
            */
           attribute?: string
           /**
-           * For contacts without a value; without it they are left out.
+           * For contacts without a value; without a fallback they are skipped.
            */
           fallback?: string
         }[]
@@ -1200,7 +1200,7 @@ export type MessagingSendBulkInput =
              */
             attribute?: string
             /**
-             * For contacts without a value; without it they are left out.
+             * For contacts without a value; without a fallback they are skipped.
              */
             fallback?: string
           }
@@ -1230,7 +1230,7 @@ export type MessagingSendBulkInput =
              */
             attribute?: string
             /**
-             * For contacts without a value; without it they are left out.
+             * For contacts without a value; without a fallback they are skipped.
              */
             fallback?: string
           }
@@ -1290,7 +1290,7 @@ export type MessagingSendBulkInput =
              */
             attribute?: string
             /**
-             * For contacts without a value; without it they are left out.
+             * For contacts without a value; without a fallback they are skipped.
              */
             fallback?: string
           }
@@ -1309,11 +1309,11 @@ export type MessagingSendBulkInput =
        */
       channel_id?: string
       /**
-       * Name of the broadcast; that of the template when absent.
+       * Name of the broadcast; by default that of the template.
        */
       name?: string
       /**
-       * Only at these times of the recipient's country, by the phone; in the workspace's time zone where that is unknown. Where a country has several zones: while it is within the hours in all of them. 403 `phone_hidden` where phones are hidden from you: hours tell their countries.
+       * Only at these times in the recipient's country, by the phone; if unknown, in the workspace's time zone. In a country with several zones: only within the hours in all of them. 403 `phone_hidden` with hidden phone numbers, because hours reveal their countries.
        */
       hours?: {
         /**
@@ -1333,11 +1333,11 @@ export type MessagingSendBulkInput =
         days?: ('mon' | 'tue' | 'wed' | 'thu' | 'fri' | 'sat' | 'sun')[]
       }
       /**
-       * Most messages in a second; numbers have 80 unless the provider raised it.
+       * Most messages a second; the provider's default for a number is 80.
        */
       per_second?: number
       /**
-       * Stops when more than so many of the last messages failed, of 20 at least.
+       * Stops when more than this percentage of the last messages failed, of at least 20.
        */
       stop_at_error_percent?: number
       /**
@@ -1351,7 +1351,7 @@ export type MessagingSendBulkInput =
        */
       saved_filter_id: string | number
       /**
-       * With the same filter: exactly the contacts of a dry run, from its answer.
+       * With the same filter: exactly the contacts of a dry run, which returned this.
        */
       plan_id?: string
       /**
@@ -1385,7 +1385,7 @@ export type MessagingSendBulkInput =
            */
           attribute?: string
           /**
-           * For contacts without a value; without it they are left out.
+           * For contacts without a value; without a fallback they are skipped.
            */
           fallback?: string
         }[]
@@ -1407,7 +1407,7 @@ export type MessagingSendBulkInput =
              */
             attribute?: string
             /**
-             * For contacts without a value; without it they are left out.
+             * For contacts without a value; without a fallback they are skipped.
              */
             fallback?: string
           }
@@ -1437,7 +1437,7 @@ export type MessagingSendBulkInput =
              */
             attribute?: string
             /**
-             * For contacts without a value; without it they are left out.
+             * For contacts without a value; without a fallback they are skipped.
              */
             fallback?: string
           }
@@ -1497,7 +1497,7 @@ export type MessagingSendBulkInput =
              */
             attribute?: string
             /**
-             * For contacts without a value; without it they are left out.
+             * For contacts without a value; without a fallback they are skipped.
              */
             fallback?: string
           }
@@ -1516,11 +1516,11 @@ export type MessagingSendBulkInput =
        */
       channel_id?: string
       /**
-       * Name of the broadcast; that of the template when absent.
+       * Name of the broadcast; by default that of the template.
        */
       name?: string
       /**
-       * Only at these times of the recipient's country, by the phone; in the workspace's time zone where that is unknown. Where a country has several zones: while it is within the hours in all of them. 403 `phone_hidden` where phones are hidden from you: hours tell their countries.
+       * Only at these times in the recipient's country, by the phone; if unknown, in the workspace's time zone. In a country with several zones: only within the hours in all of them. 403 `phone_hidden` with hidden phone numbers, because hours reveal their countries.
        */
       hours?: {
         /**
@@ -1540,11 +1540,11 @@ export type MessagingSendBulkInput =
         days?: ('mon' | 'tue' | 'wed' | 'thu' | 'fri' | 'sat' | 'sun')[]
       }
       /**
-       * Most messages in a second; numbers have 80 unless the provider raised it.
+       * Most messages a second; the provider's default for a number is 80.
        */
       per_second?: number
       /**
-       * Stops when more than so many of the last messages failed, of 20 at least.
+       * Stops when more than this percentage of the last messages failed, of at least 20.
        */
       stop_at_error_percent?: number
       /**
@@ -1567,7 +1567,7 @@ export type MessagingSendReplyInput =
        */
       reply_to_id?: string
       /**
-       * Id of the message in your system, 1 to 255 characters. A second message with it is refused (409 `external_id_taken`) and not sent; one that the provider refused leaves it free.
+       * Id of the message in your system, 1 to 255 characters. A second message with it is refused (409 `external_id_taken`); a message that the provider refused frees it.
        */
       external_id?: string
     }
@@ -1597,7 +1597,7 @@ export type MessagingSendReplyInput =
        */
       reply_to_id?: string
       /**
-       * Id of the message in your system, 1 to 255 characters. A second message with it is refused (409 `external_id_taken`) and not sent; one that the provider refused leaves it free.
+       * Id of the message in your system, 1 to 255 characters. A second message with it is refused (409 `external_id_taken`); a message that the provider refused frees it.
        */
       external_id?: string
     }
@@ -1615,7 +1615,7 @@ export type MessagingSendReplyInput =
        */
       reply_to_id?: string
       /**
-       * Id of the message in your system, 1 to 255 characters. A second message with it is refused (409 `external_id_taken`) and not sent; one that the provider refused leaves it free.
+       * Id of the message in your system, 1 to 255 characters. A second message with it is refused (409 `external_id_taken`); a message that the provider refused frees it.
        */
       external_id?: string
     }
@@ -1904,7 +1904,7 @@ export interface Approval {
    */
   id: string
   /**
-   * `pending`: nobody has decided. `approved`: it is about to run, or runs. `done`: it ran. `failed`: approved, but refused or failed when it ran; `outcome` says why. `declined`, `expired`, `cancelled`: it never runs.
+   * `pending`: not decided. `approved`: about to run, or running. `done`: it ran. `failed`: approved, but refused or failed when it ran; `outcome` has the reason. `declined`, `expired`, `cancelled`: it never runs.
    */
   status: 'pending' | 'approved' | 'done' | 'failed' | 'declined' | 'expired' | 'cancelled'
   /**
@@ -1924,7 +1924,7 @@ export interface Approval {
        */
       id: string
       /**
-       * Name; null when the staff member is gone.
+       * Name; null if the staff member was deleted.
        */
       name: string | null
     }
@@ -1947,11 +1947,11 @@ export interface Approval {
    */
   reason: string | null
   /**
-   * Why a person is asked: by the policy of the key, or a bound of it that is not met.
+   * Why approval is needed: the policy of the key, or the bound that is not met.
    */
   asked_for: ('verb' | 'operation' | 'window_open' | 'assigned' | 'templates' | 'sends_per_hour' | 'hours')[]
   /**
-   * The customer; null when it is about none, or about several.
+   * The customer; null if there is none or several.
    */
   contact: {
     /**
@@ -1980,7 +1980,7 @@ export interface Approval {
      */
     id: string
     /**
-     * Name; null when the staff member is gone.
+     * Name; null if the staff member was deleted.
      */
     name: string | null
   } | null
@@ -2026,13 +2026,13 @@ export interface KeyPolicy {
     [k: string]: 'allow' | 'ask' | 'deny'
   }
   /**
-   * Decisions for single operations, which come before those for verbs.
+   * Decisions for single operations; they override those for verbs.
    */
   operations: {
     [k: string]: 'allow' | 'ask' | 'deny'
   }
   /**
-   * Conditions of what is allowed; where one is not met, a person is asked.
+   * Conditions of `allow`; outside them a person is asked.
    */
   bounds: {
     /**
@@ -2070,11 +2070,11 @@ export interface KeyPolicy {
     }
   }
   /**
-   * `person`: approved with a key of their own. `client`: confirmed in the MCP client suffices.
+   * `person`: approval with a person's key. `client`: confirmation in the MCP client suffices.
    */
   approval: 'person' | 'client'
   /**
-   * Seconds that a person may take to decide; 24 hours when absent.
+   * Seconds until the request expires; 24 hours when absent.
    */
   expires_after?: number
 }
@@ -2131,7 +2131,7 @@ export interface WorkspaceWhoamiOutput {
      */
     role: 'owner' | 'admin' | 'manager' | 'agent'
     /**
-     * True: phone numbers are masked for this key: of an agent from whom they are hidden, or of an AI agent.
+     * True: phone numbers are masked for this key, of a staff member with hidden phone numbers or of an AI agent.
      */
     hide_phone_numbers: boolean
     /**
@@ -2183,7 +2183,7 @@ export interface WorkspaceWhoamiOutput {
      */
     phones: boolean
     /**
-     * What the agent may do by itself; null for keys of people. What is not named is `allow`; operations with a confirm verb, and those that set where webhooks go, are `ask`: a person approves each call.
+     * What the agent may do without approval; null for keys of people. By default, operations with a confirm verb, and those that set the targets of webhooks, are `ask`, and all others `allow`.
      */
     policy: KeyPolicy | null
   }
@@ -2237,7 +2237,7 @@ export interface Staff {
    */
   name: string
   /**
-   * Owners, admins and managers see everything; agents may have phones hidden and never see manager-only fields.
+   * Owners, admins and managers see everything; agents may have hidden phone numbers, and never see manager-only fields.
    */
   role: 'owner' | 'admin' | 'manager' | 'agent'
   /**
@@ -2375,7 +2375,7 @@ export interface Channel {
 }
 export interface ChannelHealth {
   /**
-   * `limited` passes by itself; `restricted`: some sends are refused; `disconnected`: all are, until somebody acts.
+   * `limited`: throttled for a time; `restricted`: some sends are refused; `disconnected`: all are, until an administrator acts.
    */
   status: 'ok' | 'limited' | 'restricted' | 'disconnected'
   /**
@@ -2383,7 +2383,7 @@ export interface ChannelHealth {
    */
   reason: string | null
   /**
-   * The provider's error code, if one told it.
+   * The provider's error code, if any.
    */
   provider_code: number | null
   /**
@@ -2395,7 +2395,7 @@ export interface ChannelHealth {
    */
   since: string | null
   /**
-   * When it passes by itself.
+   * When a temporary limit ends.
    */
   until: string | null
 }
@@ -2440,7 +2440,7 @@ export interface WorkspaceChannelsOutput {
    */
   next_cursor: string | null
   /**
-   * Problems to know about, such as a default channel that is not connected.
+   * Problems, such as a default channel that is not connected.
    */
   warnings: string[]
 }
@@ -3781,7 +3781,7 @@ export interface ContactView {
    */
   name?: string | null
   /**
-   * E.164 digits without `+`, or masked when the workspace hides numbers from the key's owner.
+   * E.164 digits without `+`; masked if numbers are hidden from the key's owner.
    */
   phone?: string | null
   /**
@@ -3789,7 +3789,7 @@ export interface ContactView {
    */
   phone_masked?: boolean
   /**
-   * Id at the messaging app; shows no phone digits to staff from whom phones are hidden.
+   * Id at the messaging app; numbers in it are masked for staff with hidden phone numbers.
    */
   chatapp_user_id?: string | null
   /**
@@ -3847,13 +3847,13 @@ export interface ContactView {
     name: string | null
   }[]
   /**
-   * What integrations keep about the contact. Absent from summary rows, and for agents and staff from whom phone numbers are hidden.
+   * Data of integrations about the contact. Absent from summary rows, and for agents and staff with hidden phone numbers.
    */
   metadata?: {
     [k: string]: string
   }
   /**
-   * Custom field values that the staff member may see, at most 100; text is cut after 2000 characters.
+   * Custom field values that the staff member may see, at most 100; text is truncated after 2000 characters.
    *
    * @maxItems 100
    */
@@ -3871,7 +3871,7 @@ export interface ContactView {
      */
     type: string | null
     /**
-     * As shown in the panel: checkbox and boolean as Yes or No, date as YYYY-MM-DD, datetime as YYYY-MM-DD HH:MM:SS in UTC, multiselect as comma-joined text, int, float and number as numbers, decimal as a string with 8 decimals.
+     * Display value: checkbox and boolean as Yes or No, date as YYYY-MM-DD, datetime as YYYY-MM-DD HH:MM:SS in UTC, multiselect as comma-joined text, int, float and number as numbers, decimal as a string with 8 decimals.
      */
     value: string | number | null
     /**
@@ -3883,7 +3883,7 @@ export interface ContactView {
      */
     typed_value: string | number | boolean | string[] | null
     /**
-     * Present when the text is longer than what is shown: it is cut after 2000 characters.
+     * Present if the text was truncated, after 2000 characters.
      */
     truncated?: true
   }[]
@@ -3927,7 +3927,7 @@ export interface ContactView {
    */
   last_activity_at?: string | null
   /**
-   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   * Changes with each change of the record; send it as `if_version`. Null in a dry run.
    */
   version?: string | null
   /**
@@ -3935,7 +3935,7 @@ export interface ContactView {
    */
   unavailable?: ('profile_extras' | 'conversations')[]
   /**
-   * Values of custom fields by key, as `typed_value` or else as text; upserts take them like this. Only with `compact`, in place of `attributes`.
+   * Values of custom fields by key, as `typed_value` or else as text; in the format of upserts. Only with `compact`, instead of `attributes`.
    */
   attributes_map?: {
     [k: string]: string | number | boolean | string[] | null
@@ -4019,7 +4019,7 @@ export interface CrmSearchContactsOutput {
    */
   approximate: boolean | null
   /**
-   * Relative dates, and dates without a zone, with the instants they mean.
+   * Relative dates, and dates without a zone, with their instants.
    */
   resolved_dates: {
     /**
@@ -4036,7 +4036,7 @@ export interface CrmSearchContactsOutput {
     value: string
   }[]
   /**
-   * Conditions that may not mean what they look like.
+   * Conditions that look like a mistake.
    */
   warnings: {
     /**
@@ -4063,7 +4063,7 @@ export interface CrmGetContactOutput {
    */
   name?: string | null
   /**
-   * E.164 digits without `+`, or masked when the workspace hides numbers from the key's owner.
+   * E.164 digits without `+`; masked if numbers are hidden from the key's owner.
    */
   phone?: string | null
   /**
@@ -4071,7 +4071,7 @@ export interface CrmGetContactOutput {
    */
   phone_masked?: boolean
   /**
-   * Id at the messaging app; shows no phone digits to staff from whom phones are hidden.
+   * Id at the messaging app; numbers in it are masked for staff with hidden phone numbers.
    */
   chatapp_user_id?: string | null
   /**
@@ -4129,13 +4129,13 @@ export interface CrmGetContactOutput {
     name: string | null
   }[]
   /**
-   * What integrations keep about the contact. Absent from summary rows, and for agents and staff from whom phone numbers are hidden.
+   * Data of integrations about the contact. Absent from summary rows, and for agents and staff with hidden phone numbers.
    */
   metadata?: {
     [k: string]: string
   }
   /**
-   * Custom field values that the staff member may see, at most 100; text is cut after 2000 characters.
+   * Custom field values that the staff member may see, at most 100; text is truncated after 2000 characters.
    *
    * @maxItems 100
    */
@@ -4153,7 +4153,7 @@ export interface CrmGetContactOutput {
      */
     type: string | null
     /**
-     * As shown in the panel: checkbox and boolean as Yes or No, date as YYYY-MM-DD, datetime as YYYY-MM-DD HH:MM:SS in UTC, multiselect as comma-joined text, int, float and number as numbers, decimal as a string with 8 decimals.
+     * Display value: checkbox and boolean as Yes or No, date as YYYY-MM-DD, datetime as YYYY-MM-DD HH:MM:SS in UTC, multiselect as comma-joined text, int, float and number as numbers, decimal as a string with 8 decimals.
      */
     value: string | number | null
     /**
@@ -4165,7 +4165,7 @@ export interface CrmGetContactOutput {
      */
     typed_value: string | number | boolean | string[] | null
     /**
-     * Present when the text is longer than what is shown: it is cut after 2000 characters.
+     * Present if the text was truncated, after 2000 characters.
      */
     truncated?: true
   }[]
@@ -4209,7 +4209,7 @@ export interface CrmGetContactOutput {
    */
   last_activity_at?: string | null
   /**
-   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   * Changes with each change of the record; send it as `if_version`. Null in a dry run.
    */
   version?: string | null
   /**
@@ -4217,7 +4217,7 @@ export interface CrmGetContactOutput {
    */
   unavailable?: ('profile_extras' | 'conversations')[]
   /**
-   * Values of custom fields by key, as `typed_value` or else as text; upserts take them like this. Only with `compact`, in place of `attributes`.
+   * Values of custom fields by key, as `typed_value` or else as text; in the format of upserts. Only with `compact`, instead of `attributes`.
    */
   attributes_map?: {
     [k: string]: string | number | boolean | string[] | null
@@ -4225,7 +4225,7 @@ export interface CrmGetContactOutput {
 }
 export interface CrmUpsertContactInput {
   /**
-   * International format with country code, such as `+1 555 010 0042`; local numbers starting with 0 are refused. Every spelling of a number is one contact. Required for a new contact.
+   * International format with country code, such as `+1 555 010 0042`; local numbers starting with 0 are refused. All spellings of a number are one contact. Required for a new contact.
    */
   phone?: string
   /**
@@ -4247,13 +4247,13 @@ export interface CrmUpsertContactInput {
     [k: string]: unknown
   }
   /**
-   * What integrations keep about the contact: at most 50 keys of 1 to 40 characters, values text of at most 500, 16 KB in all. Keys that are not named stay; null or empty text deletes a key. Not searchable. Only for owners, admins and managers who see phone numbers.
+   * Data of integrations about the contact: at most 50 keys of 1 to 40 characters, values text of at most 500, 16 KB in all. Unnamed keys stay; null or empty text deletes a key. Not searchable. Only for owners, admins and managers who see phone numbers.
    */
   metadata?: {
     [k: string]: string | null
   }
   /**
-   * True: do-not-disturb. `false` is for new contacts and undoes no opt-out: crm_update_contact does.
+   * True: do-not-disturb. `false` does not undo an opt-out; crm_update_contact does.
    */
   dnd?: boolean
   /**
@@ -4295,7 +4295,7 @@ export interface CrmUpsertContactOutput {
      */
     name: string | null
     /**
-     * E.164 digits without `+`, or masked when the workspace hides numbers from the key's owner.
+     * E.164 digits without `+`; masked if numbers are hidden from the key's owner.
      */
     phone: string | null
     /**
@@ -4303,7 +4303,7 @@ export interface CrmUpsertContactOutput {
      */
     phone_masked: boolean
     /**
-     * Id at the messaging app; shows no phone digits to staff from whom phones are hidden.
+     * Id at the messaging app; numbers in it are masked for staff with hidden phone numbers.
      */
     chatapp_user_id: string | null
     /**
@@ -4361,13 +4361,13 @@ export interface CrmUpsertContactOutput {
       name: string | null
     }[]
     /**
-     * What integrations keep about the contact. Absent from summary rows, and for agents and staff from whom phone numbers are hidden.
+     * Data of integrations about the contact. Absent from summary rows, and for agents and staff with hidden phone numbers.
      */
     metadata?: {
       [k: string]: string
     }
     /**
-     * Custom field values that the staff member may see, at most 100; text is cut after 2000 characters.
+     * Custom field values that the staff member may see, at most 100; text is truncated after 2000 characters.
      *
      * @maxItems 100
      */
@@ -4385,7 +4385,7 @@ export interface CrmUpsertContactOutput {
        */
       type: string | null
       /**
-       * As shown in the panel: checkbox and boolean as Yes or No, date as YYYY-MM-DD, datetime as YYYY-MM-DD HH:MM:SS in UTC, multiselect as comma-joined text, int, float and number as numbers, decimal as a string with 8 decimals.
+       * Display value: checkbox and boolean as Yes or No, date as YYYY-MM-DD, datetime as YYYY-MM-DD HH:MM:SS in UTC, multiselect as comma-joined text, int, float and number as numbers, decimal as a string with 8 decimals.
        */
       value: string | number | null
       /**
@@ -4397,7 +4397,7 @@ export interface CrmUpsertContactOutput {
        */
       typed_value: string | number | boolean | string[] | null
       /**
-       * Present when the text is longer than what is shown: it is cut after 2000 characters.
+       * Present if the text was truncated, after 2000 characters.
        */
       truncated?: true
     }[]
@@ -4441,7 +4441,7 @@ export interface CrmUpsertContactOutput {
      */
     last_activity_at: string | null
     /**
-     * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+     * Changes with each change of the record; send it as `if_version`. Null in a dry run.
      */
     version: string | null
     /**
@@ -4450,7 +4450,7 @@ export interface CrmUpsertContactOutput {
     unavailable?: ('profile_extras' | 'conversations')[]
   }
   /**
-   * Only in a dry run for staff from whom phones are hidden: what it does not tell.
+   * Only in a dry run with hidden phone numbers: what it cannot show.
    */
   warnings?: string[]
   /**
@@ -4482,7 +4482,7 @@ export interface CrmUpdateContactInput {
     [k: string]: unknown
   }
   /**
-   * What integrations keep about the contact: at most 50 keys of 1 to 40 characters, values text of at most 500, 16 KB in all. Keys that are not named stay; null or empty text deletes a key. Not searchable. Only for owners, admins and managers who see phone numbers.
+   * Data of integrations about the contact: at most 50 keys of 1 to 40 characters, values text of at most 500, 16 KB in all. Unnamed keys stay; null or empty text deletes a key. Not searchable. Only for owners, admins and managers who see phone numbers.
    */
   metadata?: {
     [k: string]: string | null
@@ -4506,7 +4506,7 @@ export interface CrmUpdateContactOutput {
    */
   name: string | null
   /**
-   * E.164 digits without `+`, or masked when the workspace hides numbers from the key's owner.
+   * E.164 digits without `+`; masked if numbers are hidden from the key's owner.
    */
   phone: string | null
   /**
@@ -4514,7 +4514,7 @@ export interface CrmUpdateContactOutput {
    */
   phone_masked: boolean
   /**
-   * Id at the messaging app; shows no phone digits to staff from whom phones are hidden.
+   * Id at the messaging app; numbers in it are masked for staff with hidden phone numbers.
    */
   chatapp_user_id: string | null
   /**
@@ -4572,13 +4572,13 @@ export interface CrmUpdateContactOutput {
     name: string | null
   }[]
   /**
-   * What integrations keep about the contact. Absent from summary rows, and for agents and staff from whom phone numbers are hidden.
+   * Data of integrations about the contact. Absent from summary rows, and for agents and staff with hidden phone numbers.
    */
   metadata?: {
     [k: string]: string
   }
   /**
-   * Custom field values that the staff member may see, at most 100; text is cut after 2000 characters.
+   * Custom field values that the staff member may see, at most 100; text is truncated after 2000 characters.
    *
    * @maxItems 100
    */
@@ -4596,7 +4596,7 @@ export interface CrmUpdateContactOutput {
      */
     type: string | null
     /**
-     * As shown in the panel: checkbox and boolean as Yes or No, date as YYYY-MM-DD, datetime as YYYY-MM-DD HH:MM:SS in UTC, multiselect as comma-joined text, int, float and number as numbers, decimal as a string with 8 decimals.
+     * Display value: checkbox and boolean as Yes or No, date as YYYY-MM-DD, datetime as YYYY-MM-DD HH:MM:SS in UTC, multiselect as comma-joined text, int, float and number as numbers, decimal as a string with 8 decimals.
      */
     value: string | number | null
     /**
@@ -4608,7 +4608,7 @@ export interface CrmUpdateContactOutput {
      */
     typed_value: string | number | boolean | string[] | null
     /**
-     * Present when the text is longer than what is shown: it is cut after 2000 characters.
+     * Present if the text was truncated, after 2000 characters.
      */
     truncated?: true
   }[]
@@ -4652,7 +4652,7 @@ export interface CrmUpdateContactOutput {
    */
   last_activity_at: string | null
   /**
-   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   * Changes with each change of the record; send it as `if_version`. Null in a dry run.
    */
   version: string | null
   /**
@@ -4674,7 +4674,7 @@ export interface Contact {
    */
   name: string | null
   /**
-   * E.164 digits without `+`, or masked when the workspace hides numbers from the key's owner.
+   * E.164 digits without `+`; masked if numbers are hidden from the key's owner.
    */
   phone: string | null
   /**
@@ -4682,7 +4682,7 @@ export interface Contact {
    */
   phone_masked: boolean
   /**
-   * Id at the messaging app; shows no phone digits to staff from whom phones are hidden.
+   * Id at the messaging app; numbers in it are masked for staff with hidden phone numbers.
    */
   chatapp_user_id: string | null
   /**
@@ -4740,13 +4740,13 @@ export interface Contact {
     name: string | null
   }[]
   /**
-   * What integrations keep about the contact. Absent from summary rows, and for agents and staff from whom phone numbers are hidden.
+   * Data of integrations about the contact. Absent from summary rows, and for agents and staff with hidden phone numbers.
    */
   metadata?: {
     [k: string]: string
   }
   /**
-   * Custom field values that the staff member may see, at most 100; text is cut after 2000 characters.
+   * Custom field values that the staff member may see, at most 100; text is truncated after 2000 characters.
    *
    * @maxItems 100
    */
@@ -4764,7 +4764,7 @@ export interface Contact {
      */
     type: string | null
     /**
-     * As shown in the panel: checkbox and boolean as Yes or No, date as YYYY-MM-DD, datetime as YYYY-MM-DD HH:MM:SS in UTC, multiselect as comma-joined text, int, float and number as numbers, decimal as a string with 8 decimals.
+     * Display value: checkbox and boolean as Yes or No, date as YYYY-MM-DD, datetime as YYYY-MM-DD HH:MM:SS in UTC, multiselect as comma-joined text, int, float and number as numbers, decimal as a string with 8 decimals.
      */
     value: string | number | null
     /**
@@ -4776,7 +4776,7 @@ export interface Contact {
      */
     typed_value: string | number | boolean | string[] | null
     /**
-     * Present when the text is longer than what is shown: it is cut after 2000 characters.
+     * Present if the text was truncated, after 2000 characters.
      */
     truncated?: true
   }[]
@@ -4820,7 +4820,7 @@ export interface Contact {
    */
   last_activity_at: string | null
   /**
-   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   * Changes with each change of the record; send it as `if_version`. Null in a dry run.
    */
   version: string | null
   /**
@@ -4845,7 +4845,7 @@ export interface CrmChangePhoneOutput {
    */
   changed: boolean
   /**
-   * Only in a dry run for staff from whom phones are hidden: what it does not tell.
+   * Only in a dry run with hidden phone numbers: what it cannot show.
    */
   warnings?: string[]
   /**
@@ -4883,7 +4883,7 @@ export interface CrmMergeContactsInput {
    */
   other_contact_id: string
   /**
-   * Fields of which the value of the other contact wins, where it has one: `name`, `phone`, `email`, `external_id`, `chatapp_user_id`, `web_visitor_id`, `metadata`, `attributes.<key>`.
+   * Fields for which the value of the other contact wins, if it has one: `name`, `phone`, `email`, `external_id`, `chatapp_user_id`, `web_visitor_id`, `metadata`, `attributes.<key>`.
    *
    * @maxItems 100
    */
@@ -4896,7 +4896,7 @@ export interface CrmMergeContactsOutput {
    */
   other_contact_id: string
   /**
-   * Fields of which the other contact has a value.
+   * Fields for which the other contact has a value.
    */
   fields: {
     /**
@@ -4939,7 +4939,7 @@ export interface CrmEraseContactInput {
 }
 export interface CrmEraseContactOutput {
   /**
-   * The receipt so far. In a dry run: what would be erased, as far as it is counted quickly.
+   * The receipt so far. In a dry run: what would be erased, as far as it is quick to count.
    */
   erasure: {
     /**
@@ -4951,15 +4951,15 @@ export interface CrmEraseContactOutput {
      */
     contact_id: string
     /**
-     * `running`: the contact is gone, copies are still being erased; `done`: nothing is left.
+     * `running`: the contact is deleted, copies are still being erased; `done`: everything is erased.
      */
     state: 'running' | 'done'
     /**
-     * The receipt so far: what became of rows, by table. Empty for those from whom channels or phones are hidden.
+     * The receipt so far: the outcome for rows, by table. Empty for staff with hidden phone numbers or channels.
      */
     tables: {
       /**
-       * Name of the table, as docs/privacy.md lists it.
+       * Name of the table, as listed in docs/privacy.md.
        */
       table: string
       /**
@@ -4967,11 +4967,11 @@ export interface CrmEraseContactOutput {
        */
       deleted: number
       /**
-       * Rows that stay without anything that tells of the person.
+       * Rows that stay, without personal data.
        */
       cleared: number
       /**
-       * Rows that stay for figures, with the id of the contact alone.
+       * Rows that stay for statistics, with only the id of the contact.
        */
       pseudonymised: number
     }[]
@@ -4984,7 +4984,7 @@ export interface CrmEraseContactOutput {
        */
       id: string
       /**
-       * Name; null when the staff member is gone.
+       * Name; null if the staff member was deleted.
        */
       name: string | null
     }
@@ -5025,15 +5025,15 @@ export interface Erasure {
    */
   contact_id: string
   /**
-   * `running`: the contact is gone, copies are still being erased; `done`: nothing is left.
+   * `running`: the contact is deleted, copies are still being erased; `done`: everything is erased.
    */
   state: 'running' | 'done'
   /**
-   * The receipt so far: what became of rows, by table. Empty for those from whom channels or phones are hidden.
+   * The receipt so far: the outcome for rows, by table. Empty for staff with hidden phone numbers or channels.
    */
   tables: {
     /**
-     * Name of the table, as docs/privacy.md lists it.
+     * Name of the table, as listed in docs/privacy.md.
      */
     table: string
     /**
@@ -5041,11 +5041,11 @@ export interface Erasure {
      */
     deleted: number
     /**
-     * Rows that stay without anything that tells of the person.
+     * Rows that stay, without personal data.
      */
     cleared: number
     /**
-     * Rows that stay for figures, with the id of the contact alone.
+     * Rows that stay for statistics, with only the id of the contact.
      */
     pseudonymised: number
   }[]
@@ -5058,7 +5058,7 @@ export interface Erasure {
      */
     id: string
     /**
-     * Name; null when the staff member is gone.
+     * Name; null if the staff member was deleted.
      */
     name: string | null
   }
@@ -5115,15 +5115,15 @@ export interface CrmGetErasureOutput {
    */
   contact_id: string
   /**
-   * `running`: the contact is gone, copies are still being erased; `done`: nothing is left.
+   * `running`: the contact is deleted, copies are still being erased; `done`: everything is erased.
    */
   state: 'running' | 'done'
   /**
-   * The receipt so far: what became of rows, by table. Empty for those from whom channels or phones are hidden.
+   * The receipt so far: the outcome for rows, by table. Empty for staff with hidden phone numbers or channels.
    */
   tables: {
     /**
-     * Name of the table, as docs/privacy.md lists it.
+     * Name of the table, as listed in docs/privacy.md.
      */
     table: string
     /**
@@ -5131,11 +5131,11 @@ export interface CrmGetErasureOutput {
      */
     deleted: number
     /**
-     * Rows that stay without anything that tells of the person.
+     * Rows that stay, without personal data.
      */
     cleared: number
     /**
-     * Rows that stay for figures, with the id of the contact alone.
+     * Rows that stay for statistics, with only the id of the contact.
      */
     pseudonymised: number
   }[]
@@ -5148,7 +5148,7 @@ export interface CrmGetErasureOutput {
      */
     id: string
     /**
-     * Name; null when the staff member is gone.
+     * Name; null if the staff member was deleted.
      */
     name: string | null
   }
@@ -5177,7 +5177,7 @@ export interface CrmExportPersonOutput {
      */
     id: string | null
     /**
-     * `person`: everything held on one contact; `contacts`: many contacts, one on a line.
+     * `person`: all personal data of one contact; `contacts`: many contacts, one on each line.
      */
     kind: 'person' | 'contacts'
     /**
@@ -5185,7 +5185,7 @@ export interface CrmExportPersonOutput {
      */
     contact_id: string | null
     /**
-     * What the file of contacts is; null for `person`.
+     * Details of a file of contacts; null for `person`.
      */
     contacts: {
       /**
@@ -5193,19 +5193,19 @@ export interface CrmExportPersonOutput {
        */
       format: 'csv' | 'jsonl'
       /**
-       * Contacts that it is of: they are fixed when it begins.
+       * Contacts in the export, fixed at its start.
        */
       total: number
       /**
-       * Contacts that it has come to.
+       * Contacts processed.
        */
       done: number
       /**
-       * Contacts in the file: without those that were deleted meanwhile.
+       * Contacts in the file, without those deleted meanwhile.
        */
       written: number
       /**
-       * Contacts of which a long text is cut, as answers cut it: an import would cut the stored one.
+       * Contacts with a truncated long text: importing the file would truncate the stored text.
        */
       truncated: number
     } | null
@@ -5214,7 +5214,7 @@ export interface CrmExportPersonOutput {
      */
     state: 'running' | 'done' | 'failed' | 'erased' | 'expired'
     /**
-     * How far it is, from 0 to 1.
+     * Progress, from 0 to 1.
      */
     progress: number
     /**
@@ -5222,7 +5222,7 @@ export interface CrmExportPersonOutput {
      */
     tables: {
       /**
-       * Name of the table, as docs/privacy.md lists it.
+       * Name of the table, as listed in docs/privacy.md.
        */
       table: string
       /**
@@ -5235,7 +5235,7 @@ export interface CrmExportPersonOutput {
      */
     file_name: string
     /**
-     * Bytes so far; null where there is no file.
+     * Bytes so far; null if there is no file.
      */
     size: number | null
     /**
@@ -5255,7 +5255,7 @@ export interface CrmExportPersonOutput {
        */
       id: string
       /**
-       * Name; null when the staff member is gone.
+       * Name; null if the staff member was deleted.
        */
       name: string | null
     }
@@ -5304,7 +5304,7 @@ export interface CrmExportContactsOutput {
      */
     id: string | null
     /**
-     * `person`: everything held on one contact; `contacts`: many contacts, one on a line.
+     * `person`: all personal data of one contact; `contacts`: many contacts, one on each line.
      */
     kind: 'person' | 'contacts'
     /**
@@ -5312,7 +5312,7 @@ export interface CrmExportContactsOutput {
      */
     contact_id: string | null
     /**
-     * What the file of contacts is; null for `person`.
+     * Details of a file of contacts; null for `person`.
      */
     contacts: {
       /**
@@ -5320,19 +5320,19 @@ export interface CrmExportContactsOutput {
        */
       format: 'csv' | 'jsonl'
       /**
-       * Contacts that it is of: they are fixed when it begins.
+       * Contacts in the export, fixed at its start.
        */
       total: number
       /**
-       * Contacts that it has come to.
+       * Contacts processed.
        */
       done: number
       /**
-       * Contacts in the file: without those that were deleted meanwhile.
+       * Contacts in the file, without those deleted meanwhile.
        */
       written: number
       /**
-       * Contacts of which a long text is cut, as answers cut it: an import would cut the stored one.
+       * Contacts with a truncated long text: importing the file would truncate the stored text.
        */
       truncated: number
     } | null
@@ -5341,7 +5341,7 @@ export interface CrmExportContactsOutput {
      */
     state: 'running' | 'done' | 'failed' | 'erased' | 'expired'
     /**
-     * How far it is, from 0 to 1.
+     * Progress, from 0 to 1.
      */
     progress: number
     /**
@@ -5349,7 +5349,7 @@ export interface CrmExportContactsOutput {
      */
     tables: {
       /**
-       * Name of the table, as docs/privacy.md lists it.
+       * Name of the table, as listed in docs/privacy.md.
        */
       table: string
       /**
@@ -5362,7 +5362,7 @@ export interface CrmExportContactsOutput {
      */
     file_name: string
     /**
-     * Bytes so far; null where there is no file.
+     * Bytes so far; null if there is no file.
      */
     size: number | null
     /**
@@ -5382,7 +5382,7 @@ export interface CrmExportContactsOutput {
        */
       id: string
       /**
-       * Name; null when the staff member is gone.
+       * Name; null if the staff member was deleted.
        */
       name: string | null
     }
@@ -5400,7 +5400,7 @@ export interface CrmExportContactsOutput {
     file_until: string | null
   }
   /**
-   * Only in a dry run by filter: makes it the plan of the call.
+   * Only in a dry run by filter: identifies its plan.
    */
   plan_id?: string
   /**
@@ -5414,7 +5414,7 @@ export interface Export {
    */
   id: string
   /**
-   * `person`: everything held on one contact; `contacts`: many contacts, one on a line.
+   * `person`: all personal data of one contact; `contacts`: many contacts, one on each line.
    */
   kind: 'person' | 'contacts'
   /**
@@ -5422,7 +5422,7 @@ export interface Export {
    */
   contact_id: string | null
   /**
-   * What the file of contacts is; null for `person`.
+   * Details of a file of contacts; null for `person`.
    */
   contacts: {
     /**
@@ -5430,19 +5430,19 @@ export interface Export {
      */
     format: 'csv' | 'jsonl'
     /**
-     * Contacts that it is of: they are fixed when it begins.
+     * Contacts in the export, fixed at its start.
      */
     total: number
     /**
-     * Contacts that it has come to.
+     * Contacts processed.
      */
     done: number
     /**
-     * Contacts in the file: without those that were deleted meanwhile.
+     * Contacts in the file, without those deleted meanwhile.
      */
     written: number
     /**
-     * Contacts of which a long text is cut, as answers cut it: an import would cut the stored one.
+     * Contacts with a truncated long text: importing the file would truncate the stored text.
      */
     truncated: number
   } | null
@@ -5451,7 +5451,7 @@ export interface Export {
    */
   state: 'running' | 'done' | 'failed' | 'erased' | 'expired'
   /**
-   * How far it is, from 0 to 1.
+   * Progress, from 0 to 1.
    */
   progress: number
   /**
@@ -5459,7 +5459,7 @@ export interface Export {
    */
   tables: {
     /**
-     * Name of the table, as docs/privacy.md lists it.
+     * Name of the table, as listed in docs/privacy.md.
      */
     table: string
     /**
@@ -5472,7 +5472,7 @@ export interface Export {
    */
   file_name: string
   /**
-   * Bytes so far; null where there is no file.
+   * Bytes so far; null if there is no file.
    */
   size: number | null
   /**
@@ -5492,7 +5492,7 @@ export interface Export {
      */
     id: string
     /**
-     * Name; null when the staff member is gone.
+     * Name; null if the staff member was deleted.
      */
     name: string | null
   }
@@ -5549,7 +5549,7 @@ export interface CrmGetExportOutput {
    */
   id: string
   /**
-   * `person`: everything held on one contact; `contacts`: many contacts, one on a line.
+   * `person`: all personal data of one contact; `contacts`: many contacts, one on each line.
    */
   kind: 'person' | 'contacts'
   /**
@@ -5557,7 +5557,7 @@ export interface CrmGetExportOutput {
    */
   contact_id: string | null
   /**
-   * What the file of contacts is; null for `person`.
+   * Details of a file of contacts; null for `person`.
    */
   contacts: {
     /**
@@ -5565,19 +5565,19 @@ export interface CrmGetExportOutput {
      */
     format: 'csv' | 'jsonl'
     /**
-     * Contacts that it is of: they are fixed when it begins.
+     * Contacts in the export, fixed at its start.
      */
     total: number
     /**
-     * Contacts that it has come to.
+     * Contacts processed.
      */
     done: number
     /**
-     * Contacts in the file: without those that were deleted meanwhile.
+     * Contacts in the file, without those deleted meanwhile.
      */
     written: number
     /**
-     * Contacts of which a long text is cut, as answers cut it: an import would cut the stored one.
+     * Contacts with a truncated long text: importing the file would truncate the stored text.
      */
     truncated: number
   } | null
@@ -5586,7 +5586,7 @@ export interface CrmGetExportOutput {
    */
   state: 'running' | 'done' | 'failed' | 'erased' | 'expired'
   /**
-   * How far it is, from 0 to 1.
+   * Progress, from 0 to 1.
    */
   progress: number
   /**
@@ -5594,7 +5594,7 @@ export interface CrmGetExportOutput {
    */
   tables: {
     /**
-     * Name of the table, as docs/privacy.md lists it.
+     * Name of the table, as listed in docs/privacy.md.
      */
     table: string
     /**
@@ -5607,7 +5607,7 @@ export interface CrmGetExportOutput {
    */
   file_name: string
   /**
-   * Bytes so far; null where there is no file.
+   * Bytes so far; null if there is no file.
    */
   size: number | null
   /**
@@ -5627,7 +5627,7 @@ export interface CrmGetExportOutput {
      */
     id: string
     /**
-     * Name; null when the staff member is gone.
+     * Name; null if the staff member was deleted.
      */
     name: string | null
   }
@@ -5674,11 +5674,11 @@ export interface Consent {
    */
   state: 'granted' | 'withdrawn'
   /**
-   * How it came: `form`, `import`, `staff`, `reply` (the customer wrote a word such as STOP), or `provider`.
+   * Source: `form`, `import`, `staff`, `reply` (the customer wrote a word such as STOP), or `provider`.
    */
   source: 'form' | 'import' | 'reply' | 'provider' | 'staff'
   /**
-   * What proves it. Null without one, and for staff from whom phones are hidden or who have some channels only.
+   * Proof. Null without one, and for staff with hidden phone numbers or limited to some channels.
    */
   proof: string | null
   /**
@@ -5694,7 +5694,7 @@ export interface Consent {
    */
   recorded_at: string
   /**
-   * True: nothing later is known of this purpose and channel.
+   * True: this record is in effect for its purpose and channel.
    */
   holds: boolean
 }
@@ -5724,14 +5724,14 @@ export interface CrmRecordConsentInput {
    */
   proof?: string
   /**
-   * When the customer said so, not in the future; now when absent.
+   * When the customer granted or withdrew it, not in the future; now when absent.
    */
   at?: string
 }
 export interface CrmRecordConsentOutput {
   consent: Consent
   /**
-   * False: the state was the same before, or something later is known.
+   * False: the state was the same before, or a later record exists.
    */
   changed: boolean
   /**
@@ -5777,11 +5777,11 @@ export interface Job {
    */
   id: string
   /**
-   * `running`, `paused`; `done`: every record was tried; `failed`: it stopped, `problem` says why; `cancelled`: it changes nothing more.
+   * `running`, `paused`; `done`: every record was tried; `failed`: it stopped, with the reason in `problem`; `cancelled`: it changes nothing more.
    */
   state: 'running' | 'paused' | 'done' | 'failed' | 'cancelled'
   /**
-   * The operation that it makes for its records: contacts or conversations.
+   * The operation that it runs on its contacts or conversations.
    */
   operation: string
   /**
@@ -5799,7 +5799,7 @@ export interface Job {
    */
   done: number
   /**
-   * Records that changed; the others were as wanted.
+   * Records that changed; the others already had the requested state.
    */
   changed: number
   /**
@@ -5807,11 +5807,11 @@ export interface Job {
    */
   failed: number
   /**
-   * Records per second while it runs; null before the first.
+   * Records a second while it runs; null before the first.
    */
   per_second: number | null
   /**
-   * About how long it still runs; null when it does not.
+   * Estimated seconds left; null if it is not running.
    */
   seconds_left: number | null
   /**
@@ -5836,7 +5836,7 @@ export interface Job {
      */
     id: string
     /**
-     * Name; null when the staff member is gone.
+     * Name; null if the staff member was deleted.
      */
     name: string | null
   }
@@ -5899,7 +5899,7 @@ export interface CrmUpdateContactsOutput {
   matched?: number
   job?: Job
   /**
-   * Only in a dry run by filter: makes it the plan of the change.
+   * Only in a dry run by filter: identifies its plan.
    */
   plan_id?: string
   /**
@@ -5907,7 +5907,7 @@ export interface CrmUpdateContactsOutput {
    */
   would_change?: number
   /**
-   * Only in a dry run by filter: how many are as wanted.
+   * Only in a dry run by filter: how many would not change.
    */
   unchanged?: number
   /**
@@ -5983,7 +5983,7 @@ export interface CrmDeleteContactsOutput {
   matched?: number
   job?: Job
   /**
-   * Only in a dry run by filter: makes it the plan of the change.
+   * Only in a dry run by filter: identifies its plan.
    */
   plan_id?: string
   /**
@@ -5991,7 +5991,7 @@ export interface CrmDeleteContactsOutput {
    */
   would_change?: number
   /**
-   * Only in a dry run by filter: how many are as wanted.
+   * Only in a dry run by filter: how many would not change.
    */
   unchanged?: number
   /**
@@ -6054,7 +6054,7 @@ export interface CrmTagContactsOutput {
   matched?: number
   job?: Job
   /**
-   * Only in a dry run by filter: makes it the plan of the change.
+   * Only in a dry run by filter: identifies its plan.
    */
   plan_id?: string
   /**
@@ -6062,7 +6062,7 @@ export interface CrmTagContactsOutput {
    */
   would_change?: number
   /**
-   * Only in a dry run by filter: how many are as wanted.
+   * Only in a dry run by filter: how many would not change.
    */
   unchanged?: number
   /**
@@ -6138,7 +6138,7 @@ export interface CrmUntagContactsOutput {
   matched?: number
   job?: Job
   /**
-   * Only in a dry run by filter: makes it the plan of the change.
+   * Only in a dry run by filter: identifies its plan.
    */
   plan_id?: string
   /**
@@ -6146,7 +6146,7 @@ export interface CrmUntagContactsOutput {
    */
   would_change?: number
   /**
-   * Only in a dry run by filter: how many are as wanted.
+   * Only in a dry run by filter: how many would not change.
    */
   unchanged?: number
   /**
@@ -6193,7 +6193,7 @@ export interface CrmImportContactsInput {
    */
   rows: {
     /**
-     * International format with country code, such as `+1 555 010 0042`; local numbers starting with 0 are refused. Every spelling of a number is one contact. Required for a new contact.
+     * International format with country code, such as `+1 555 010 0042`; local numbers starting with 0 are refused. All spellings of a number are one contact. Required for a new contact.
      */
     phone?: string
     /**
@@ -6215,13 +6215,13 @@ export interface CrmImportContactsInput {
       [k: string]: unknown
     }
     /**
-     * What integrations keep about the contact: at most 50 keys of 1 to 40 characters, values text of at most 500, 16 KB in all. Keys that are not named stay; null or empty text deletes a key. Not searchable. Only for owners, admins and managers who see phone numbers.
+     * Data of integrations about the contact: at most 50 keys of 1 to 40 characters, values text of at most 500, 16 KB in all. Unnamed keys stay; null or empty text deletes a key. Not searchable. Only for owners, admins and managers who see phone numbers.
      */
     metadata?: {
       [k: string]: string | null
     }
     /**
-     * True: do-not-disturb. `false` is for new contacts and undoes no opt-out: crm_update_contact does.
+     * True: do-not-disturb. `false` does not undo an opt-out; crm_update_contact does.
      */
     dnd?: boolean
     /**
@@ -6354,7 +6354,7 @@ export interface CrmCountContactsOutput {
    */
   approximate: boolean
   /**
-   * Relative dates, and dates without a zone, with the instants they mean.
+   * Relative dates, and dates without a zone, with their instants.
    */
   resolved_dates: {
     /**
@@ -6371,7 +6371,7 @@ export interface CrmCountContactsOutput {
     value: string
   }[]
   /**
-   * Conditions that may not mean what they look like.
+   * Conditions that look like a mistake.
    */
   warnings: {
     /**
@@ -6394,7 +6394,7 @@ export interface CrmCheckFilterOutput {
   valid: boolean
   filter: ContactFilter
   /**
-   * Relative dates, and dates without a zone, with the instants they mean.
+   * Relative dates, and dates without a zone, with their instants.
    */
   resolved_dates: {
     /**
@@ -6411,7 +6411,7 @@ export interface CrmCheckFilterOutput {
     value: string
   }[]
   /**
-   * Conditions that may not mean what they look like.
+   * Conditions that look like a mistake.
    */
   warnings: {
     /**
@@ -6770,7 +6770,7 @@ export interface CrmAddContactsToGroupOutput {
   matched?: number
   job?: Job
   /**
-   * Only in a dry run by filter: makes it the plan of the change.
+   * Only in a dry run by filter: identifies its plan.
    */
   plan_id?: string
   /**
@@ -6778,7 +6778,7 @@ export interface CrmAddContactsToGroupOutput {
    */
   would_change?: number
   /**
-   * Only in a dry run by filter: how many are as wanted.
+   * Only in a dry run by filter: how many would not change.
    */
   unchanged?: number
   /**
@@ -6854,7 +6854,7 @@ export interface CrmRemoveContactsFromGroupOutput {
   matched?: number
   job?: Job
   /**
-   * Only in a dry run by filter: makes it the plan of the change.
+   * Only in a dry run by filter: identifies its plan.
    */
   plan_id?: string
   /**
@@ -6862,7 +6862,7 @@ export interface CrmRemoveContactsFromGroupOutput {
    */
   would_change?: number
   /**
-   * Only in a dry run by filter: how many are as wanted.
+   * Only in a dry run by filter: how many would not change.
    */
   unchanged?: number
   /**
@@ -7277,7 +7277,7 @@ export interface SavedFilter {
    */
   updated_at: string | null
   /**
-   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   * Changes with each change of the record; send it as `if_version`. Null in a dry run.
    */
   version: string | null
 }
@@ -7342,7 +7342,7 @@ export interface CrmGetSavedFilterOutput {
    */
   updated_at: string | null
   /**
-   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   * Changes with each change of the record; send it as `if_version`. Null in a dry run.
    */
   version: string | null
 }
@@ -7364,7 +7364,7 @@ export interface CrmCreateSavedFilterInput {
 export interface CrmCreateSavedFilterOutput {
   saved_filter: SavedFilter
   /**
-   * Relative dates, and dates without a zone, with the instants they mean.
+   * Relative dates, and dates without a zone, with their instants.
    */
   resolved_dates: {
     /**
@@ -7381,7 +7381,7 @@ export interface CrmCreateSavedFilterOutput {
     value: string
   }[]
   /**
-   * Conditions that may not mean what they look like.
+   * Conditions that look like a mistake.
    */
   warnings: {
     /**
@@ -7445,7 +7445,7 @@ export interface CrmUpdateSavedFilterOutput {
    */
   changes: string[]
   /**
-   * Relative dates, and dates without a zone, with the instants they mean.
+   * Relative dates, and dates without a zone, with their instants.
    */
   resolved_dates: {
     /**
@@ -7462,7 +7462,7 @@ export interface CrmUpdateSavedFilterOutput {
     value: string
   }[]
   /**
-   * Conditions that may not mean what they look like.
+   * Conditions that look like a mistake.
    */
   warnings: {
     /**
@@ -7506,7 +7506,7 @@ export interface CrmTrackSavedFilterInput {
    */
   saved_filter_id: string
   /**
-   * False: nothing is recorded any more; what was recorded is kept for 35 days.
+   * False: recording has stopped; existing records are kept for 35 days.
    */
   tracked: boolean
 }
@@ -7584,11 +7584,11 @@ export interface JobsGetOutput {
    */
   id: string
   /**
-   * `running`, `paused`; `done`: every record was tried; `failed`: it stopped, `problem` says why; `cancelled`: it changes nothing more.
+   * `running`, `paused`; `done`: every record was tried; `failed`: it stopped, with the reason in `problem`; `cancelled`: it changes nothing more.
    */
   state: 'running' | 'paused' | 'done' | 'failed' | 'cancelled'
   /**
-   * The operation that it makes for its records: contacts or conversations.
+   * The operation that it runs on its contacts or conversations.
    */
   operation: string
   /**
@@ -7606,7 +7606,7 @@ export interface JobsGetOutput {
    */
   done: number
   /**
-   * Records that changed; the others were as wanted.
+   * Records that changed; the others already had the requested state.
    */
   changed: number
   /**
@@ -7614,11 +7614,11 @@ export interface JobsGetOutput {
    */
   failed: number
   /**
-   * Records per second while it runs; null before the first.
+   * Records a second while it runs; null before the first.
    */
   per_second: number | null
   /**
-   * About how long it still runs; null when it does not.
+   * Estimated seconds left; null if it is not running.
    */
   seconds_left: number | null
   /**
@@ -7643,7 +7643,7 @@ export interface JobsGetOutput {
      */
     id: string
     /**
-     * Name; null when the staff member is gone.
+     * Name; null if the staff member was deleted.
      */
     name: string | null
   }
@@ -7756,11 +7756,11 @@ export interface JobsUndoOutput {
      */
     id: string | null
     /**
-     * `running`, `paused`; `done`: every record was tried; `failed`: it stopped, `problem` says why; `cancelled`: it changes nothing more.
+     * `running`, `paused`; `done`: every record was tried; `failed`: it stopped, with the reason in `problem`; `cancelled`: it changes nothing more.
      */
     state: 'running' | 'paused' | 'done' | 'failed' | 'cancelled'
     /**
-     * The operation that it makes for its records: contacts or conversations.
+     * The operation that it runs on its contacts or conversations.
      */
     operation: string
     /**
@@ -7778,7 +7778,7 @@ export interface JobsUndoOutput {
      */
     done: number
     /**
-     * Records that changed; the others were as wanted.
+     * Records that changed; the others already had the requested state.
      */
     changed: number
     /**
@@ -7786,11 +7786,11 @@ export interface JobsUndoOutput {
      */
     failed: number
     /**
-     * Records per second while it runs; null before the first.
+     * Records a second while it runs; null before the first.
      */
     per_second: number | null
     /**
-     * About how long it still runs; null when it does not.
+     * Estimated seconds left; null if it is not running.
      */
     seconds_left: number | null
     /**
@@ -7815,7 +7815,7 @@ export interface JobsUndoOutput {
        */
       id: string
       /**
-       * Name; null when the staff member is gone.
+       * Name; null if the staff member was deleted.
        */
       name: string | null
     }
@@ -7893,15 +7893,15 @@ export interface QueuedConversation {
    */
   tags: string[]
   /**
-   * State of its service level; null where no policy applies.
+   * State of its service level; null if no policy applies.
    */
   sla: 'running' | 'breached' | 'met' | null
   /**
-   * True: a free-form reply can be sent now. False: send one of `template_ids`, if there is any.
+   * True: a free-form reply can be sent now. False: send one of `template_ids`, if any.
    */
   can_reply: boolean
   /**
-   * When the open reply window closes; absent when it is shut, or never shuts.
+   * When the open reply window closes; absent if it is closed or never closes.
    */
   window_closes_at?: string
   /**
@@ -7921,7 +7921,7 @@ export interface QueuedConversation {
      */
     from: 'customer' | 'staff'
     /**
-     * At most 60 characters of the newest, 36 of the others; of a message without text its type, such as `[IMAGE]`.
+     * At most 60 characters of the newest, 36 of the others; for a message without text its type, such as `[IMAGE]`.
      */
     text: string
     /**
@@ -7952,11 +7952,11 @@ export interface InboxQueueInput {
    */
   sla_status?: 'running' | 'breached' | 'met'
   /**
-   * Only customers with this tag, by name or id; `tag` is about conversations.
+   * Only customers with this tag, by name or id; `tag` is a tag of conversations.
    */
   contact_tag?: string
   /**
-   * Only customers who have waited for at least so many minutes.
+   * Only customers who have waited for at least this many minutes.
    */
   min_waiting_minutes?: number
   /**
@@ -7990,7 +7990,7 @@ export interface InboxQueueOutput {
      */
     text: string | null
     /**
-     * `template` of `messaging_send_template`, with samples: replace them by values for the customer.
+     * `template` for `messaging_send_template`, with samples: replace them with values for the customer.
      */
     example: {
       [k: string]: unknown
@@ -8001,7 +8001,7 @@ export interface InboxQueueOutput {
    */
   total: number | null
   /**
-   * True: counting stopped at 1000, there are more; null where `total` is.
+   * True: counting stopped at 1000; null if `total` is.
    */
   total_is_lower_bound: boolean | null
   /**
@@ -8107,7 +8107,7 @@ export interface Conversation {
    */
   reply_status: 'incoming_no_reply' | 'outgoing_no_response' | null
   /**
-   * Since when the customer waits for a reply; null when closed or answered.
+   * Since when the customer waits for a reply; null if closed or answered.
    */
   waiting_since: string | null
   /**
@@ -8115,7 +8115,7 @@ export interface Conversation {
    */
   sla: {
     /**
-     * `running`: a clock runs and nothing is late; `breached`: a target was missed; `met`: nothing is due.
+     * `running`: a clock runs within its target; `breached`: a target was missed; `met`: nothing is due.
      */
     status: 'running' | 'breached' | 'met'
     /**
@@ -8163,7 +8163,7 @@ export interface Window {
    */
   applies: boolean
   /**
-   * True: a free-form reply can be sent now, always so where no window applies. False: only an approved template reaches the customer. A channel that is off refuses either: see its `status`.
+   * True: a free-form reply can be sent now, or no window applies. False: only an approved template can be sent. A channel that is off refuses both: see its `status`.
    */
   open: boolean
   /**
@@ -8242,7 +8242,7 @@ export interface LastMessage {
     name: string | null
   } | null
   /**
-   * Who wrote an outbound message or note, with which key: `agent` tells what an AI agent wrote, `approved_by` who approved it. Null for customers, and when it is not known.
+   * Who wrote an outbound message or note, with which key; `agent` marks an AI agent, `approved_by` its approver. Null for customers, and if unknown.
    */
   actor: Actor | null
   /**
@@ -8258,7 +8258,7 @@ export interface LastMessage {
    */
   created_at: string | null
   /**
-   * When the customer deleted it; text and file are gone then.
+   * When the customer deleted it, with its text and file.
    */
   deleted_at: string | null
 }
@@ -8285,16 +8285,16 @@ export interface Actor {
      */
     id: string
     /**
-     * Purpose of the key; of an AI agent, what it is called.
+     * Name of the key, or of the AI agent.
      */
     name: string | null
   } | null
   /**
-   * True: an AI agent did it, with a key that is marked as its own.
+   * True: done by an AI agent with its own key.
    */
   agent: boolean
   /**
-   * The person who approved what the AI agent asked for; null: nobody was asked.
+   * The person who approved the AI agent's call; null: no approval was needed.
    */
   approved_by: {
     /**
@@ -8349,7 +8349,7 @@ export interface InboxSearchConversationsInput {
    */
   contact_id?: string
   /**
-   * `failed`: the latest message to the customer failed. `unknown`: the provider has not answered for a message, which is still `pending`.
+   * `failed`: the latest message to the customer failed. `unknown`: the provider has not confirmed a message, which is still `pending`.
    */
   delivery?: 'failed' | 'unknown'
   /**
@@ -8357,7 +8357,7 @@ export interface InboxSearchConversationsInput {
    */
   sort?: 'newest_activity' | 'longest_wait'
   /**
-   * True: `total` on the first page, also when there are more pages.
+   * True: the first page has `total`, also if there are more pages.
    */
   count?: boolean
   /**
@@ -8375,11 +8375,11 @@ export interface InboxSearchConversationsOutput {
    */
   data: Conversation[]
   /**
-   * Count of matching rows when the first page holds all of them, or with `count`; else null, as with `query` when there are more pages.
+   * Count of matching rows if the first page has all of them, or with `count`; otherwise null, also with `query` if there are more pages.
    */
   total: number | null
   /**
-   * True: counting stopped at 1000, there are more; null where `total` is.
+   * True: counting stopped at 1000; null if `total` is.
    */
   total_is_lower_bound: boolean | null
   /**
@@ -8491,7 +8491,7 @@ export interface InboxGetConversationOutput {
    */
   reply_status: 'incoming_no_reply' | 'outgoing_no_response' | null
   /**
-   * Since when the customer waits for a reply; null when closed or answered.
+   * Since when the customer waits for a reply; null if closed or answered.
    */
   waiting_since: string | null
   /**
@@ -8499,7 +8499,7 @@ export interface InboxGetConversationOutput {
    */
   sla: {
     /**
-     * `running`: a clock runs and nothing is late; `breached`: a target was missed; `met`: nothing is due.
+     * `running`: a clock runs within its target; `breached`: a target was missed; `met`: nothing is due.
      */
     status: 'running' | 'breached' | 'met'
     /**
@@ -8600,7 +8600,7 @@ export interface Message {
     name: string | null
   } | null
   /**
-   * Who wrote an outbound message or note, with which key: `agent` tells what an AI agent wrote, `approved_by` who approved it. Null for customers, and when it is not known.
+   * Who wrote an outbound message or note, with which key; `agent` marks an AI agent, `approved_by` its approver. Null for customers, and if unknown.
    */
   actor: Actor | null
   /**
@@ -8616,7 +8616,7 @@ export interface Message {
    */
   created_at: string | null
   /**
-   * When the customer deleted it; text and file are gone then.
+   * When the customer deleted it, with its text and file.
    */
   deleted_at: string | null
   /**
@@ -8636,7 +8636,7 @@ export interface Message {
      */
     size: number | null
     /**
-     * URL to read it with an API key, or the URL it was sent from; null when it was deleted.
+     * URL to read it with an API key, or the URL it was sent from; null if deleted.
      */
     url: string | null
   } | null
@@ -8678,7 +8678,7 @@ export interface Message {
    */
   edited_at: string | null
   /**
-   * Reactions to it; they are no messages of their own.
+   * Reactions to it.
    */
   reactions: {
     /**
@@ -8783,7 +8783,7 @@ export interface MessageHit {
     name: string | null
   } | null
   /**
-   * About 200 characters around the first word that was found, with `**` before and after each of them.
+   * About 200 characters around the first match, with `**` around each matched word.
    */
   excerpt: string
   /**
@@ -8843,7 +8843,7 @@ export interface InboxSearchMessagesOutput {
    */
   next_cursor: string | null
   /**
-   * After an upgrade, messages up to this time may be missing: they are indexed newest first. Null: all are found.
+   * After an upgrade, messages up to this time may be missing, because they are indexed newest first. Null: the index is complete.
    */
   complete_after: string | null
 }
@@ -9184,7 +9184,7 @@ export interface InboxAddNoteOutput {
       name: string | null
     } | null
     /**
-     * Who wrote an outbound message or note, with which key: `agent` tells what an AI agent wrote, `approved_by` who approved it. Null for customers, and when it is not known.
+     * Who wrote an outbound message or note, with which key; `agent` marks an AI agent, `approved_by` its approver. Null for customers, and if unknown.
      */
     actor: Actor | null
     /**
@@ -9200,7 +9200,7 @@ export interface InboxAddNoteOutput {
      */
     created_at: string | null
     /**
-     * When the customer deleted it; text and file are gone then.
+     * When the customer deleted it, with its text and file.
      */
     deleted_at: string | null
     /**
@@ -9220,7 +9220,7 @@ export interface InboxAddNoteOutput {
        */
       size: number | null
       /**
-       * URL to read it with an API key, or the URL it was sent from; null when it was deleted.
+       * URL to read it with an API key, or the URL it was sent from; null if deleted.
        */
       url: string | null
     } | null
@@ -9262,7 +9262,7 @@ export interface InboxAddNoteOutput {
      */
     edited_at: string | null
     /**
-     * Reactions to it; they are no messages of their own.
+     * Reactions to it.
      */
     reactions: {
       /**
@@ -9438,7 +9438,7 @@ export interface ConversationFilter {
    */
   contact_id?: string
   /**
-   * `failed`: the latest message to the customer failed. `unknown`: the provider has not answered for a message, which is still `pending`.
+   * `failed`: the latest message to the customer failed. `unknown`: the provider has not confirmed a message, which is still `pending`.
    */
   delivery?: 'failed' | 'unknown'
   /**
@@ -9490,7 +9490,7 @@ export interface InboxAssignConversationsOutput {
   matched?: number
   job?: Job
   /**
-   * Only in a dry run by filter: makes it the plan of the change.
+   * Only in a dry run by filter: identifies its plan.
    */
   plan_id?: string
   /**
@@ -9498,7 +9498,7 @@ export interface InboxAssignConversationsOutput {
    */
   would_change?: number
   /**
-   * Only in a dry run by filter: how many are as wanted.
+   * Only in a dry run by filter: how many would not change.
    */
   unchanged?: number
   /**
@@ -9565,7 +9565,7 @@ export interface InboxCloseConversationsOutput {
   matched?: number
   job?: Job
   /**
-   * Only in a dry run by filter: makes it the plan of the change.
+   * Only in a dry run by filter: identifies its plan.
    */
   plan_id?: string
   /**
@@ -9573,7 +9573,7 @@ export interface InboxCloseConversationsOutput {
    */
   would_change?: number
   /**
-   * Only in a dry run by filter: how many are as wanted.
+   * Only in a dry run by filter: how many would not change.
    */
   unchanged?: number
   /**
@@ -9600,7 +9600,7 @@ export interface InboxCloseConversationsOutput {
 }
 export interface MessagingSendTemplateOutput {
   /**
-   * The message; its status follows the reports of the provider.
+   * The message; its status follows the provider's reports.
    */
   message: {
     /**
@@ -9661,7 +9661,7 @@ export interface MessagingSendTemplateOutput {
       name: string | null
     } | null
     /**
-     * Who wrote an outbound message or note, with which key: `agent` tells what an AI agent wrote, `approved_by` who approved it. Null for customers, and when it is not known.
+     * Who wrote an outbound message or note, with which key; `agent` marks an AI agent, `approved_by` its approver. Null for customers, and if unknown.
      */
     actor: Actor | null
     /**
@@ -9677,7 +9677,7 @@ export interface MessagingSendTemplateOutput {
      */
     created_at: string | null
     /**
-     * When the customer deleted it; text and file are gone then.
+     * When the customer deleted it, with its text and file.
      */
     deleted_at: string | null
     /**
@@ -9697,7 +9697,7 @@ export interface MessagingSendTemplateOutput {
        */
       size: number | null
       /**
-       * URL to read it with an API key, or the URL it was sent from; null when it was deleted.
+       * URL to read it with an API key, or the URL it was sent from; null if deleted.
        */
       url: string | null
     } | null
@@ -9739,7 +9739,7 @@ export interface MessagingSendTemplateOutput {
      */
     edited_at: string | null
     /**
-     * Reactions to it; they are no messages of their own.
+     * Reactions to it.
      */
     reactions: {
       /**
@@ -9765,7 +9765,7 @@ export interface MessagingSendTemplateOutput {
    */
   preview: string
   /**
-   * In a dry run: what the customer gets beside the body.
+   * In a dry run: what the customer gets in addition to the body.
    */
   parts?: {
     /**
@@ -9773,12 +9773,12 @@ export interface MessagingSendTemplateOutput {
      */
     part: string
     /**
-     * Its text, and where it leads, with the values filled in.
+     * Its text and target, with the values filled in.
      */
     text: string
   }[]
   /**
-   * Only in a dry run for staff from whom phones are hidden: what it does not tell.
+   * Only in a dry run with hidden phone numbers: what it cannot show.
    */
   warnings?: string[]
   /**
@@ -9849,19 +9849,19 @@ export interface Broadcast {
     opted_out: number
   }
   /**
-   * The job that sends it; null where none does, or it ended long ago.
+   * The job that sends it; null if there is none, or it ended long ago.
    */
   job_id: string | null
   /**
-   * What its job waits for; null when it waits for nothing.
+   * What its job waits for, or null.
    */
   waiting: {
     /**
-     * `hours`: no recipient is within the given hours. `messaging_limit`: the number has written to as many customers as it may in a day. `provider`: it takes no more at the moment. `stopped`: its job is paused or failed, until it is resumed.
+     * `hours`: no recipient is within the given hours. `messaging_limit`: the daily limit of customers for the number is reached. `provider`: the provider throttles. `stopped`: its job is paused or failed, until it is resumed.
      */
     reason: 'hours' | 'messaging_limit' | 'provider' | 'stopped'
     /**
-     * When it goes on, at the latest; null when it is stopped, and where phones are hidden from you: hours tell their countries.
+     * When it continues, at the latest; null if stopped, and with hidden phone numbers, because hours reveal their countries.
      */
     until: string | null
   } | null
@@ -9880,7 +9880,7 @@ export interface MessagingSendBulkOutput {
    */
   left_out: {
     /**
-     * `do_not_disturb`: whatever the category of the template. `consent_withdrawn`: of marketing. `unreachable`: neither a phone nor an id at the messaging app. `double`: another contact with the same line or id gets it. `missing_value`: of a variable without a fallback. `values_do_not_fit`: too long for the template, such as more than 1024 characters of text. `values_changed`: they are not those that a person approved. `no_common_hour`: the country has several time zones, and never the hours in all.
+     * `do_not_disturb`: whatever the category of the template. `consent_withdrawn`: for marketing. `unreachable`: neither a phone nor an id at the messaging app. `double`: another contact with the same line or id gets it. `missing_value`: for a variable without a fallback. `values_do_not_fit`: too long for the template, such as more than 1024 characters of text. `values_changed`: different from the approved ones. `no_common_hour`: the hours never overlap across the time zones of the country.
      */
     reason:
       | 'not_found'
@@ -9900,7 +9900,7 @@ export interface MessagingSendBulkOutput {
   broadcast?: Broadcast
   job?: Job
   /**
-   * Only in a dry run: recipients by country; not where phones are hidden.
+   * Only in a dry run: recipients by country; not with hidden phone numbers.
    */
   countries?: {
     /**
@@ -9930,7 +9930,7 @@ export interface MessagingSendBulkOutput {
     fallback: string | null
   }[]
   /**
-   * Only in a dry run: the body, with what stands for values.
+   * Only in a dry run: the body, with placeholders for values.
    */
   text?: string
   /**
@@ -9964,7 +9964,7 @@ export interface MessagingSendBulkOutput {
     text: string
   }[]
   /**
-   * Only in a dry run: makes it the plan of the call.
+   * Only in a dry run: identifies its plan.
    */
   plan_id?: string
   /**
@@ -9974,7 +9974,7 @@ export interface MessagingSendBulkOutput {
 }
 export interface MessagingSendReplyOutput {
   /**
-   * The message; its status follows the reports of the provider.
+   * The message; its status follows the provider's reports.
    */
   message: {
     /**
@@ -10035,7 +10035,7 @@ export interface MessagingSendReplyOutput {
       name: string | null
     } | null
     /**
-     * Who wrote an outbound message or note, with which key: `agent` tells what an AI agent wrote, `approved_by` who approved it. Null for customers, and when it is not known.
+     * Who wrote an outbound message or note, with which key; `agent` marks an AI agent, `approved_by` its approver. Null for customers, and if unknown.
      */
     actor: Actor | null
     /**
@@ -10051,7 +10051,7 @@ export interface MessagingSendReplyOutput {
      */
     created_at: string | null
     /**
-     * When the customer deleted it; text and file are gone then.
+     * When the customer deleted it, with its text and file.
      */
     deleted_at: string | null
     /**
@@ -10071,7 +10071,7 @@ export interface MessagingSendReplyOutput {
        */
       size: number | null
       /**
-       * URL to read it with an API key, or the URL it was sent from; null when it was deleted.
+       * URL to read it with an API key, or the URL it was sent from; null if deleted.
        */
       url: string | null
     } | null
@@ -10113,7 +10113,7 @@ export interface MessagingSendReplyOutput {
      */
     edited_at: string | null
     /**
-     * Reactions to it; they are no messages of their own.
+     * Reactions to it.
      */
     reactions: {
       /**
@@ -10198,7 +10198,7 @@ export interface MessagingGetMessageOutput {
     name: string | null
   } | null
   /**
-   * Who wrote an outbound message or note, with which key: `agent` tells what an AI agent wrote, `approved_by` who approved it. Null for customers, and when it is not known.
+   * Who wrote an outbound message or note, with which key; `agent` marks an AI agent, `approved_by` its approver. Null for customers, and if unknown.
    */
   actor: Actor | null
   /**
@@ -10214,7 +10214,7 @@ export interface MessagingGetMessageOutput {
    */
   created_at: string | null
   /**
-   * When the customer deleted it; text and file are gone then.
+   * When the customer deleted it, with its text and file.
    */
   deleted_at: string | null
   /**
@@ -10234,7 +10234,7 @@ export interface MessagingGetMessageOutput {
      */
     size: number | null
     /**
-     * URL to read it with an API key, or the URL it was sent from; null when it was deleted.
+     * URL to read it with an API key, or the URL it was sent from; null if deleted.
      */
     url: string | null
   } | null
@@ -10276,7 +10276,7 @@ export interface MessagingGetMessageOutput {
    */
   edited_at: string | null
   /**
-   * Reactions to it; they are no messages of their own.
+   * Reactions to it.
    */
   reactions: {
     /**
@@ -10309,7 +10309,7 @@ export interface MessagingGetMediaOutput {
    */
   file_name: string | null
   /**
-   * Bytes; null when this server does not store it.
+   * Bytes; null if this server does not store it.
    */
   size: number | null
   /**
@@ -10423,7 +10423,7 @@ export interface Template {
    */
   footer: string | null
   /**
-   * Minutes until a code expires; null: the footer does not say.
+   * Minutes until a code expires; null: not stated in the footer.
    */
   code_expiration_minutes: number | null
   /**
@@ -10663,7 +10663,7 @@ export interface Template {
    */
   updated_at: string | null
   /**
-   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   * Changes with each change of the record; send it as `if_version`. Null in a dry run.
    */
   version: string | null
 }
@@ -10673,7 +10673,7 @@ export interface MessagingListTemplatesInput {
    */
   search?: string
   /**
-   * Only with this review status, ignoring case: `PENDING`, `APPROVED`, `REJECTED`, `PAUSED`, `DISABLED`, `IN_APPEAL`, `ARCHIVED`, `SUBMITTING`, or another of the provider.
+   * Only with this review status, ignoring case: `PENDING`, `APPROVED`, `REJECTED`, `PAUSED`, `DISABLED`, `IN_APPEAL`, `ARCHIVED`, `SUBMITTING`, or another of the provider's.
    */
   status?: string
   /**
@@ -10809,7 +10809,7 @@ export interface TemplateDetails {
    */
   footer: string | null
   /**
-   * Minutes until a code expires; null: the footer does not say.
+   * Minutes until a code expires; null: not stated in the footer.
    */
   code_expiration_minutes: number | null
   /**
@@ -11049,7 +11049,7 @@ export interface TemplateDetails {
    */
   updated_at: string | null
   /**
-   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   * Changes with each change of the record; send it as `if_version`. Null in a dry run.
    */
   version: string | null
   /**
@@ -11065,7 +11065,7 @@ export interface TemplateDetails {
     [k: string]: unknown
   } | null
   /**
-   * Such a `template`, with the samples as values.
+   * A `template` with the samples as values.
    */
   send_example: {
     [k: string]: unknown
@@ -11179,7 +11179,7 @@ export interface MessagingGetTemplateOutput {
    */
   footer: string | null
   /**
-   * Minutes until a code expires; null: the footer does not say.
+   * Minutes until a code expires; null: not stated in the footer.
    */
   code_expiration_minutes: number | null
   /**
@@ -11419,7 +11419,7 @@ export interface MessagingGetTemplateOutput {
    */
   updated_at: string | null
   /**
-   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   * Changes with each change of the record; send it as `if_version`. Null in a dry run.
    */
   version: string | null
   /**
@@ -11435,7 +11435,7 @@ export interface MessagingGetTemplateOutput {
     [k: string]: unknown
   } | null
   /**
-   * Such a `template`, with the samples as values.
+   * A `template` with the samples as values.
    */
   send_example: {
     [k: string]: unknown
@@ -12110,7 +12110,7 @@ export interface MessagingCreateTemplateOutput {
     [k: string]: unknown
   }[]
   /**
-   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   * Changes with each change of the record; send it as `if_version`. Null in a dry run.
    */
   version: string | null
   /**
@@ -12415,7 +12415,7 @@ export interface MessagingUpdateTemplateOutput {
     [k: string]: unknown
   }[]
   /**
-   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   * Changes with each change of the record; send it as `if_version`. Null in a dry run.
    */
   version: string | null
   /**
@@ -12477,7 +12477,7 @@ export interface MessagingUploadTemplateSampleInput {
    */
   data: string
   /**
-   * The account whose templates use it; only needed where several have their own credentials.
+   * The account whose templates use it; only needed if several have their own credentials.
    */
   business_account_id?: string
 }
@@ -12509,7 +12509,7 @@ export interface ShortLink {
    */
   message: string | null
   /**
-   * URL of the QR image of `url`, readable without a key; null when there is none, and in a dry run.
+   * URL of the QR image of `url`, readable without a key; null if there is none, and in a dry run.
    */
   qr_image_url: string | null
   /**
@@ -12614,7 +12614,7 @@ export interface MessagingCreateShortLinkOutput {
    */
   message: string | null
   /**
-   * URL of the QR image of `url`, readable without a key; null when there is none, and in a dry run.
+   * URL of the QR image of `url`, readable without a key; null if there is none, and in a dry run.
    */
   qr_image_url: string | null
   /**
@@ -12675,7 +12675,7 @@ export interface MessagingGetShortLinkOutput {
    */
   message: string | null
   /**
-   * URL of the QR image of `url`, readable without a key; null when there is none, and in a dry run.
+   * URL of the QR image of `url`, readable without a key; null if there is none, and in a dry run.
    */
   qr_image_url: string | null
   /**
@@ -12770,7 +12770,7 @@ export interface QuickMessage {
    */
   favorite: boolean
   /**
-   * True: the key's owner may change it. Its type must be editable, and it must be their own, or be not private while they are not an agent.
+   * True: the key's owner may change it. Its type must be editable, and it must be their own, or not private and they are not an agent.
    */
   can_edit: boolean
   /**
@@ -12778,7 +12778,7 @@ export interface QuickMessage {
    */
   updated_at: string | null
   /**
-   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   * Changes with each change of the record; send it as `if_version`. Null in a dry run.
    */
   version: string | null
 }
@@ -12836,7 +12836,7 @@ export interface MessagingCreateQuickMessageInput {
    */
   description?: string
   /**
-   * Message, or caption of the media; may hold placeholders such as `{{contact.name}}`.
+   * Message, or caption of the media; may contain placeholders such as `{{contact.name}}`.
    */
   text?: string
   /**
@@ -12898,7 +12898,7 @@ export interface MessagingCreateQuickMessageOutput {
    */
   favorite: boolean
   /**
-   * True: the key's owner may change it. Its type must be editable, and it must be their own, or be not private while they are not an agent.
+   * True: the key's owner may change it. Its type must be editable, and it must be their own, or not private and they are not an agent.
    */
   can_edit: boolean
   /**
@@ -12906,7 +12906,7 @@ export interface MessagingCreateQuickMessageOutput {
    */
   updated_at: string | null
   /**
-   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   * Changes with each change of the record; send it as `if_version`. Null in a dry run.
    */
   version: string | null
   /**
@@ -12932,7 +12932,7 @@ export interface MessagingUpdateQuickMessageInput {
    */
   description?: string
   /**
-   * Message, or caption of the media; may hold placeholders such as `{{contact.name}}`.
+   * Message, or caption of the media; may contain placeholders such as `{{contact.name}}`.
    */
   text?: string
   /**
@@ -12994,7 +12994,7 @@ export interface MessagingUpdateQuickMessageOutput {
    */
   favorite: boolean
   /**
-   * True: the key's owner may change it. Its type must be editable, and it must be their own, or be not private while they are not an agent.
+   * True: the key's owner may change it. Its type must be editable, and it must be their own, or not private and they are not an agent.
    */
   can_edit: boolean
   /**
@@ -13002,7 +13002,7 @@ export interface MessagingUpdateQuickMessageOutput {
    */
   updated_at: string | null
   /**
-   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   * Changes with each change of the record; send it as `if_version`. Null in a dry run.
    */
   version: string | null
   /**
@@ -13131,19 +13131,19 @@ export interface MessagingGetBroadcastOutput {
     opted_out: number
   }
   /**
-   * The job that sends it; null where none does, or it ended long ago.
+   * The job that sends it; null if there is none, or it ended long ago.
    */
   job_id: string | null
   /**
-   * What its job waits for; null when it waits for nothing.
+   * What its job waits for, or null.
    */
   waiting: {
     /**
-     * `hours`: no recipient is within the given hours. `messaging_limit`: the number has written to as many customers as it may in a day. `provider`: it takes no more at the moment. `stopped`: its job is paused or failed, until it is resumed.
+     * `hours`: no recipient is within the given hours. `messaging_limit`: the daily limit of customers for the number is reached. `provider`: the provider throttles. `stopped`: its job is paused or failed, until it is resumed.
      */
     reason: 'hours' | 'messaging_limit' | 'provider' | 'stopped'
     /**
-     * When it goes on, at the latest; null when it is stopped, and where phones are hidden from you: hours tell their countries.
+     * When it continues, at the latest; null if stopped, and with hidden phone numbers, because hours reveal their countries.
      */
     until: string | null
   } | null
@@ -13154,7 +13154,7 @@ export interface MessagingListBroadcastRecipientsInput {
    */
   broadcast_id: string
   /**
-   * Only recipients with this status, as in contact filters. `sent`: sent but not yet delivered; `not_responded`: all who did not answer.
+   * Only recipients with this status, as in contact filters. `sent`: sent but not yet delivered; `not_responded`: all who did not respond.
    */
   message_status?: 'pending' | 'sent' | 'delivered' | 'read' | 'failed' | 'responded' | 'not_responded'
   /**
@@ -13221,7 +13221,7 @@ export interface MessagingListBroadcastRecipientsOutput {
      */
     responded_at: string | null
     /**
-     * Why it failed; null when it did not, or that is not known.
+     * Why it failed; null if it did not, or if unknown.
      */
     error: string | null
   }[]
@@ -13248,7 +13248,7 @@ export interface WebhookEndpoint {
    */
   description: string | null
   /**
-   * `paused`: it failed several times; events wait while it is probed.
+   * `paused`: it failed several times; events queue while it is probed.
    */
   status: 'active' | 'disabled' | 'paused'
   /**
@@ -13286,7 +13286,7 @@ export interface WebhookEndpoint {
    */
   updated_at: string
   /**
-   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   * Changes with each change of the record; send it as `if_version`. Null in a dry run.
    */
   version: string | null
   /**
@@ -13368,7 +13368,7 @@ export interface WebhooksGetEndpointOutput {
    */
   description: string | null
   /**
-   * `paused`: it failed several times; events wait while it is probed.
+   * `paused`: it failed several times; events queue while it is probed.
    */
   status: 'active' | 'disabled' | 'paused'
   /**
@@ -13406,7 +13406,7 @@ export interface WebhooksGetEndpointOutput {
    */
   updated_at: string
   /**
-   * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+   * Changes with each change of the record; send it as `if_version`. Null in a dry run.
    */
   version: string | null
   /**
@@ -13484,7 +13484,7 @@ export interface WebhooksCreateEndpointOutput {
      */
     description: string | null
     /**
-     * `paused`: it failed several times; events wait while it is probed.
+     * `paused`: it failed several times; events queue while it is probed.
      */
     status: 'active' | 'disabled' | 'paused'
     /**
@@ -13522,7 +13522,7 @@ export interface WebhooksCreateEndpointOutput {
      */
     updated_at: string
     /**
-     * Changes with each change of the record: `if_version` of a change. Null in a dry run.
+     * Changes with each change of the record; send it as `if_version`. Null in a dry run.
      */
     version: string | null
     /**
@@ -13637,7 +13637,7 @@ export interface WebhooksRotateSecretOutput {
    */
   old_secret_valid_until: string
   /**
-   * When each of the replaced secrets that still sign expires, newest first.
+   * When each replaced secret that is still valid expires, newest first.
    */
   old_secrets_valid_until: string[]
   /**
@@ -13716,13 +13716,13 @@ export interface WebhooksSendTestInput {
    */
   event_type_id: string
   /**
-   * Data of the event; the sample of its type when absent. With it, the key of an AI agent asks a person.
+   * Data of the event; when absent, the sample of its type. With data, the key of an AI agent asks a person.
    */
   payload?: {
     [k: string]: unknown
   }
   /**
-   * How long to wait for what the receiver answers, 10 when absent.
+   * Seconds to wait for the receiver's response, 10 when absent.
    */
   wait_seconds?: number
 }
@@ -13744,11 +13744,11 @@ export interface WebhooksSendTestOutput {
    */
   delivery_id: string | null
   /**
-   * What came of the first attempt; null in a dry run.
+   * Result of the first attempt; null in a dry run.
    */
   outcome: {
     /**
-     * `delivered`: the receiver answered 2xx. `failed`: it did not, and is tried again later. `pending`: nothing is known yet; read the delivery.
+     * `delivered`: the receiver responded with 2xx. `failed`: it did not, and is retried later. `pending`: not known yet; read the delivery.
      */
     status: 'delivered' | 'failed' | 'pending'
     /**
@@ -13840,7 +13840,7 @@ export interface WebhookDelivery {
    */
   event_type_id: string
   /**
-   * `failed`: it will be retried; `dead`: it will not; `skipped`: its endpoint was deleted, or disabled for as long as deliveries are kept, before it arrived.
+   * `failed`: it will be retried; `dead`: it will not; `skipped`: its endpoint was deleted before it was delivered, or disabled for longer than deliveries are kept.
    */
   status: 'pending' | 'delivered' | 'failed' | 'dead' | 'skipped'
   /**
@@ -13928,7 +13928,7 @@ export interface WebhooksGetDeliveryOutput {
    */
   event_type_id: string
   /**
-   * `failed`: it will be retried; `dead`: it will not; `skipped`: its endpoint was deleted, or disabled for as long as deliveries are kept, before it arrived.
+   * `failed`: it will be retried; `dead`: it will not; `skipped`: its endpoint was deleted before it was delivered, or disabled for longer than deliveries are kept.
    */
   status: 'pending' | 'delivered' | 'failed' | 'dead' | 'skipped'
   /**
@@ -13972,7 +13972,7 @@ export interface WebhooksGetDeliveryOutput {
      */
     response_status?: number
     /**
-     * Beginning of the response, at most 1 KB, ended by … when it is cut; not shown to agents.
+     * Beginning of the response, at most 1 KB, ending in … if truncated; not shown to agents.
      */
     response_excerpt?: string
     /**
@@ -14065,7 +14065,7 @@ export interface ContactCreatedData {
      */
     phone: string | null
     /**
-     * Your id of the contact; absent from events of before it was.
+     * Your id of the contact; absent from events from before external ids existed.
      */
     external_id?: string | null
     /**
@@ -14126,7 +14126,7 @@ export interface ContactUpdatedData {
      */
     phone: string | null
     /**
-     * Your id of the contact; absent from events of before it was.
+     * Your id of the contact; absent from events from before external ids existed.
      */
     external_id?: string | null
     /**
@@ -14183,11 +14183,11 @@ export interface ContactDeletedData {
      */
     id: string
     /**
-     * The contact that has its conversations, tags and values now.
+     * The contact that now has its conversations, tags and values.
      */
     merged_into?: string
     /**
-     * Why it was merged: the provider reported both as one customer, or somebody asked for it (`crm_merge_contacts`).
+     * Why it was merged: the provider reported both as one customer, or by request (`crm_merge_contacts`).
      */
     reason?: 'same_customer' | 'request'
   }
@@ -14659,7 +14659,7 @@ export interface TagDeletedData {
      */
     name: string
     /**
-     * The tag that its contacts and conversations have now.
+     * The tag that its contacts and conversations now have.
      */
     merged_into?: string
   }
@@ -15147,7 +15147,7 @@ export interface MessageReceivedData {
      */
     reply_to_id: string | null
     /**
-     * Your id of a message that you sent; absent from events of before it was.
+     * Your id of a message that you sent; absent from events from before external ids existed.
      */
     external_id?: string | null
     /**
@@ -15228,7 +15228,7 @@ export interface MessageSentData {
      */
     reply_to_id: string | null
     /**
-     * Your id of a message that you sent; absent from events of before it was.
+     * Your id of a message that you sent; absent from events from before external ids existed.
      */
     external_id?: string | null
     /**
@@ -15309,7 +15309,7 @@ export interface MessageDeliveredData {
      */
     reply_to_id: string | null
     /**
-     * Your id of a message that you sent; absent from events of before it was.
+     * Your id of a message that you sent; absent from events from before external ids existed.
      */
     external_id?: string | null
     /**
@@ -15390,7 +15390,7 @@ export interface MessageReadData {
      */
     reply_to_id: string | null
     /**
-     * Your id of a message that you sent; absent from events of before it was.
+     * Your id of a message that you sent; absent from events from before external ids existed.
      */
     external_id?: string | null
     /**
@@ -15471,7 +15471,7 @@ export interface MessageFailedData {
      */
     reply_to_id: string | null
     /**
-     * Your id of a message that you sent; absent from events of before it was.
+     * Your id of a message that you sent; absent from events from before external ids existed.
      */
     external_id?: string | null
     /**
@@ -15552,7 +15552,7 @@ export interface MessageReactionChangedData {
      */
     reply_to_id: string | null
     /**
-     * Your id of a message that you sent; absent from events of before it was.
+     * Your id of a message that you sent; absent from events from before external ids existed.
      */
     external_id?: string | null
     /**
@@ -15654,7 +15654,7 @@ export interface MessageEditedData {
      */
     reply_to_id: string | null
     /**
-     * Your id of a message that you sent; absent from events of before it was.
+     * Your id of a message that you sent; absent from events from before external ids existed.
      */
     external_id?: string | null
     /**
@@ -15743,7 +15743,7 @@ export interface MessageDeletedData {
      */
     reply_to_id: string | null
     /**
-     * Your id of a message that you sent; absent from events of before it was.
+     * Your id of a message that you sent; absent from events from before external ids existed.
      */
     external_id?: string | null
     /**
@@ -16065,7 +16065,7 @@ export interface ChannelStatusChangedData {
      */
     health?: {
       /**
-       * `limited` passes by itself; `restricted`: some sends are refused; `disconnected`: all are, until somebody acts.
+       * `limited`: throttled for a time; `restricted`: some sends are refused; `disconnected`: all are, until an administrator acts.
        */
       status: 'ok' | 'limited' | 'restricted' | 'disconnected'
       /**
@@ -16073,7 +16073,7 @@ export interface ChannelStatusChangedData {
        */
       reason: string | null
       /**
-       * The provider's error code, if one told it.
+       * The provider's error code, if any.
        */
       provider_code: number | null
       /**
@@ -16085,7 +16085,7 @@ export interface ChannelStatusChangedData {
        */
       since: string | null
       /**
-       * When it passes by itself.
+       * When a temporary limit ends.
        */
       until: string | null
       /**
@@ -16474,11 +16474,11 @@ export interface ReportsWorkspaceSummaryInput {
    */
   timezone?: string
   /**
-   * True: `previous` has the same figures of as many days before; the report takes twice as long.
+   * True: `previous` has the same metrics for as many days before; the report takes twice as long.
    */
   compare?: boolean
   /**
-   * True: medians beside the averages, of first responses and of closes.
+   * True: medians in addition to averages, of first responses and of closes.
    */
   medians?: boolean
 }
@@ -16678,7 +16678,7 @@ export interface ReportsWorkspaceSummaryOutput {
     resolution_rate: number | null
   }
   /**
-   * The same of as many days before; only with `compare`.
+   * The same for as many days before; only with `compare`.
    */
   previous?: {
     /**
@@ -16870,11 +16870,11 @@ export interface ReportsStaffInput {
    */
   timezone?: string
   /**
-   * True: `previous` has the same figures of as many days before; the report takes twice as long.
+   * True: `previous` has the same metrics for as many days before; the report takes twice as long.
    */
   compare?: boolean
   /**
-   * True: medians beside the averages, of first responses and of closes.
+   * True: medians in addition to averages, of first responses and of closes.
    */
   medians?: boolean
   /**
@@ -17006,7 +17006,7 @@ export interface ReportsStaffOutput {
      */
     avg_time_to_close_seconds: number | null
     /**
-     * Clocks that ran out in the range, that this member stopped late, or that run in conversations assigned to them.
+     * Clocks that ran out in the range and that this member stopped late, or that run in conversations assigned to them.
      */
     sla_breaches: {
       /**
@@ -17044,7 +17044,7 @@ export interface ReportsStaffOutput {
     median_time_to_close_seconds?: number | null
   }[]
   /**
-   * The same of as many days before; only with `compare`.
+   * The same for as many days before; only with `compare`.
    */
   previous?: {
     /**
@@ -17081,7 +17081,7 @@ export interface ReportsStaffOutput {
       preset: string | null
     }
     /**
-     * The rows of the same members, those who did something.
+     * The rows of the same members, if they were active.
      */
     data: {
       /**
@@ -17129,7 +17129,7 @@ export interface ReportsStaffOutput {
        */
       avg_time_to_close_seconds: number | null
       /**
-       * Clocks that ran out in the range, that this member stopped late, or that run in conversations assigned to them.
+       * Clocks that ran out in the range and that this member stopped late, or that run in conversations assigned to them.
        */
       sla_breaches: {
         /**
@@ -17313,7 +17313,7 @@ export interface ReportsFilterMembershipOutput {
      */
     change: 'entered' | 'left'
     /**
-     * Whether there is such a contact now, or it was merged or deleted.
+     * Whether the contact exists, or was merged or deleted.
      */
     contact: 'exists' | 'merged' | 'deleted'
     /**
@@ -17369,16 +17369,16 @@ export interface AuditRow {
        */
       id: string
       /**
-       * Purpose of the key; of an AI agent, what it is called.
+       * Name of the key, or of the AI agent.
        */
       name: string | null
     } | null
     /**
-     * True: an AI agent did it, with a key that is marked as its own.
+     * True: done by an AI agent with its own key.
      */
     agent: boolean
     /**
-     * The person who approved what the AI agent asked for; null: nobody was asked.
+     * The person who approved the AI agent's call; null: no approval was needed.
      */
     approved_by: {
       /**
@@ -17396,7 +17396,7 @@ export interface AuditRow {
    */
   key_id: string | null
   /**
-   * Door that the call came through: REST, `/v1/ops`, MCP or the command line.
+   * Interface of the call: REST, `/v1/ops`, MCP or the command line.
    */
   door: 'rest' | 'ops' | 'mcp' | 'cli'
   /**
@@ -17404,7 +17404,7 @@ export interface AuditRow {
    */
   client: string | null
   /**
-   * Operation; `sandbox.say` and the like for a control of the sandbox; `mcp` when the MCP endpoint refused the request before it named one.
+   * Operation; `sandbox.say` and the like for sandbox controls; `mcp` if the MCP endpoint refused the request before an operation was named.
    */
   operation: string
   /**
@@ -17421,7 +17421,7 @@ export interface AuditRow {
     id: string
   } | null
   /**
-   * `done`; `refused`: permission or confirmation was missing; `failed`: it failed after it began.
+   * `done`; `refused`: permission or confirmation was missing; `failed`: it failed during execution.
    */
   outcome: 'done' | 'refused' | 'failed'
   /**
@@ -17437,7 +17437,7 @@ export interface AuditRow {
    */
   confirmed: boolean
   /**
-   * `input` as sent, `before` and `after` of the fields that an update wrote, and `result`. Secrets, header values and message texts are left out; phones are masked; long texts and lists are cut. Null for other reads, and when the input was not read.
+   * `input` as sent, `before` and `after` of updated fields, and `result`. Secrets, header values and message texts are left out; phones are masked; long texts and lists are truncated. Null for other reads, and if the input was not read.
    */
   changes: {
     [k: string]: unknown
@@ -17457,7 +17457,7 @@ export interface AuditListInput {
    */
   key_id?: string
   /**
-   * true: only by AI agents; false: only by others.
+   * True: only by AI agents; false: only by others.
    */
   agent?: boolean
   /**
@@ -17533,7 +17533,7 @@ export interface ApprovalDetail {
    */
   id: string
   /**
-   * `pending`: nobody has decided. `approved`: it is about to run, or runs. `done`: it ran. `failed`: approved, but refused or failed when it ran; `outcome` says why. `declined`, `expired`, `cancelled`: it never runs.
+   * `pending`: not decided. `approved`: about to run, or running. `done`: it ran. `failed`: approved, but refused or failed when it ran; `outcome` has the reason. `declined`, `expired`, `cancelled`: it never runs.
    */
   status: 'pending' | 'approved' | 'done' | 'failed' | 'declined' | 'expired' | 'cancelled'
   /**
@@ -17553,7 +17553,7 @@ export interface ApprovalDetail {
        */
       id: string
       /**
-       * Name; null when the staff member is gone.
+       * Name; null if the staff member was deleted.
        */
       name: string | null
     }
@@ -17576,11 +17576,11 @@ export interface ApprovalDetail {
    */
   reason: string | null
   /**
-   * Why a person is asked: by the policy of the key, or a bound of it that is not met.
+   * Why approval is needed: the policy of the key, or the bound that is not met.
    */
   asked_for: ('verb' | 'operation' | 'window_open' | 'assigned' | 'templates' | 'sends_per_hour' | 'hours')[]
   /**
-   * The customer; null when it is about none, or about several.
+   * The customer; null if there is none or several.
    */
   contact: {
     /**
@@ -17609,7 +17609,7 @@ export interface ApprovalDetail {
      */
     id: string
     /**
-     * Name; null when the staff member is gone.
+     * Name; null if the staff member was deleted.
      */
     name: string | null
   } | null
@@ -17647,11 +17647,11 @@ export interface ApprovalDetail {
    */
   ended_at: string | null
   /**
-   * Page on which a person signs in with a login code and decides; null where the server has no such page.
+   * Page on which a person signs in with a login code and decides; null if the server has none.
    */
   approval_url: string | null
   /**
-   * What a person decides on, a line each: customer, channel, window, and the whole text or template as it would be sent. Invisible and direction characters are shown as `\u{…}`.
+   * What is to be approved, a line each: customer, channel, window, and the full text or template as it would be sent. Invisible and bidirectional characters are shown as `\u{…}`.
    */
   summary: string[]
   /**
@@ -17659,7 +17659,7 @@ export interface ApprovalDetail {
    */
   summary_version: string | null
   /**
-   * The call as the agent made it; null when it holds what the reader may not see.
+   * The call as the agent made it; null if it contains data hidden from the reader.
    */
   input: {
     [k: string]: unknown
@@ -17669,7 +17669,7 @@ export interface ApprovalDetail {
    */
   edited_text: string | null
   /**
-   * What the dry run answered, to people: null for the agent that asked, which has seen it, when it was long, or shows what the reader may not see.
+   * Result of the dry run, for people; null for the asking agent, if it is long, or if it contains data hidden from the reader.
    */
   preview: {
     [k: string]: unknown
@@ -17681,7 +17681,7 @@ export interface ApprovalsGetInput {
    */
   approval_id: string
   /**
-   * Wait so long for the end: 0 to 30 seconds, 0 when absent.
+   * Seconds to wait for the outcome: 0 to 30, 0 when absent.
    */
   wait_seconds?: number
 }
@@ -17691,7 +17691,7 @@ export interface ApprovalsGetOutput {
    */
   id: string
   /**
-   * `pending`: nobody has decided. `approved`: it is about to run, or runs. `done`: it ran. `failed`: approved, but refused or failed when it ran; `outcome` says why. `declined`, `expired`, `cancelled`: it never runs.
+   * `pending`: not decided. `approved`: about to run, or running. `done`: it ran. `failed`: approved, but refused or failed when it ran; `outcome` has the reason. `declined`, `expired`, `cancelled`: it never runs.
    */
   status: 'pending' | 'approved' | 'done' | 'failed' | 'declined' | 'expired' | 'cancelled'
   /**
@@ -17711,7 +17711,7 @@ export interface ApprovalsGetOutput {
        */
       id: string
       /**
-       * Name; null when the staff member is gone.
+       * Name; null if the staff member was deleted.
        */
       name: string | null
     }
@@ -17734,11 +17734,11 @@ export interface ApprovalsGetOutput {
    */
   reason: string | null
   /**
-   * Why a person is asked: by the policy of the key, or a bound of it that is not met.
+   * Why approval is needed: the policy of the key, or the bound that is not met.
    */
   asked_for: ('verb' | 'operation' | 'window_open' | 'assigned' | 'templates' | 'sends_per_hour' | 'hours')[]
   /**
-   * The customer; null when it is about none, or about several.
+   * The customer; null if there is none or several.
    */
   contact: {
     /**
@@ -17767,7 +17767,7 @@ export interface ApprovalsGetOutput {
      */
     id: string
     /**
-     * Name; null when the staff member is gone.
+     * Name; null if the staff member was deleted.
      */
     name: string | null
   } | null
@@ -17805,11 +17805,11 @@ export interface ApprovalsGetOutput {
    */
   ended_at: string | null
   /**
-   * Page on which a person signs in with a login code and decides; null where the server has no such page.
+   * Page on which a person signs in with a login code and decides; null if the server has none.
    */
   approval_url: string | null
   /**
-   * What a person decides on, a line each: customer, channel, window, and the whole text or template as it would be sent. Invisible and direction characters are shown as `\u{…}`.
+   * What is to be approved, a line each: customer, channel, window, and the full text or template as it would be sent. Invisible and bidirectional characters are shown as `\u{…}`.
    */
   summary: string[]
   /**
@@ -17817,7 +17817,7 @@ export interface ApprovalsGetOutput {
    */
   summary_version: string | null
   /**
-   * The call as the agent made it; null when it holds what the reader may not see.
+   * The call as the agent made it; null if it contains data hidden from the reader.
    */
   input: {
     [k: string]: unknown
@@ -17827,7 +17827,7 @@ export interface ApprovalsGetOutput {
    */
   edited_text: string | null
   /**
-   * What the dry run answered, to people: null for the agent that asked, which has seen it, when it was long, or shows what the reader may not see.
+   * Result of the dry run, for people; null for the asking agent, if it is long, or if it contains data hidden from the reader.
    */
   preview: {
     [k: string]: unknown
@@ -17839,11 +17839,11 @@ export interface ApprovalsApproveInput {
    */
   approval_id: string
   /**
-   * The text to send in place of the one asked for.
+   * The text to send instead of the requested one.
    */
   text?: string
   /**
-   * `summary_version` of `approvals_get`, when what the person saw is approved, and nothing else.
+   * `summary_version` of `approvals_get`: approves only what the approver was shown.
    */
   summary_version?: string
   /**

@@ -68,11 +68,11 @@ export const Config = z.object({
     .meta({ env: 'WCRM_DATABASE_URL', flag: 'database-url' }),
   databaseReadUrl: DatabaseUrl.refine(namesOneServer, 'must name one server')
     .optional()
-    .describe('URL of one standby for lists, searches and reports, used when it shows what was acknowledged.')
+    .describe('URL of one standby for lists, searches and reports, used when it is up to date.')
     .meta({ env: 'WCRM_DATABASE_READ_URL' }),
   databaseConnections: wholeBetween(2, 200)
     .optional()
-    .describe('Maximum number of connections to PostgreSQL of each process; 18, and fewer of many processes.')
+    .describe('Maximum number of connections to PostgreSQL for each process; 18, fewer with many processes.')
     .meta({ env: 'WCRM_DATABASE_CONNECTIONS' }),
   processes: z
     .union([z.literal('auto'), wholeBetween(1, 64, PROCESSES)], {
@@ -80,13 +80,14 @@ export const Config = z.object({
     })
     .default(1)
     .describe(
-      'Processes that serve the port together; auto: one for each core. More than one need PostgreSQL.',
+      'Processes that serve the port together; auto: one for each core. More than one requires ' +
+        'PostgreSQL.',
     )
     .meta({ env: 'WCRM_PROCESSES', flag: 'processes' }),
   migrate: z
     .stringbool({ error: 'must be true or false' })
     .default(true)
-    .describe('false: a database with an older schema is refused; wcrm admin migrate migrates it.')
+    .describe('false: refuse a database with an older schema; migrate it with wcrm admin migrate.')
     .meta({ env: 'WCRM_MIGRATE', flag: 'no-migrate' }),
   databasePrepare: z
     .enum(['auto', 'on', 'off'])
@@ -97,8 +98,8 @@ export const Config = z.object({
     .enum(['small', 'large'])
     .optional()
     .describe(
-      'large: faster, with up to 370 MB in each process, as with PostgreSQL when it is absent. small: slower, ' +
-        'with up to 280 MB, as with the embedded database.',
+      'large: up to 370 MB in each process (default with PostgreSQL). small: slower, up to 280 MB ' +
+        '(default with the embedded database).',
     )
     .meta({ env: 'WCRM_MEMORY' }),
   publicUrl: z
@@ -110,8 +111,8 @@ export const Config = z.object({
     .enum(['auto', 'off'])
     .default('auto')
     .describe(
-      'auto: AI clients may sign people in with OAuth when WCRM_PUBLIC_URL is https, without a path. off: API ' +
-        'keys alone.',
+      'auto: AI clients can sign in with OAuth if WCRM_PUBLIC_URL is https without a path. off: only API ' +
+        'keys.',
     )
     .meta({ env: 'WCRM_OAUTH' }),
   secret: z
@@ -119,7 +120,7 @@ export const Config = z.object({
     .min(MIN_SECRET_LENGTH, `must have at least ${MIN_SECRET_LENGTH} characters`)
     .optional()
     .describe(
-      'Seals cursors and stored secrets; must be the same on every server. Generated and stored in ' +
+      'Encrypts cursors and stored secrets; must be the same on every server. Generated and stored in ' +
         'the data folder when absent.',
     )
     .meta({ env: 'WCRM_SECRET' }),
@@ -127,7 +128,7 @@ export const Config = z.object({
     .string()
     .min(MIN_SECRET_LENGTH, `must have at least ${MIN_SECRET_LENGTH} characters`)
     .optional()
-    .describe('Previous secrets, separated by commas, while WCRM_SECRET is rotated: what they sealed opens.')
+    .describe('Previous secrets, separated by commas, while WCRM_SECRET is rotated: they only decrypt.')
     .meta({ env: 'WCRM_SECRET_PREVIOUS' }),
   limitRead: PerMinute.default(300)
     .describe('Reads per minute for each key.')
@@ -143,9 +144,7 @@ export const Config = z.object({
     .meta({ env: 'WCRM_LIMIT_WORKSPACE_WRITE' }),
   phoneBudget: wholeBetween(1, 100_000)
     .default(100)
-    .describe(
-      'Different phones a day that staff from whom phones are hidden may save a contact with, or send to.',
-    )
+    .describe('Different phones a day that staff with hidden phone numbers may save or send to.')
     .meta({ env: 'WCRM_PHONE_BUDGET' }),
   contactBudget: wholeBetween(0, 1_000_000)
     .default(2000)
@@ -157,7 +156,7 @@ export const Config = z.object({
     .describe('Failed authentications per minute for each client address.')
     .meta({ env: 'WCRM_LIMIT_AUTH_FAILURES' }),
   limitChannel: PerMinute.default(1200)
-    .describe("Requests per minute of the bridge of a channel of one's own.")
+    .describe('Requests per minute from the bridge of a bridged channel.')
     .meta({ env: 'WCRM_LIMIT_CHANNEL' }),
   advancedFilters: z
     .enum(['on', 'off'])
@@ -177,9 +176,9 @@ export const Config = z.object({
     .enum(['sandbox', 'none'])
     .optional()
     .describe(
-      'sandbox: the built-in sandbox plays the messaging provider and no message reaches a customer, as on ' +
-        'the embedded database unless this is none. none: sends are refused, as on PostgreSQL when it is ' +
-        'absent. Beside WCRM_PROVIDER_URL, sandbox says that a standalone sandbox is there.',
+      'sandbox: the built-in sandbox emulates the messaging provider, and no message reaches a customer ' +
+        '(default with the embedded database). none: sends are refused (default with PostgreSQL). With ' +
+        'WCRM_PROVIDER_URL, sandbox means a standalone sandbox.',
     )
     .meta({ env: 'WCRM_PROVIDER' }),
   providerUrl: z
@@ -213,7 +212,8 @@ export const Config = z.object({
   providerTimeout: numberBetween(0.1, 20)
     .default(15)
     .describe(
-      'Seconds that a request to the messaging provider may take; a repeat of an unknown send waits as long.',
+      'Seconds that a request to the messaging provider may take; repeating a send with an unknown ' +
+        'outcome waits as long.',
     )
     .meta({ env: 'WCRM_PROVIDER_TIMEOUT' }),
   providerAppSecret: z
@@ -249,12 +249,12 @@ export const Config = z.object({
     .meta({ env: 'WCRM_AUDIT_RETENTION_DAYS' }),
   trustProxy: ProxyList.default('')
     .describe(
-      'Addresses or CIDRs of the proxies in front, separated by commas: their X-Forwarded-For is believed.',
+      'Addresses or CIDRs of the proxies in front, separated by commas: their X-Forwarded-For is trusted.',
     )
     .meta({ env: 'WCRM_TRUST_PROXY' }),
   maxConnections: wholeBetween(20, 100_000)
     .default(DEFAULT_MAX_CONNECTIONS)
-    .describe('Open connections of clients at most; one address that is no proxy may have a quarter of them.')
+    .describe('Maximum open connections of clients; at most a quarter from one address that is not a proxy.')
     .meta({ env: 'WCRM_MAX_CONNECTIONS' }),
   shutdownGrace: numberBetween(0, 600)
     .default(5)
@@ -271,8 +271,8 @@ export const Config = z.object({
     .meta({ env: 'WCRM_METRICS_TOKEN' }),
   metricsListen: ListenAddress.optional()
     .describe(
-      'ADDRESS:PORT, or PORT at the same address: serves /metrics and the probes there, and /metrics no longer ' +
-        'on the main port.',
+      'ADDRESS:PORT, or PORT at the same address: serves /metrics and the probes there; /metrics is then ' +
+        'off on the main port.',
     )
     .meta({ env: 'WCRM_METRICS_LISTEN' }),
   media: MediaPlace.optional()
@@ -282,7 +282,7 @@ export const Config = z.object({
     )
     .meta({ env: 'WCRM_MEDIA' }),
   mediaPrevious: MediaPlace.optional()
-    .describe('Where received files were before: they are read there too, while wcrm admin media move runs.')
+    .describe('Previous store of received files, which is also read while wcrm admin media move runs.')
     .meta({ env: 'WCRM_MEDIA_PREVIOUS' }),
   demo: z.boolean().default(true).describe('Create a demo workspace when the database is empty.'),
 })

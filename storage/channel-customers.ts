@@ -3,7 +3,7 @@ import { customerColumns } from './contact-lines.ts'
 import type { Db } from './database.ts'
 import type { CustomerRow } from './inbound.ts'
 
-/** The customers of channels of one's own, by the ids that their bridges give them. */
+/** The customers of bridged channels, by the ids that their bridges give them. */
 
 /**
  * Locks names, in one order, so that of two requests about the same customer or message the second sees what

@@ -3,7 +3,7 @@ import type { Db } from './database.ts'
 import { INDEXED_PLAN } from './driver.ts'
 
 /**
- * The queue of replies to channels of one's own. A row is deleted when the bridge took the reply, or when it
+ * The queue of replies to bridged channels. A row is deleted when the bridge took the reply, or when it
  * failed for good. All times are real times.
  */
 

@@ -29,7 +29,7 @@ const whereChannels = (of: ChannelsOf) => {
   if ('phoneNumberId' in of) return sql`c.provider_phone_number_id = ${of.phoneNumberId}`
   if ('channelId' in of) return sql`c.workspace_id = ${of.workspaceId} and c.id = ${of.channelId}`
   const digits = of.displayNumber ?? null
-  // Channels of one's own may name an account too; their replies do not pass through it.
+  // Bridged channels may name an account too; their replies do not pass through it.
   return sql`c.account_id = ${of.accountId} and c.type = 'chatapp' and (${digits}::text is null
     or regexp_replace(c.identifier, '[^0-9]', '', 'g') = ${digits}::text)`
 }

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Db, MessageStatus } from './database.ts'
 import { toStorableId } from './ids.ts'
 
-/** A message of a channel of one's own. `reference` is null for those of customers. */
+/** A message of a bridged channel. `reference` is null for those of customers. */
 export type ChannelMessage = {
   id: string
   conversation_id: string

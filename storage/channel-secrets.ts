@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Db, TableRow } from './database.ts'
 
 /**
- * The secrets of channels of one's own: what signs their deliveries, and the tokens of their bridges. Times
+ * The secrets of bridged channels: what signs their deliveries, and the tokens of their bridges. Times
  * are real times.
  */
 

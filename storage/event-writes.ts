@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
 import type { DeferredWrite } from './deferred-write.ts'
-import { eventInserts, type EventRow, isOwed } from './events.ts'
+import { eventInserts, type EventRow, needsDelivery } from './events.ts'
 import { areAnnounced, putCreationsFirst } from './unannounced.ts'
 
 /**
@@ -19,8 +19,8 @@ export const announcedEventInserts = (
 }
 
 /**
- * Inserts events in their transaction, unless they name what is to be announced before them. Returns whether webhook
- * endpoints are owed any of them; undefined when none is written.
+ * Inserts events in their transaction, unless they name what is to be announced before them. Returns whether
+ * any of them needs a webhook delivery; undefined when none is written.
  */
 export const insertAnnouncedEvents = async (
   tx: Db,
@@ -33,7 +33,7 @@ export const insertAnnouncedEvents = async (
     undefined,
     areAnnounced(workspaceId, events),
   )
-  const { rows } = await sql<{ is_owed: boolean; is_written: boolean }>`
-    with ${inserts} select ${isOwed}, exists (select from written) as is_written`.execute(tx)
-  return rows[0]!.is_written ? rows[0]!.is_owed : undefined
+  const { rows } = await sql<{ needs_delivery: boolean; is_written: boolean }>`
+    with ${inserts} select ${needsDelivery}, exists (select from written) as is_written`.execute(tx)
+  return rows[0]!.is_written ? rows[0]!.needs_delivery : undefined
 }

@@ -34,7 +34,7 @@ export const eventInserts = (
   condition?: RawBuilder<unknown>,
 ) =>
   events.length === 0
-    ? sql`owed as (select 1 where false)`
+    ? sql`to_deliver as (select 1 where false)`
     : sql`
   written as (
     insert into events (workspace_id, id, type, occurred_at, data)
@@ -42,7 +42,7 @@ export const eventInserts = (
     from jsonb_array_elements(${JSON.stringify(events)}::jsonb) as e
     where ${sql.join([...writesEvents(write), condition ?? sql`true`], sql` and `)}
     returning id, type, occurred_at
-  ), owed as (
+  ), to_deliver as (
     insert into webhook_deliveries
       (workspace_id, id, endpoint_id, event_id, event_type, next_attempt_at, created_at)
     select ${workspaceId}::bigint, ${deliveryIdSql('w.id')}, p.id, w.id, w.type, clock_timestamp(),
@@ -57,11 +57,11 @@ export const eventInserts = (
   )`
 
 /** Column of a statement with `eventInserts`: whether it added deliveries to webhook endpoints. */
-export const isOwed = sql<boolean>`exists (select from owed) as is_owed`
+export const needsDelivery = sql<boolean>`exists (select from to_deliver) as needs_delivery`
 
 /**
  * Inserts events that name nothing which is still to be announced (`event-writes.ts`), in their transaction. Returns
- * whether webhook endpoints are owed any of them.
+ * whether any of them needs a webhook delivery.
  */
 export const insertEvents = async (
   tx: Db,
@@ -69,9 +69,9 @@ export const insertEvents = async (
   events: readonly EventRow[],
 ): Promise<boolean> => {
   if (events.length === 0) return false
-  const { rows } = await sql<{ is_owed: boolean }>`
-    with ${eventInserts(workspaceId, events)} select ${isOwed}`.execute(tx)
-  return rows[0]!.is_owed
+  const { rows } = await sql<{ needs_delivery: boolean }>`
+    with ${eventInserts(workspaceId, events)} select ${needsDelivery}`.execute(tx)
+  return rows[0]!.needs_delivery
 }
 
 /**

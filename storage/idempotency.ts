@@ -4,7 +4,7 @@ import type { Db } from './database.ts'
 import { type DeferredWrite, deferredParts, expectingRow, rowGuard } from './deferred-write.ts'
 import { executeAndCommit } from './driver.ts'
 import { announcedEventInserts } from './event-writes.ts'
-import { type EventRow, isOwed } from './events.ts'
+import { type EventRow, needsDelivery } from './events.ts'
 
 // Every write of the service sends these statements, so they are raw SQL that does as much as it can in one
 // round trip.
@@ -86,7 +86,7 @@ export type CompletedRecord = RecordKey & {
  * Writes the deferred write of a change, its events, its audit row and the record of its response in one
  * statement, and commits. Violates the primary key when the record already exists, and throws
  * `ExpectationFailed` when the deferred write lacks its row, or the events name what is to be announced before. Returns
- * whether webhook endpoints are owed events.
+ * whether events need webhook deliveries.
  */
 export const insertResult = async (
   tx: Db,
@@ -95,7 +95,7 @@ export const insertResult = async (
   write?: DeferredWrite,
 ): Promise<boolean> => {
   const { workspaceId, staffId, key, operation, fingerprint, status, body, view, now, expiresAt } = record
-  const statement = sql<{ is_owed: boolean }>`
+  const statement = sql<{ needs_delivery: boolean }>`
     with ${deferredParts(write)} ${announcedEventInserts(workspaceId, events, write)}
       ${auditInsertPart(workspaceId, record.audit)}
     insert into idempotency (workspace_id, staff_id, key, operation, fingerprint, state, status, body, view,
@@ -103,9 +103,9 @@ export const insertResult = async (
     select ${workspaceId}, ${staffId}, ${key}, ${operation}, ${fingerprint}::bytea, 'done',
       ${status}::smallint, ${body}, ${JSON.stringify(view)}::jsonb, ${now}::timestamptz,
       ${expiresAt}::timestamptz ${rowGuard(write)}
-    returning ${isOwed}`
+    returning ${needsDelivery}`
   const { rows } = await expectingRow(write, executeAndCommit(tx, statement))
-  return rows[0]!.is_owed
+  return rows[0]!.needs_delivery
 }
 
 /**
@@ -118,16 +118,16 @@ export const completeRecord = async (
   record: CompletedRecord,
   events: readonly EventRow[],
 ): Promise<boolean> => {
-  const statement = sql<{ is_owed: boolean }>`
+  const statement = sql<{ needs_delivery: boolean }>`
     with ${announcedEventInserts(record.workspaceId, events)} ${auditInsertPart(record.workspaceId, record.audit)}
     update idempotency
     set state = 'done', status = ${record.status}, body = ${record.body},
       view = coalesce(view, ${JSON.stringify(record.view)}::jsonb),
       intent = null, lease_until = null, give_up_at = null, expires_at = ${record.expiresAt}::timestamptz
     where ${isRecord(record)} and state = 'running'
-    returning ${isOwed}`
+    returning ${needsDelivery}`
   const { rows } = await expectingRow(undefined, executeAndCommit(tx, statement))
-  return rows[0]?.is_owed ?? false
+  return rows[0]?.needs_delivery ?? false
 }
 
 /**

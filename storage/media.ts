@@ -41,7 +41,7 @@ export type ClaimedMedia = {
   type: string
   content_type: string | null
   sha256: string | null
-  /** The id at the provider; null for a file of a channel of one's own, which is at `url`. */
+  /** The id at the provider; null for a file of a bridged channel, which is at `url`. */
   provider_media_id: string | null
   url: string | null
   attempts: number
@@ -62,7 +62,7 @@ export const removableAt = sql`
   case when key is null or state not in ('waiting', 'lost') then null
     else least(next_attempt_at, now() + ${sql.lit(DOWNLOAD_LEASE_SECONDS)} * interval '1 second') end`
 
-/** Files wait until there is a provider to ask; those of channels of one's own need none. */
+/** Files wait until there is a provider to ask; those of bridged channels need none. */
 const isFetchable = (hasProvider: boolean) =>
   sql<boolean>`(${hasProvider}::boolean or provider_media_id is null)`
 

@@ -207,7 +207,7 @@ export type SendingChannel = {
   is_default: boolean
   account_id: string | null
   provider_phone_number_id: string | null
-  /** Where replies are delivered on a channel of one's own. */
+  /** Where replies are delivered on a bridged channel. */
   url: string | null
   /** Why the provider disconnected it, such as `token_revoked`. */
   health_reason?: string | null

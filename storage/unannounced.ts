@@ -7,11 +7,11 @@ import type { ProviderCall } from './sends.ts'
 
 /*
  * A send commits the contact and the conversation that it creates before the provider is called, and their events are
- * written when its outcome is known: a refusal undoes both. Whoever changes them meanwhile tells of them first, so that
- * whoever reads the log never meets a record before its creation.
+ * written when its outcome is known: a refusal undoes both. A concurrent change announces them first, so that
+ * readers of the log never see a record before its creation.
  */
 
-/** The contacts and conversations that events name, but for those whose creation they tell of. */
+/** The contacts and conversations that events name, except those whose creation they announce. */
 export type EventSubjects = { contactIds: string[]; conversationIds: string[] }
 
 type Named = { contact_id?: unknown; conversation_id?: unknown }
@@ -40,7 +40,7 @@ const CREATIONS: Readonly<Record<string, 'contact' | 'conversation'>> = {
   'conversation.created/1': 'conversation',
 }
 
-/** The key of the record whose creation an event tells of. */
+/** The key of the record whose creation an event announces. */
 const toCreatedKey = ({ type, data }: EventRow): string | undefined => {
   const kind = CREATIONS[type]
   return kind && `${kind} ${(data as SubjectData)[kind]!.id}`
@@ -56,7 +56,7 @@ export const listSubjects = (events: readonly EventRow[]): EventSubjects => {
 
 /**
  * Returns events of one statement with each creation before whatever else names the record: a status that overtakes
- * the response to a send may tell what else it changes of the contact before it finds that the send made it.
+ * the response to a send may report other changes of the contact before it finds that the send created it.
  */
 export const putCreationsFirst = (events: readonly EventRow[]): readonly EventRow[] => {
   const named = new Set<string>()
@@ -115,7 +115,7 @@ export const areAnnounced = (
   return sends && sql`not exists (${sends})`
 }
 
-/** What a send created that is told of now, for `toEventConversation`. `messageId`: of the send. */
+/** What a send created and is announced now, for `toEventConversation`. `messageId`: of the send. */
 export type Unannounced = {
   messageId: string
   call: ProviderCall
@@ -126,7 +126,7 @@ export type Unannounced = {
 }
 
 /**
- * Returns what sends made of these records and nobody has told of, and notes that it is told now. The messages alone
+ * Returns which of these records sends created without announcing them, and marks them as announced. Only the messages
  * are locked, after whatever else the caller has locked.
  */
 export const claimUnannounced = async (
@@ -142,8 +142,8 @@ export const claimUnannounced = async (
       where m.workspace_id = ${workspaceId} and m.id = any(array(${sends})) and m.status = 'pending'
         and (m.content->'call'->'opens' = 'true'::jsonb or m.content->'call'->'makes_contact' = 'true'::jsonb)
       order by m.id for update
-    ), told as (
-      update messages m set content = jsonb_set(content, '{call}', ${TOLD}) from claimed c
+    ), announced as (
+      update messages m set content = jsonb_set(content, '{call}', ${ANNOUNCED}) from claimed c
       where m.workspace_id = ${workspaceId} and m.id = c.id
     )
     select c.id as message_id, c.call, v.id, v.state, v.contact_id, v.channel_id, v.assigned_staff_id,
@@ -153,12 +153,12 @@ export const claimUnannounced = async (
   return rows.map(({ message_id: messageId, call, ...conversation }) => ({ messageId, call, conversation }))
 }
 
-/** What remains of a send's `call` when what it created is told, although its outcome is unknown. */
-const TOLD = sql.raw(`'{"opens": false, "makes_contact": false}'::jsonb`)
+/** What remains of a send's `call` once its records are announced, although its outcome is unknown. */
+const ANNOUNCED = sql.raw(`'{"opens": false, "makes_contact": false}'::jsonb`)
 
-/** Notes the same of a message that the caller has locked. */
+/** Does the same for a message that the caller has locked. */
 export const markAnnounced = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
   await sql`
-    update messages set content = jsonb_set(content, '{call}', ${TOLD})
+    update messages set content = jsonb_set(content, '{call}', ${ANNOUNCED})
     where workspace_id = ${workspaceId} and id = ${id}::bigint`.execute(tx)
 }

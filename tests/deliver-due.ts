@@ -16,5 +16,5 @@ const runToEnd = async ({ run, drain }: JobDefinition): Promise<number> => {
 /** Attempts the deliveries to webhook endpoints that are due, of all workspaces. */
 export const deliverDue = (app: App): Promise<number> => runToEnd(webhookDeliveriesJob(app))
 
-/** Delivers the replies on channels of one's own that are due, of all workspaces. */
+/** Delivers the replies on bridged channels that are due, of all workspaces. */
 export const deliverDueReplies = (app: App): Promise<number> => runToEnd(channelDeliveriesJob(app))

@@ -6,7 +6,7 @@ const recordSql = `
   written as (
     insert into events (workspace_id, id, type, occurred_at, data)
     select $1::bigint, $2::text, $3::text, $4::timestamptz, data from changed returning id, type, occurred_at
-  ), owed as (
+  ), to_deliver as (
     insert into webhook_deliveries
       (workspace_id, id, endpoint_id, event_id, event_type, next_attempt_at, created_at)
     select $1::bigint, 'dlv_' || gen_random_uuid()::text, p.id, w.id, w.type, clock_timestamp(), w.occurred_at

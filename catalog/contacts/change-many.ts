@@ -19,11 +19,11 @@ export const updateContacts = defineOperation({
   since: '2026-11-23',
   stability: 'beta',
   summary: 'Set fields of many contacts',
-  forModels: 'Gives every one the same values; what you leave out does not change. By filter: dry run first.',
+  forModels: 'Sets the same values for all; omitted fields do not change. By filter: dry run first.',
   description:
-    'Gives all of them the same values of custom fields, do-not-disturb or star. Omitted fields do not change. An ' +
-    'undo of a job gives each contact its own values back, where they are still as the job left them; consents that ' +
-    `\`dnd: false\` recorded stay. ${BY_FILTER}`,
+    'Sets the same custom fields, do-not-disturb or star for all. Omitted fields do not change. ' +
+    "Undoing the job restores each contact's previous values, unless they changed since; consents " +
+    `recorded by \`dnd: false\` stay. ${BY_FILTER}`,
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -31,7 +31,7 @@ export const updateContacts = defineOperation({
   emits: ['contact.updated/1', 'consent.changed/1'],
   input: z.object({
     ...target,
-    attributes: Attributes.optional().describe('Values of custom fields by their keys; null clears one.'),
+    attributes: Attributes.optional().describe('Values of custom fields by key; null clears one.'),
     dnd: z
       .boolean()
       .optional()
@@ -61,10 +61,10 @@ export const deleteContacts = defineOperation({
   since: '2026-11-23',
   stability: 'beta',
   summary: 'Delete many contacts',
-  forModels: 'Nothing brings them back. By filter: dry run first, and send its plan_id.',
+  forModels: 'It cannot be undone. By filter: dry run first, and send its plan_id.',
   description:
-    'Each is deleted as `crm_delete_contact` deletes one: its conversations remain, without a contact. Nothing ' +
-    `brings them back: \`jobs_undo\` of such a job is a 409. ${BY_FILTER}`,
+    'Each is deleted as by `crm_delete_contact`: its conversations remain, without a contact. It ' +
+    `cannot be undone. ${BY_FILTER}`,
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',

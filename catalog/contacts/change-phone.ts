@@ -13,17 +13,16 @@ export const changePhone = defineOperation({
   since: '2026-11-23',
   stability: 'stable',
   summary: 'Give a contact a new phone number',
-  forModels: 'For a person who has a new number. Conversations, tags and values stay with the contact.',
+  forModels: 'For a customer with a new number. Conversations, tags and values stay with the contact.',
   description:
-    'For a person who has a new number. The contact keeps its conversations with their messages, tags, groups ' +
-    'and values, and its user id at the messaging app unless that is the old number itself; messages to it go ' +
-    `to the new number. For ${FORMER_PHONE_DAYS} days, while one of its conversations is open, a message from ` +
-    'the old number still arrives in it, unless it comes with the user id of somebody else. After that, and ' +
-    'where no conversation is open, it makes a new contact: a number may have a new owner. Any spelling of the ' +
-    'number that the contact has changes nothing. 409 `phone_taken` when another contact has the new number: ' +
-    "`crm_merge_contacts` makes both one. Where phones are hidden from the key's owner, a dry run does not " +
-    'tell whether a contact has the number, and says so in `warnings`; real calls are limited to a number of ' +
-    'different phones a day (429, reason `phone_budget`).',
+    'The contact keeps its conversations, tags, groups and values, and its user id at the messaging ' +
+    `app unless that is the old number; messages go to the new number. For ${FORMER_PHONE_DAYS} days, ` +
+    'while one of its conversations is open, a message from the old number still arrives in it, unless ' +
+    'it has another user id. Otherwise such a message creates a new contact, because the number may ' +
+    'have a new owner. Another spelling of the current number changes nothing. 409 `phone_taken` when ' +
+    'another contact has the new number: merge them with `crm_merge_contacts`. With hidden phone ' +
+    'numbers, a dry run does not show whether a contact has the number, with `warnings`, and real ' +
+    'calls are limited to a number of different phones a day (429, reason `phone_budget`).',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',

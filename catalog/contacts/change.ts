@@ -22,10 +22,10 @@ export const updateContact = defineOperation({
   since,
   stability: 'stable',
   summary: 'Change a contact',
-  forModels: 'What you leave out does not change.',
+  forModels: 'Omitted fields do not change.',
   description:
-    'Omitted fields do not change. A name that is nothing but a phone number is refused. Written by staff ' +
-    'from whom phones are hidden, a value of a custom field of the type `phone` counts as a change always.',
+    'Omitted fields do not change. A name that is only a phone number is refused. With hidden phone ' +
+    'numbers, writing a custom field of the type `phone` always counts as a change.',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',

@@ -18,20 +18,21 @@ const Consent = z
     channel: Key.describe('Type of channel, such as `chatapp`, or `all`.'),
     state: ConsentState.describe('`granted` or `withdrawn`.'),
     source: ConsentSource.describe(
-      'How it came: `form`, `import`, `staff`, `reply` (the customer wrote a word such as STOP), or `provider`.',
+      'Source: `form`, `import`, `staff`, `reply` (the customer wrote a word such as STOP), or ' +
+        '`provider`.',
     ),
     proof: untrusted(
       z
         .string()
         .nullable()
         .describe(
-          'What proves it. Null without one, and for staff from whom phones are hidden or who have some channels only.',
+          'Proof. Null without one, and for staff with hidden phone numbers or limited to some channels.',
         ),
     ),
     staff_id: Id.nullable().describe('Staff member who recorded it.'),
     at: Timestamp.describe('When the customer said so.'),
     recorded_at: Timestamp.describe('When it was recorded.'),
-    holds: z.boolean().describe('True: nothing later is known of this purpose and channel.'),
+    holds: z.boolean().describe('True: this record is in effect for its purpose and channel.'),
   })
   .meta({ id: 'Consent' })
 
@@ -57,9 +58,10 @@ export const recordConsent = defineOperation({
   stability: 'beta',
   summary: 'Record that a contact granted or withdrew consent',
   description:
-    'Records are only added. After a withdrawal of `marketing`, marketing templates are refused with 409 ' +
-    '`consent_withdrawn` on that type of channel, until a later grant. A record whose `at` is before what is known ' +
-    "is kept and changes nothing else. Granting is for people: an AI agent's key asks one.",
+    'The history is append-only. After a withdrawal of `marketing`, marketing templates are refused ' +
+    'with 409 `consent_withdrawn` on that type of channel, until a later grant. A record whose `at` is ' +
+    "earlier than the one in effect is stored, but changes nothing else. For a grant, an AI agent's " +
+    'key asks a person.',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -77,11 +79,11 @@ export const recordConsent = defineOperation({
     proof: z.string().trim().min(1).max(2000).optional().describe('What proves it, 1 to 2000 characters.'),
     at: StoredInstant('Send the day on which the customer said so.')
       .optional()
-      .describe('When the customer said so, not in the future; now when absent.'),
+      .describe('When the customer granted or withdrew it, not in the future; now when absent.'),
   }),
   output: z.object({
     consent: Consent.describe('The record.'),
-    changed: z.boolean().describe('False: the state was the same before, or something later is known.'),
+    changed: z.boolean().describe('False: the state was the same before, or a later record exists.'),
   }),
   errors: ['not_found'],
   examples: [
@@ -100,7 +102,7 @@ export const listConsents = defineOperation({
   since,
   stability: 'beta',
   summary: 'List what a contact consented to',
-  description: 'The whole history, latest record first; what holds now has `holds`.',
+  description: 'The whole history, latest record first; `holds` marks the records in effect.',
   scope: 'mcp:read',
   view: [
     { path: 'purpose' },

@@ -7,10 +7,10 @@ import { ContactId } from './schemas.ts'
 const since = '2026-11-23'
 
 const ErasedTable = z.object({
-  table: z.string().describe('Name of the table, as docs/privacy.md lists it.'),
+  table: z.string().describe('Name of the table, as listed in docs/privacy.md.'),
   deleted: z.int().describe('Rows that were deleted.'),
-  cleared: z.int().describe('Rows that stay without anything that tells of the person.'),
-  pseudonymised: z.int().describe('Rows that stay for figures, with the id of the contact alone.'),
+  cleared: z.int().describe('Rows that stay, without personal data.'),
+  pseudonymised: z.int().describe('Rows that stay for statistics, with only the id of the contact.'),
 })
 
 const Erasure = z
@@ -19,16 +19,19 @@ const Erasure = z
     contact_id: Id.describe('The contact that was erased.'),
     state: z
       .enum(['running', 'done'])
-      .describe('`running`: the contact is gone, copies are still being erased; `done`: nothing is left.'),
+      .describe(
+        '`running`: the contact is deleted, copies are still being erased; `done`: everything is erased.',
+      ),
     tables: z
       .array(ErasedTable)
       .describe(
-        'The receipt so far: what became of rows, by table. Empty for those from whom channels or phones are hidden.',
+        'The receipt so far: the outcome for rows, by table. Empty for staff with hidden phone numbers or ' +
+          'channels.',
       ),
     created_by: z
       .object({
         id: Id.describe('Staff id.'),
-        name: z.string().nullable().describe('Name; null when the staff member is gone.'),
+        name: z.string().nullable().describe('Name; null if the staff member was deleted.'),
       })
       .describe('Who asked for it.'),
     created_at: Timestamp.describe('When it began.'),
@@ -61,15 +64,15 @@ export const eraseContact = defineOperation({
   routes: [{ route: 'POST /v1/contacts/{contact_id}/erase', status: 202 }],
   since,
   stability: 'beta',
-  summary: 'Erase a person: a contact with every copy of what is held on them',
+  summary: 'Erase a person: a contact and every copy of their personal data',
   forModels: 'It cannot be undone, and erases their messages too. Deleting a contact keeps those.',
   description:
-    'By owners, admins and managers. At once the contact is gone, its phone is free, nothing is sent to it, ' +
-    'merges into it cannot be undone, and calls of agents about it that wait for a person are cancelled. Then a ' +
-    'job erases messages with their files, and copies in events, deliveries, the audit trail, stored answers, ' +
-    'saved filters and the sandbox: `crm_get_erasure` is the receipt. Figures of reports stay. It cannot be undone. ' +
-    'Of a contact that was erased, it answers the same receipt as it is now. A message from the same phone ' +
-    'afterwards makes a new contact.',
+    'For owners, admins and managers. At once the contact is deleted, its phone is free, nothing is ' +
+    'sent to it, merges into it cannot be undone, and approval requests about it are cancelled. Then a ' +
+    'job erases messages with their files, and copies in events, deliveries, the audit trail, stored ' +
+    'responses, saved filters and the sandbox; `crm_get_erasure` returns the receipt. Reports keep ' +
+    'their totals. It cannot be undone. For an erased contact it returns the current receipt. A later ' +
+    'message from the same phone creates a new contact.',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -80,7 +83,7 @@ export const eraseContact = defineOperation({
   input: z.object({ contact_id: ContactId }),
   output: z.object({
     erasure: Erasure.extend({ id: Id.nullable().describe('Erasure id; null in a dry run.') }).describe(
-      'The receipt so far. In a dry run: what would be erased, as far as it is counted quickly.',
+      'The receipt so far. In a dry run: what would be erased, as far as it is quick to count.',
     ),
     sample: z
       .object({
@@ -101,8 +104,7 @@ export const listErasures = defineOperation({
   since,
   stability: 'beta',
   summary: 'List erasures of contacts with their receipts, newest first',
-  description:
-    'For owners, admins and managers. They name no person: the id of a contact that was erased leads nowhere.',
+  description: 'For owners, admins and managers. Receipts contain no personal data.',
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -129,7 +131,7 @@ export const getErasure = defineOperation({
   routes: ['GET /v1/erasures/{erasure_id}'],
   since,
   stability: 'beta',
-  summary: 'Show the receipt of an erasure: its tables with what became of their rows',
+  summary: 'Show the receipt of an erasure: the outcome for the rows of each table',
   description: 'For owners, admins and managers.',
   scope: 'mcp:read',
   input: z.object({ erasure_id: Id.describe('Erasure id.') }),

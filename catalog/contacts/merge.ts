@@ -24,13 +24,12 @@ export const mergeContacts = defineOperation({
   stability: 'stable',
   summary: 'Merge two contacts of one person',
   description:
-    'The contact `contact_id` stays and gets what belongs to the other one: conversations with their ' +
-    'messages, tags, groups, recipients of broadcasts, and names at bridges. The other one is deleted; ' +
-    '`crm_get_contact` with its id answers the contact that stays. What the contact that stays has, wins;' +
-    ' fields of the other fill what it lacks, and replace what `prefer_other` names. Do-not-disturb and ' +
-    'the star of either hold. A dry run shows the winner of each field. A number that no contact has any ' +
-    'more makes a new contact when it writes. Until `undo_until`, `crm_undo_contact_merge` brings the ' +
-    'other back.',
+    'The contact `contact_id` stays and gets the conversations, tags, groups, broadcast recipients and ' +
+    'bridge ids of the other one. The other one is deleted; `crm_get_contact` with its id returns the ' +
+    'contact that stays. Its own fields win; those of the other fill gaps, and replace the fields in ' +
+    '`prefer_other`. Do-not-disturb and the star apply if either had them. A dry run shows the result ' +
+    'for each field. A message from a number that neither keeps creates a new contact. Until ' +
+    '`undo_until`, `crm_undo_contact_merge` restores the other contact.',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -46,7 +45,7 @@ export const mergeContacts = defineOperation({
       .max(100)
       .optional()
       .describe(
-        'Fields of which the value of the other contact wins, where it has one: `name`, `phone`, `email`, ' +
+        'Fields for which the value of the other contact wins, if it has one: `name`, `phone`, `email`, ' +
           '`external_id`, `chatapp_user_id`, `web_visitor_id`, `metadata`, `attributes.<key>`.',
       ),
   }),
@@ -60,7 +59,7 @@ export const mergeContacts = defineOperation({
           winner: z.enum(['kept', 'other']).describe('Whose value the contact has now.'),
         }),
       )
-      .describe('Fields of which the other contact has a value.'),
+      .describe('Fields for which the other contact has a value.'),
     undo_until: Timestamp.describe('When the merge can no longer be undone.'),
   }),
   errors: ['not_found', 'confirm_required', 'precondition_failed'],
@@ -89,12 +88,12 @@ export const undoContactMerge = defineOperation({
   stability: 'stable',
   summary: 'Undo a merge of contacts',
   description:
-    'Brings back a contact that was merged into another one within the last 7 days, by ' +
-    '`crm_merge_contacts` or because the provider reported both as one customer. It has its id, fields, ' +
-    'tags, groups and conversations again. The contact that stayed gets back what it had, but for fields ' +
-    'that changed since; messages that arrived since stay in their conversations. Tags, groups and custom' +
-    ' fields that were deleted since do not come back. A 409 when another contact has its phone or ' +
-    'external id now, or when the contact that stayed was itself merged: undo that first.',
+    'Restores a contact that was merged within the last 7 days, by `crm_merge_contacts` or because the ' +
+    'provider reported both as one customer, with its id, fields, tags, groups and conversations. The ' +
+    'contact that stayed gets its previous fields back, except those that changed since; messages that ' +
+    'arrived since stay in their conversations. Tags, groups and custom fields that were deleted since ' +
+    'are not restored. 409 when another contact now has its phone or external id, or when the contact ' +
+    'that stayed was itself merged: undo that first.',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',

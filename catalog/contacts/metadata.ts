@@ -18,9 +18,9 @@ export const MetadataInput = z
     params: { code: 'too_many_keys', fix: `Name at most ${2 * metadataLimits.keys} keys in a call.` },
   })
   .describe(
-    'What integrations keep about the contact: at most 50 keys of 1 to 40 characters, values text of at most 500, ' +
-      '16 KB in all. Keys that are not named stay; null or empty text deletes a key. Not searchable. Only for ' +
-      'owners, admins and managers who see phone numbers.',
+    'Data of integrations about the contact: at most 50 keys of 1 to 40 characters, values text of at ' +
+      'most 500, 16 KB in all. Unnamed keys stay; null or empty text deletes a key. Not searchable. Only ' +
+      'for owners, admins and managers who see phone numbers.',
   )
   .meta({ examples: [{ erp_segment: 'B', synced_at: '2026-10-01' }] })
 
@@ -29,7 +29,7 @@ export const Metadata = untrusted(
     .record(z.string(), z.string())
     .optional()
     .describe(
-      'What integrations keep about the contact. Absent from summary rows, and for agents and staff from whom phone ' +
-        'numbers are hidden.',
+      'Data of integrations about the contact. Absent from summary rows, and for agents and staff with ' +
+        'hidden phone numbers.',
     ),
 )

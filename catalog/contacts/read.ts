@@ -56,12 +56,11 @@ export const searchContacts = defineOperation({
     'wcrm://guides/filters has examples. `total` comes with the first page. If phones are hidden ' +
     'from you, searching by digits is refused.',
   description:
-    'Newest first unless `sort` says otherwise. All conditions must hold. `total` comes with ' +
-    'the first page; `approximate` says when it is an estimate. ' +
-    "Where phones are hidden from the key's owner, digits in `query`, comparing or sorting by phone, and " +
-    'digits and patterns in comparisons of `name` are refused with the reason `phone_hidden`; numbers in ' +
-    'names are masked. With `query`, `filter`, `saved_filter_id`, tags or groups it is ' +
-    EXPENSIVE_READ,
+    'Newest first unless `sort` says otherwise. All conditions must match. The first page has `total`; ' +
+    '`approximate` marks an estimate. With hidden phone numbers, digits in `query`, comparing or ' +
+    'sorting by phone, and digits and patterns in comparisons of `name` are refused with the reason ' +
+    '`phone_hidden`; numbers in names are masked. With `query`, `filter`, `saved_filter_id`, tags or ' +
+    `groups it is ${EXPENSIVE_READ}`,
   heavy: ['query', 'filter', 'saved_filter_id', 'tag_ids', 'group_ids', 'not_in_any_group'],
   slim: ['id', 'name', 'phone', 'dnd', 'starred', 'created_at', 'last_activity_at'],
   scope: 'mcp:read',
@@ -163,7 +162,7 @@ export const getContact = defineOperation({
   since,
   stability: 'stable',
   summary: 'Read one contact in full',
-  description: 'The id of a contact that was merged into another one answers that one.',
+  description: 'The id of a merged contact returns the contact that it was merged into.',
   slim: [
     'id',
     'name',

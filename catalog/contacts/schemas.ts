@@ -16,9 +16,9 @@ export const Attribute = z.object({
       .union([z.string(), z.number()])
       .nullable()
       .describe(
-        'As shown in the panel: checkbox and boolean as Yes or No, date as YYYY-MM-DD, datetime ' +
-          'as YYYY-MM-DD HH:MM:SS in UTC, multiselect as comma-joined text, ' +
-          'int, float and number as numbers, decimal as a string with 8 decimals.',
+        'Display value: checkbox and boolean as Yes or No, date as YYYY-MM-DD, datetime as YYYY-MM-DD ' +
+          'HH:MM:SS in UTC, multiselect as comma-joined text, int, float and number as numbers, decimal as a ' +
+          'string with 8 decimals.',
       ),
   ),
   display: untrusted(
@@ -33,10 +33,7 @@ export const Attribute = z.object({
           'type; null when empty or unreadable.',
       ),
   ),
-  truncated: z
-    .literal(true)
-    .optional()
-    .describe('Present when the text is longer than what is shown: it is cut after 2000 characters.'),
+  truncated: z.literal(true).optional().describe('Present if the text was truncated, after 2000 characters.'),
 })
 
 const ContactConversation = z.object({
@@ -56,13 +53,13 @@ export const Contact = z
     phone: z
       .string()
       .nullable()
-      .describe("E.164 digits without `+`, or masked when the workspace hides numbers from the key's owner."),
+      .describe("E.164 digits without `+`; masked if numbers are hidden from the key's owner."),
     phone_masked: z.boolean().describe('True: `phone` is masked.'),
     chatapp_user_id: untrusted(
       z
         .string()
         .nullable()
-        .describe('Id at the messaging app; shows no phone digits to staff from whom phones are hidden.'),
+        .describe('Id at the messaging app; numbers in it are masked for staff with hidden phone numbers.'),
     ),
     external_id: untrusted(
       z.string().nullable().describe('Id of the contact in another system, unique in the workspace.'),
@@ -86,7 +83,7 @@ export const Contact = z
       .array(Attribute)
       .max(100)
       .describe(
-        'Custom field values that the staff member may see, at most 100; text is cut after 2000 ' +
+        'Custom field values that the staff member may see, at most 100; text is truncated after 2000 ' +
           'characters.',
       ),
     conversations: z.array(ContactConversation).max(10).describe('Newest first, at most 10.'),
@@ -113,8 +110,8 @@ export const ContactView = Contact.partial()
         .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.array(z.string())]).nullable())
         .optional()
         .describe(
-          'Values of custom fields by key, as `typed_value` or else as text; upserts take them like this. Only with ' +
-            '`compact`, in place of `attributes`.',
+          'Values of custom fields by key, as `typed_value` or else as text; in the format of upserts. Only ' +
+            'with `compact`, instead of `attributes`.',
         ),
     ),
   })

@@ -33,9 +33,8 @@ const WouldBeContact = z.object({
 const upsertFields = {
   phone: PhoneInput.optional()
     .describe(
-      'International format with country code, such as `+1 555 010 0042`; local numbers ' +
-        'starting with 0 are refused. Every spelling of a number is one contact. ' +
-        'Required for a new contact.',
+      'International format with country code, such as `+1 555 010 0042`; local numbers starting with 0 ' +
+        'are refused. All spellings of a number are one contact. Required for a new contact.',
     )
     .meta({ examples: ['+15550100042'] }),
   external_id: ContactExternalId.nullable()
@@ -51,9 +50,7 @@ const upsertFields = {
   dnd: z
     .boolean()
     .optional()
-    .describe(
-      'True: do-not-disturb. `false` is for new contacts and undoes no opt-out: crm_update_contact does.',
-    ),
+    .describe('True: do-not-disturb. `false` does not undo an opt-out; crm_update_contact does.'),
   starred: z.boolean().optional().describe('Starred.'),
   group_ids: z.array(IdInput).max(50).optional().describe('Groups to add, at most 50.'),
   tags: z.array(TagName).max(20).optional().describe('Tags to add, at most 20 names or ids.'),
@@ -71,13 +68,13 @@ export const upsertContact = defineOperation({
     'Tags and groups are added, never removed; unknown tag names are created, ' +
     'unknown group ids refused.',
   description:
-    'Repeated calls are safe. Send `phone`, `external_id` or both: a contact has either filled in where it lacks ' +
-    'it, and neither replaced. Where the two are not those of one contact it is a 409 `identity_conflict`, and an ' +
-    'unknown `external_id` without a phone is a 404. Groups and tags are added; existing ones are kept. Unknown tag ' +
-    'names are created; unknown group ids are refused. A name that is nothing but a phone number is ' +
-    "not kept. Where phones are hidden from the key's owner, a dry run answers as for a number that no " +
-    'contact has, whether one has it or not, and says so in `warnings`; real calls tell by `action`, so ' +
-    'they are limited to a number of different phones a day (429, reason `phone_budget`).',
+    'Repeated calls are safe. Send `phone`, `external_id` or both: a missing one is added to the ' +
+    'contact, an existing one is never replaced. If they belong to different contacts it is a 409 ' +
+    '`identity_conflict`; an unknown `external_id` without a phone is a 404. Groups and tags are ' +
+    'added; existing ones are kept. Unknown tag names are created; unknown group ids are refused. A ' +
+    'name that is only a phone number is not stored. With hidden phone numbers, a dry run returns the ' +
+    'result for an unknown number, with `warnings`, and real calls are limited to a number of ' +
+    'different phones a day (429, reason `phone_budget`).',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -125,12 +122,11 @@ export const importContacts = defineOperation({
   stability: 'stable',
   summary: 'Create or update up to 500 contacts in one call',
   description:
-    'Each row is an upsert and is validated separately: invalid rows are listed in `failures`, ' +
-    'the others are written. All rows run in one transaction, in order, so that two rows with ' +
-    'the same phone or external id are one contact. Unknown tag names are created; ' +
-    'unknown groups fail their row, unless `create_missing_groups` creates those that are named. A name that ' +
-    'is nothing but a phone number is not kept. Staff from whom phones are hidden may not import, nor rehearse ' +
-    'it (403, reason `phone_hidden`).',
+    'Each row is an upsert and is validated separately: invalid rows are listed in `failures`, the ' +
+    'others are written. All rows run in one transaction, in order, so two rows with the same phone or ' +
+    'external id are one contact. Unknown tag names are created; a row with an unknown group fails, ' +
+    'unless `create_missing_groups` is set. A name that is only a phone number is not stored. With ' +
+    'hidden phone numbers, imports and their dry runs are refused (403, reason `phone_hidden`).',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',

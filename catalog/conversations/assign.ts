@@ -26,7 +26,7 @@ export const assignConversation = defineOperation({
     only_if_unassigned: z
       .boolean()
       .default(false)
-      .describe('Refuse when it is assigned already, instead of reassigning it.'),
+      .describe('Refuse if it is already assigned, instead of reassigning it.'),
   }),
   output: z.object({
     conversation: ConversationRef.describe('The conversation as it is now.'),

@@ -27,7 +27,10 @@ const target = {
     'All conversations of contacts that match this saved filter. With other conditions: `filter`, whose `contact` ' +
       'may be `{"savedFilter": {"eq": "7"}}`.',
   ),
-  all: z.literal(true).optional().describe('With an empty filter: yes, every conversation that you may see.'),
+  all: z
+    .literal(true)
+    .optional()
+    .describe('Required with an empty filter, which matches every conversation.'),
   plan_id: planId('conversation'),
 }
 
@@ -81,8 +84,9 @@ export const assignConversations = defineOperation({
   summary: 'Assign many conversations to a staff member or a team',
   forModels: 'Exactly one of `staff_id` and `team_id`. By filter: dry run first.',
   description:
-    'Send exactly one of `staff_id` and `team_id`; each is assigned as by `inbox_assign_conversation`. Those that ' +
-    `cannot be, such as on a channel that the staff member has no access to, are failures. ${VISIBLE} ${BY_FILTER}`,
+    'Send exactly one of `staff_id` and `team_id`; each is assigned as by `inbox_assign_conversation`. ' +
+    'A conversation that cannot be assigned, such as on a channel without access, is a failure. ' +
+    `${VISIBLE} ${BY_FILTER}`,
   emits: ['conversation.assigned/1'] as const,
   input: z.object({
     ...target,
@@ -91,7 +95,7 @@ export const assignConversations = defineOperation({
     only_if_unassigned: z
       .boolean()
       .default(false)
-      .describe('Those that are assigned already are failures, instead of being reassigned.'),
+      .describe('Conversations that are already assigned are failures, instead of being reassigned.'),
   }),
   errors: ['conflict', 'forbidden', 'not_found', 'service_unconfigured'],
   examples: [

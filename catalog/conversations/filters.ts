@@ -40,8 +40,8 @@ export const searchFilters = {
     .enum(['failed', 'unknown'])
     .optional()
     .describe(
-      '`failed`: the latest message to the customer failed. `unknown`: the provider has not answered ' +
-        'for a message, which is still `pending`.',
+      '`failed`: the latest message to the customer failed. `unknown`: the provider has not confirmed a ' +
+        'message, which is still `pending`.',
     ),
 }
 
@@ -50,4 +50,4 @@ export const MAX_CONVERSATION_TOTAL = 1000
 export const TotalIsLowerBound = z
   .boolean()
   .nullable()
-  .describe(`True: counting stopped at ${MAX_CONVERSATION_TOTAL}, there are more; null where \`total\` is.`)
+  .describe(`True: counting stopped at ${MAX_CONVERSATION_TOTAL}; null if \`total\` is.`)

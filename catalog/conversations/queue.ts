@@ -16,7 +16,7 @@ const QueueMessage = z.object({
       .string()
       .describe(
         `At most ${QUEUE_TEXT_LENGTH} characters of the newest, ${QUEUE_OLDER_TEXT_LENGTH} of the others; ` +
-          'of a message without text its type, such as `[IMAGE]`.',
+          'for a message without text its type, such as `[IMAGE]`.',
       ),
   ),
   failed: z.literal(true).optional().describe('Present when it did not reach the customer.'),
@@ -44,14 +44,12 @@ const QueueRow = z
     sla: z
       .enum(['running', 'breached', 'met'])
       .nullable()
-      .describe('State of its service level; null where no policy applies.'),
+      .describe('State of its service level; null if no policy applies.'),
     can_reply: z
       .boolean()
-      .describe(
-        'True: a free-form reply can be sent now. False: send one of `template_ids`, if there is any.',
-      ),
+      .describe('True: a free-form reply can be sent now. False: send one of `template_ids`, if any.'),
     window_closes_at: Timestamp.optional().describe(
-      'When the open reply window closes; absent when it is shut, or never shuts.',
+      'When the open reply window closes; absent if it is closed or never closes.',
     ),
     template_ids: z
       .array(Id)
@@ -69,7 +67,7 @@ const QueueTemplate = z.object({
   example: z
     .record(z.string(), z.unknown())
     .describe(
-      '`template` of `messaging_send_template`, with samples: replace them by values for the customer.',
+      '`template` for `messaging_send_template`, with samples: replace them with values for the customer.',
     ),
 })
 
@@ -79,12 +77,12 @@ export const inboxQueue = defineOperation({
   routes: ['GET /v1/inbox/queue'],
   since,
   stability: 'beta',
-  summary: 'List the customers who wait for an answer, longest wait first',
+  summary: 'List the customers who wait for a reply, longest wait first',
   description:
-    'Everything that is needed to decide what to answer first and how: the last messages, whether a free-form ' +
-    'reply can be sent, and which templates fit when it cannot (their texts are in `templates`). Read a whole ' +
-    'conversation with `inbox_list_messages`. With `tag`, `contact_tag` or `sla_status` it is ' +
-    EXPENSIVE_READ,
+    'Everything needed to decide whom to answer first and how: the last messages, whether a free-form ' +
+    'reply can be sent, and otherwise which templates fit (their texts are in `templates`). Read a ' +
+    'whole conversation with `inbox_list_messages`. With `tag`, `contact_tag` or `sla_status` it is ' +
+    `${EXPENSIVE_READ}`,
   heavy: ['tag', 'contact_tag', 'sla_status'],
   changes: [
     {
@@ -113,13 +111,13 @@ export const inboxQueue = defineOperation({
     ...conversationFilters,
     contact_tag: VisibleName(100)
       .optional()
-      .describe('Only customers with this tag, by name or id; `tag` is about conversations.'),
+      .describe('Only customers with this tag, by name or id; `tag` is a tag of conversations.'),
     min_waiting_minutes: z
       .int()
       .min(1)
       .max(5_256_000)
       .optional()
-      .describe('Only customers who have waited for at least so many minutes.'),
+      .describe('Only customers who have waited for at least this many minutes.'),
     limit: Limit,
     cursor: Cursor,
   }),

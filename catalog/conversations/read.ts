@@ -18,8 +18,8 @@ export const Window = z
     open: z
       .boolean()
       .describe(
-        'True: a free-form reply can be sent now, always so where no window applies. False: only an approved ' +
-          'template reaches the customer. A channel that is off refuses either: see its `status`.',
+        'True: a free-form reply can be sent now, or no window applies. False: only an approved template ' +
+          'can be sent. A channel that is off refuses both: see its `status`.',
       ),
     kind: z
       .string()
@@ -42,7 +42,7 @@ export const Sla = z.object({
   status: z
     .enum(['running', 'breached', 'met'])
     .describe(
-      '`running`: a clock runs and nothing is late; `breached`: a target was missed; `met`: nothing is due.',
+      '`running`: a clock runs within its target; `breached`: a target was missed; `met`: nothing is due.',
     ),
   next_due_at: Timestamp.nullable().describe('When the next target is due.'),
   next_due_metric: z
@@ -90,7 +90,7 @@ export const Conversation = z
         '`incoming_no_reply`: the customer waits; `outgoing_no_response`: the team waits for the customer.',
       ),
     waiting_since: Timestamp.nullable().describe(
-      'Since when the customer waits for a reply; null when closed or answered.',
+      'Since when the customer waits for a reply; null if closed or answered.',
     ),
     sla: Sla.nullable().describe('Service level; null where no policy applies.'),
     reminder_at: Timestamp.nullable().describe('Reminder.'),
@@ -188,9 +188,8 @@ export const searchConversations = defineOperation({
     'A conversation is the exchange with one customer on one channel: who waits, who is assigned, ' +
     'whether a reply may be sent (`window.open`), and the last message.',
   description:
-    'Staff restricted to some channels see only the conversations of those. When phones are ' +
-    "hidden from the key's owner, digits in `query` are refused. With `query`, `tag` or `sla_status` it is " +
-    EXPENSIVE_READ,
+    'Staff limited to some channels see only conversations on those. With hidden phone numbers, digits ' +
+    `in \`query\` are refused. With \`query\`, \`tag\` or \`sla_status\` it is ${EXPENSIVE_READ}`,
   heavy: ['query', 'tag', 'sla_status'],
   slim: slimConversation,
   scope: 'mcp:read',
@@ -221,10 +220,7 @@ export const searchConversations = defineOperation({
         '`newest_activity` when absent. `longest_wait`: by `waiting_since`; then those who do not wait, ' +
           'newest activity first.',
       ),
-    count: z
-      .boolean()
-      .optional()
-      .describe('True: `total` on the first page, also when there are more pages.'),
+    count: z.boolean().optional().describe('True: the first page has `total`, also if there are more pages.'),
     limit: Limit,
     cursor: Cursor,
   }),
@@ -234,8 +230,8 @@ export const searchConversations = defineOperation({
       .int()
       .nullable()
       .describe(
-        'Count of matching rows when the first page holds all of them, or with `count`; else null, as with ' +
-          '`query` when there are more pages.',
+        'Count of matching rows if the first page has all of them, or with `count`; otherwise null, also ' +
+          'with `query` if there are more pages.',
       ),
     total_is_lower_bound: TotalIsLowerBound,
     next_cursor: NextCursor,

@@ -190,7 +190,7 @@ export const uploadSample = defineOperation({
       .string()
       .max(64)
       .optional()
-      .describe('The account whose templates use it; only needed where several have their own credentials.'),
+      .describe('The account whose templates use it; only needed if several have their own credentials.'),
   }),
   output: z.object({ media_handle: z.string().nullable().describe('Handle; null in a dry run.') }),
   errors: ['conflict', 'upstream_error', 'service_unconfigured'],

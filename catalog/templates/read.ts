@@ -76,7 +76,7 @@ export const Template = z
     code_expiration_minutes: z
       .int()
       .nullable()
-      .describe('Minutes until a code expires; null: the footer does not say.'),
+      .describe('Minutes until a code expires; null: not stated in the footer.'),
     buttons: z.array(Button).describe('Buttons in display order.'),
     carousel_cards: z.int().describe('Cards of a carousel; 0: none.'),
     cards: z
@@ -124,7 +124,7 @@ const TemplateDetails = z
     send_example: z
       .record(z.string(), z.unknown())
       .nullable()
-      .describe('Such a `template`, with the samples as values.'),
+      .describe('A `template` with the samples as values.'),
   })
   .meta({ id: 'TemplateDetails' })
 
@@ -228,8 +228,8 @@ export const listTemplates = defineOperation({
       .max(40)
       .optional()
       .describe(
-        'Only with this review status, ignoring case: `PENDING`, `APPROVED`, `REJECTED`, `PAUSED`, `DISABLED`, ' +
-          '`IN_APPEAL`, `ARCHIVED`, `SUBMITTING`, or another of the provider.',
+        'Only with this review status, ignoring case: `PENDING`, `APPROVED`, `REJECTED`, `PAUSED`, ' +
+          "`DISABLED`, `IN_APPEAL`, `ARCHIVED`, `SUBMITTING`, or another of the provider's.",
       )
       .meta({ examples: ['APPROVED'] }),
     category: z
@@ -264,10 +264,10 @@ export const getTemplate = defineOperation({
   routes: ['GET /v1/templates/{template_id}'],
   since,
   stability: 'stable',
-  summary: 'Get one template with its review status, and what a send of it needs',
+  summary: 'Get one template with its review status, and the values that sending it needs',
   description:
-    '`send_schema` and `send_example` say what `messaging_send_template` takes; `draft` is what was submitted, ' +
-    'to edit or to submit under another name.',
+    '`send_schema` and `send_example` show what `messaging_send_template` takes; `draft` is the ' +
+    'submitted draft, to edit or to submit under another name.',
   slim: [
     'id',
     'name',

@@ -15,8 +15,8 @@ const Delivery = z
     status: z
       .enum(['pending', 'delivered', 'failed', 'dead', 'skipped'])
       .describe(
-        '`failed`: it will be retried; `dead`: it will not; `skipped`: its endpoint was deleted, or disabled for ' +
-          'as long as deliveries are kept, before it arrived.',
+        '`failed`: it will be retried; `dead`: it will not; `skipped`: its endpoint was deleted before it ' +
+          'was delivered, or disabled for longer than deliveries are kept.',
       ),
     attempts: z.int().describe('Attempts made.'),
     next_attempt_at: Timestamp.nullable().describe('When it is retried.'),
@@ -35,7 +35,7 @@ const Attempt = z.object({
     z
       .string()
       .optional()
-      .describe('Beginning of the response, at most 1 KB, ended by … when it is cut; not shown to agents.'),
+      .describe('Beginning of the response, at most 1 KB, ending in … if truncated; not shown to agents.'),
   ),
   error: untrusted(z.string().optional().describe('Why there was no response.')),
   trigger: z.enum(['scheduled', 'replay', 'recover', 'test']).describe('What caused the attempt.'),
@@ -49,9 +49,8 @@ export const listDeliveries = defineOperation({
   stability: 'stable',
   summary: 'List the deliveries of an endpoint, newest first',
   description:
-    'Works for deleted endpoints too. 403 `channels_limited` when the owner of the key may see some channels ' +
-    'only: deliveries are of all channels. With `status` or `event_type_id` it is ' +
-    EXPENSIVE_READ,
+    'Works for deleted endpoints too. 403 `channels_limited` for staff limited to some channels, ' +
+    `because deliveries cover all channels. With \`status\` or \`event_type_id\` it is ${EXPENSIVE_READ}`,
   heavy: ['status', 'event_type_id'],
   slim: [
     'id',
@@ -111,7 +110,7 @@ export const getDelivery = defineOperation({
   summary: 'Get one delivery with every attempt',
   description:
     'Agents do not see `response_excerpt`: a receiver can echo what is hidden from them. 403 ' +
-    '`channels_limited` when the owner of the key may see some channels only.',
+    '`channels_limited` for staff limited to some channels.',
   scope: 'mcp:read',
   input: z.object({ delivery_id: DeliveryId }),
   changes: [
@@ -155,8 +154,8 @@ export const replayDelivery = defineOperation({
   stability: 'stable',
   summary: 'Send a delivery again',
   description:
-    'At once, whatever became of it, and where that fails as often as a new one. 403 `channels_limited` when the ' +
-    'owner of the key may see some channels only.',
+    'At once, whatever its status; a failure is retried as for a new delivery. 403 `channels_limited` ' +
+    'for staff limited to some channels.',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',
@@ -189,9 +188,9 @@ export const recoverEndpoint = defineOperation({
   stability: 'stable',
   summary: 'Resend the events that an endpoint missed in a time range',
   description:
-    'Events of its present subscriptions whose delivery is `dead` or `skipped`, or of which none is kept: created ' +
-    'while it was disabled or not subscribed, or accepted longer ago than deliveries are kept. 403 ' +
-    '`channels_limited` when the owner of the key may see some channels only.',
+    'Events of its current subscriptions whose delivery is `dead` or `skipped`, or that have none: ' +
+    'because it was disabled or not subscribed, or because the delivery was already deleted. 403 ' +
+    '`channels_limited` for staff limited to some channels.',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',

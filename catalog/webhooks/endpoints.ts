@@ -93,8 +93,8 @@ export const createEndpoint = defineOperation({
   summary: 'Create an endpoint that events are sent to',
   description:
     'The signing secret is shown only in this response. A new endpoint receives no events until ' +
-    '`event_types` or `webhooks_set_subscriptions` names some. An endpoint whose URL an agent gave is not ' +
-    'sent the names of manager-only fields.',
+    '`event_types` or `webhooks_set_subscriptions` names some. An endpoint whose URL was set by an ' +
+    'agent does not receive the names of manager-only fields.',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',
@@ -192,8 +192,8 @@ export const rotateSecret = defineOperation({
   stability: 'stable',
   summary: 'Give an endpoint a new signing secret',
   description:
-    'The new secret is shown only in this response. The one before stays valid for 24 hours, also when ' +
-    'it is rotated again; deliveries carry a signature of each valid secret. At most 5 are valid at a time.',
+    'The new secret is shown only in this response. The previous one stays valid for 24 hours, even if ' +
+    'rotated again; deliveries have a signature for each valid secret. At most 5 are valid at a time.',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'required',
@@ -209,7 +209,7 @@ export const rotateSecret = defineOperation({
     old_secret_valid_until: Timestamp.describe('When the secret before this one expires.'),
     old_secrets_valid_until: z
       .array(Timestamp)
-      .describe('When each of the replaced secrets that still sign expires, newest first.'),
+      .describe('When each replaced secret that is still valid expires, newest first.'),
     warning: z.string().describe('What to do now.'),
   }),
   errors: ['not_found', 'forbidden', 'conflict', 'confirm_required', 'precondition_failed'],
@@ -236,8 +236,8 @@ export const disableEndpoint = defineOperation({
   stability: 'stable',
   summary: 'Stop sending events to an endpoint',
   description:
-    'Pending deliveries wait until it is enabled. Events that occur meanwhile are not ' +
-    'delivered; send them later with `webhooks_recover_endpoint`.',
+    'Pending deliveries wait until it is enabled. Events that occur meanwhile are not delivered; ' +
+    'recover them later with `webhooks_recover_endpoint`.',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',

@@ -26,7 +26,7 @@ export const Endpoint = z
     description: z.string().nullable().describe('Description.'),
     status: z
       .enum(['active', 'disabled', 'paused'])
-      .describe('`paused`: it failed several times; events wait while it is probed.'),
+      .describe('`paused`: it failed several times; events queue while it is probed.'),
     custom_headers: z
       .record(z.string(), z.string())
       .describe('Headers sent along; values masked to the last 4 characters.'),

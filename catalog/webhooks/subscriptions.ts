@@ -21,7 +21,7 @@ export const sendTestEvent = defineOperation({
   routes: [{ route: 'POST /v1/webhooks/endpoints/{endpoint_id}/test', status: 202 }],
   since,
   stability: 'stable',
-  summary: 'Send one signed test event to an endpoint, and tell what the receiver answered',
+  summary: "Send one signed test event to an endpoint, and return the receiver's response",
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'required',
@@ -44,7 +44,8 @@ export const sendTestEvent = defineOperation({
       .record(z.string(), z.unknown())
       .optional()
       .describe(
-        'Data of the event; the sample of its type when absent. With it, the key of an AI agent asks a person.',
+        'Data of the event; when absent, the sample of its type. With data, the key of an AI agent asks a ' +
+          'person.',
       )
       .meta({ examples: [{ contact: { id: '42', name: 'Ada Lovelace' } }] }),
     wait_seconds: z
@@ -52,7 +53,7 @@ export const sendTestEvent = defineOperation({
       .min(0)
       .max(10)
       .default(10)
-      .describe('How long to wait for what the receiver answers, 10 when absent.'),
+      .describe("Seconds to wait for the receiver's response, 10 when absent."),
   }),
   output: z.object({
     event_id: EventId.nullable().describe('The event; null in a dry run.'),
@@ -64,8 +65,8 @@ export const sendTestEvent = defineOperation({
         status: z
           .enum(['delivered', 'failed', 'pending'])
           .describe(
-            '`delivered`: the receiver answered 2xx. `failed`: it did not, and is tried again later. `pending`: ' +
-              'nothing is known yet; read the delivery.',
+            '`delivered`: the receiver responded with 2xx. `failed`: it did not, and is retried later. ' +
+              '`pending`: not known yet; read the delivery.',
           ),
         response_status: z.int().optional().describe('HTTP status of the receiver.'),
         duration_ms: z.int().optional().describe('Milliseconds until the response or the failure.'),
@@ -75,7 +76,7 @@ export const sendTestEvent = defineOperation({
         error: z.string().optional().describe('Why there was no response.'),
       })
       .nullable()
-      .describe('What came of the first attempt; null in a dry run.'),
+      .describe('Result of the first attempt; null in a dry run.'),
   }),
   errors: ['not_found', 'conflict'],
   examples: [

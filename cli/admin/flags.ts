@@ -122,8 +122,7 @@ export const omitUndefined = <T extends object>(fields: T): { [K in keyof T]: Ex
     [K in keyof T]: Exclude<T[K], undefined>
   }
 
-export const nothingToChangeError = (): CliError =>
-  usageError('There is nothing to change: give at least one flag.')
+export const nothingToChangeError = (): CliError => usageError('Nothing to change: give at least one flag.')
 
 /** Returns the error for an id that does not exist: exit code 3. */
 export const notFoundError = (detail: string, parameter?: string, fix?: string): CliError =>

@@ -45,7 +45,7 @@ const checkQueues = async ({ db }: Installation): Promise<Finding[]> =>
         `queue ${queue}`,
         `${due >= MAX_QUEUE_COUNT ? `${due} or more wait` : due === 1 ? '1 waits' : `${due} wait`} in ${queue}, the ` +
           `first for ${formatSeconds(oldestSeconds)}.`,
-        'See that a server runs, and what its log says; add wcrm worker where it cannot keep up.',
+        'Check that a server runs, and its log; add wcrm worker if it cannot keep up.',
       ),
     )
 
@@ -117,15 +117,15 @@ const checkSecrets = async ({ db }: Installation): Promise<Finding[]> => {
     found.push(
       warning(
         'WCRM_SECRET',
-        `The secret has sealed for ${Math.round(days)} days.`,
-        'Replace it; docs/operations.md, "Rotating the secret", says how.',
+        `The secret has been in use for ${Math.round(days)} days.`,
+        'Rotate it: see docs/operations.md, "Rotating the secret".',
       ),
     )
   if (keys.unused > 0)
     found.push(
       warning(
         'API keys',
-        `Keys that nobody used for ${AGE_DAYS.unusedKey} days: ${keys.unused}.`,
+        `Keys not used for ${AGE_DAYS.unusedKey} days: ${keys.unused}.`,
         'Revoke them: wcrm admin keys list, then wcrm admin keys revoke.',
       ),
     )
@@ -142,7 +142,7 @@ const checkSecrets = async ({ db }: Installation): Promise<Finding[]> => {
       warning(
         'API keys',
         `Keys that are pinned to a deprecated API version: ${keys.deprecated}.`,
-        'docs/api-versions.md says what changed; then: wcrm admin keys update ID --api-version.',
+        'See docs/api-versions.md for the changes; then: wcrm admin keys update ID --api-version.',
       ),
     )
   if (accounts > 0)

@@ -147,30 +147,36 @@ const showPolicy = ({ id, name, policy, contacts_per_day }: AdminKeyRow): Comman
 
 export const policyVerb: AdminVerb = {
   name: 'policy',
-  summary: 'Show or change what the key of an AI agent may do by itself; in force within a second',
+  summary: "Show or change what an AI agent's key may do without approval; takes effect within a second",
   about:
-    'Without flags it shows the policy. Reads and changes that can be undone are allowed; operations with a ' +
-    'confirm verb (send, submit, delete, erase, archive, rotate) and those that set where webhooks go are asked: ' +
-    'a person approves each call (wcrm approvals). Where a bound of what is allowed is not met, a person is ' +
-    'asked. Flags change what they name and leave the rest.',
+    'Without flags it shows the policy. By default, reads and changes that can be undone are allowed; ' +
+    'operations with a confirm verb (send, submit, delete, erase, archive, rotate) and those that set ' +
+    'webhook targets are asked: a person approves each call (wcrm approvals). Outside a bound of an ' +
+    'allowed operation a person is asked. Only the given flags change.',
   scoped: true,
   argument: ['<id>', 'key'],
   options: [
-    ['--allow <list>', 'verbs or operations that run without a person'],
+    ['--allow <list>', 'verbs or operations that run without approval'],
     ['--ask <list>', 'verbs or operations that a person approves'],
     ['--deny <list>', 'verbs or operations that are refused'],
-    ['--within-window', 'sends run alone only inside an open reply window'],
+    ['--within-window', 'sends without approval only inside an open reply window'],
     ['--assigned-only', 'only conversations assigned to its staff member'],
-    ['--templates <list>', 'templates that it sends alone; any: no limit'],
-    ['--sends-per-hour <number>', 'most messages that it sends alone in any hour; none: no limit'],
-    ['--hours <times>', "when it sends alone, in the workspace's time zone: 'mon-fri 09:00-18:00', or none"],
-    ['--approval <who>', 'person: with a key of their own; client: confirmed in the MCP client suffices'],
+    ['--templates <list>', 'templates that it sends without approval; any: no limit'],
+    ['--sends-per-hour <number>', 'most messages an hour without approval; none: no limit'],
+    [
+      '--hours <times>',
+      "hours of sends without approval, in the workspace's time zone: 'mon-fri 09:00-18:00', or none",
+    ],
+    [
+      '--approval <who>',
+      "person: approval with a person's key; client: confirmation in the MCP client suffices",
+    ],
     ['--expires-after <duration>', 'time to decide, such as 4h (default 24h)'],
     [
       '--contacts-per-day <number>',
       "different contacts that it may see in a day; none: the server's default (WCRM_CONTACT_BUDGET)",
     ],
-    ['--reset', 'begin with the default policy'],
+    ['--reset', 'start from the default policy'],
   ],
   run: async (session, flags, argument) => {
     const row = await requireAgentKey(session, argument)
@@ -208,6 +214,6 @@ const createPauseVerb = (name: 'pause' | 'resume', summary: string): AdminVerb =
 
 export const pauseVerb = createPauseVerb(
   'pause',
-  'Pause a key: every call is refused within a second, reads too, until it is resumed',
+  'Pause a key: every call, including reads, is refused within a second, until it is resumed',
 )
 export const resumeVerb = createPauseVerb('resume', 'Resume a paused key')

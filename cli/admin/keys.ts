@@ -129,7 +129,7 @@ const apiVersionFlag = (flags: AdminFlags): string | undefined => {
 const apiVersionOption = ['--api-version <date>', 'API version that it is pinned to'] as const
 const expiresOption = [
   '--expires <date>',
-  "last day (in the workspace's time zone) or time at which it is valid; never: no limit",
+  "last day (in the workspace's time zone) or time of its validity; never: no limit",
 ] as const
 
 const SOON_MS = 7 * 86_400_000
@@ -162,7 +162,7 @@ const endSignIns = async (session: AdminSession, row: AdminKeyRow): Promise<void
 
 const revokeVerb: AdminVerb = {
   name: 'revoke',
-  summary: 'Revoke a key; running servers refuse it within a second',
+  summary: 'Revoke a key; takes effect within a second',
   about:
     'A login code of its staff member that was not used yet is deleted. Keys that were made by signing in with ' +
     'earlier ones go on; they are named.',
@@ -181,9 +181,9 @@ const rotateVerb: AdminVerb = {
   name: 'rotate',
   summary: 'Create a key in place of another one, which stays valid for a while',
   about:
-    'The new key has the staff member, scopes, name, flags, addresses and expiry of the old one, and is ' +
-    'shown only once. Both are valid until the overlap ends, and have one policy, pause and count of what an ' +
-    'AI agent does meanwhile.',
+    'The new key has the staff member, scopes, name, flags, addresses and expiry of the old one, and ' +
+    'is shown only once. Both are valid until the overlap ends, and share policy, pause and the counts ' +
+    'of an AI agent.',
   scoped: true,
   argument: ['<id>', 'key to replace'],
   options: [
@@ -232,13 +232,12 @@ const rotateVerb: AdminVerb = {
 
 const updateVerb: AdminVerb = {
   name: 'update',
-  summary:
-    'Change the name, scopes, expiry, addresses or API version of a key; running servers follow within a second',
+  summary: 'Change the name, scopes, expiry, addresses or API version of a key; takes effect within a second',
   scoped: true,
   argument: ['<id>', 'key'],
   options: [
     ['--name <name>', 'purpose of the key'],
-    ['--scopes <list>', `all it may do from now on: all, or some of: ${scopes.join(', ')}`],
+    ['--scopes <list>', `the new scopes: all, or some of: ${scopes.join(', ')}`],
     expiresOption,
     allowFromOption,
     apiVersionOption,
@@ -276,7 +275,7 @@ export const keysGroup: AdminGroup = {
       options: [
         ['--name <name>', 'purpose of the key'],
         ['--test', 'create a test key: every write runs as a dry run'],
-        ['--agent', 'mark it as the key of an AI agent: it asks a person before it sends or deletes'],
+        ['--agent', "mark it as an AI agent's key, which asks a person before it sends or deletes"],
         ['--phones', 'show phone numbers to an AI agent; without it they are masked, and imports refused'],
         expiresOption,
         allowFromOption,
@@ -325,7 +324,7 @@ export const keysGroup: AdminGroup = {
     {
       name: 'list',
       access: 'read',
-      summary: 'List the keys (the secret parts are not stored)',
+      summary: 'List the keys (secrets are not stored)',
       scoped: true,
       columns: [
         'id',

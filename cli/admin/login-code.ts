@@ -7,8 +7,8 @@ export const loginCodeVerb: AdminVerb = {
   name: 'login-code',
   summary: 'Create the code with which a staff member signs in an AI client',
   about:
-    'The staff member types it where the client asks them to sign in. It works once, for 10 minutes, and ' +
-    'replaces the one before. Staff with a key of their own make one with: wcrm login-code',
+    'The staff member enters it on the sign-in page. It is valid once, for 10 minutes, and replaces ' +
+    'the previous one. Staff with a key of their own use: wcrm login-code',
   scoped: true,
   required: [['--staff <id>', 'staff member who signs in']],
   run: async (session, flags) => {

@@ -115,7 +115,7 @@ const moveFile = async (
   const isExpected = (found: typeof before): boolean =>
     found?.size === expected.size && found.sha256 === expected.sha256
   if (before && !isExpected(before))
-    return giveUp('damaged', `The file ${key} is not what it was when it arrived: it stays in ${from.name}.`)
+    return giveUp('damaged', `The file ${key} is damaged, and stays in ${from.name}.`)
   if (there && isExpected(await digestIn(to, key))) {
     counts.already++
     return true

@@ -23,10 +23,10 @@ export const mediaGroup: AdminGroup = {
       access: 'read',
       summary: 'Move the received files to another store, such as from a folder to S3 or back',
       about:
-        'Servers may run when they have the new store in WCRM_MEDIA and the old one in WCRM_MEDIA_PREVIOUS: they ' +
-        'read from both meanwhile. Each file is copied, read back and compared by size and SHA-256 before it is ' +
-        'removed from the old store. It can be ended and repeated at any time. Exits with 1 when files are missing ' +
-        'or damaged, which are named and stay where they are.',
+        'Servers can run meanwhile, with the new store in WCRM_MEDIA and the old one in ' +
+        'WCRM_MEDIA_PREVIOUS. Each file is copied, read back and compared by size and SHA-256 before it is ' +
+        'removed from the old store. The command can be interrupted and repeated. It exits with 1 if files ' +
+        'are missing or damaged; they are named and stay.',
       scoped: false,
       required: [
         ['--from <store>', 'folder, or s3://BUCKET/PREFIX?…, as in WCRM_MEDIA'],

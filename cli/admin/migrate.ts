@@ -5,9 +5,9 @@ export const migrateVerb: AdminVerb = {
   name: 'migrate',
   summary: 'Bring the schema of the database to this version',
   about:
-    'Servers that run go on where every migration is declared to let them; --dry-run says whether that is so, what ' +
-    'is locked and about how long. Several may run at once: one migrates, the others wait. Prints what was applied, ' +
-    'and nothing when the schema was of this version already. A schema of a newer version is refused.',
+    'Servers can keep running if every migration declares it; --dry-run shows this, the locks and the ' +
+    'estimated time. If several processes migrate at once, one does and the others wait. Prints the ' +
+    'applied migrations. A newer schema is refused.',
   scoped: false,
   access: 'migrate',
   columns: ['name', 'locks', 'work', 'servers'],

@@ -15,7 +15,7 @@ import { overlapFlag } from './keys.ts'
 import { openSealer } from './sealing.ts'
 import type { AdminFlags, AdminSession, AdminVerb } from './verb.ts'
 
-// Channels of one's own: their URL, and the secrets that they share with their bridge.
+// Bridged channels: their URL, and the secrets that they share with their bridge.
 
 /** Parses `--url`, a public https address; null for `none`. */
 export const urlFlag = async (
@@ -89,7 +89,7 @@ const noBridgeError = (id: string) =>
 
 const overlapOption = [
   '--overlap <duration>',
-  'how long the old one stays valid: 24h (default), 7d, 0 for not at all',
+  'how long the old one stays valid: 24h (default), 7d, or 0',
 ] as const
 
 const rotateSecret = async (
@@ -112,7 +112,7 @@ const rotateSecret = async (
     const rotated = addSigningSecret({ webhookSealer }, row, secret, { row, until: oldUntil, now })
     if (!rotated)
       throw usageError(
-        `${MAX_SIGNING_SECRETS} secrets of channel ${id} are still valid, which is the most that may sign.`,
+        `${MAX_SIGNING_SECRETS} secrets of channel ${id} are still valid, which is the maximum.`,
         '--overlap',
         'Wait until one has expired.',
       )

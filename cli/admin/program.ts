@@ -99,7 +99,7 @@ const renderCommandList = (): string =>
     ...ungroupedAdminVerbs.map((verb) => `  ${formatAdminUsage('', verb)}`),
     '',
     'All take --json, and --data DIR or --database-url URL; commands of a workspace take --workspace ID.',
-    'All but restore and move of a database work while a server is running.',
+    'All except restore and move of a database work while a server is running.',
     'Exit codes: 0 done, 1 unexpected or problems found, 2 invalid, 3 not found, 5 a server is running, or the',
     'schema of the database does not fit this version.',
   ].join('\n')

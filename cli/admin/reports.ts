@@ -52,10 +52,9 @@ export const reportsGroup: AdminGroup = {
       scoped: true,
       columns: COLUMNS,
       about:
-        'Without --from and --to: for yesterday, and for the 7 and 30 days up to it, as a server does ' +
-        'each night. ' +
-        '"wcrm reports staff" reads a stored report when it is asked for exactly these days, unless a reply of ' +
-        'these days failed after it was generated.',
+        'Without --from and --to: for yesterday, and for the last 7 and 30 days, as a server does each ' +
+        'night. "wcrm reports staff" uses a stored report of exactly the requested days, unless a reply of ' +
+        'these days failed later.',
       options: [
         ['--from <day>', 'first day, YYYY-MM-DD'],
         ['--to <day>', 'last day, inclusive: yesterday or earlier'],

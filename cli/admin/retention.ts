@@ -82,12 +82,11 @@ export const retentionVerb: AdminVerb = {
   name: 'retention',
   summary: 'Show how long each kind of data is kept, and what is due',
   about:
-    'Changes nothing. For each kind of data: how long it is kept and what says so (a variable, or fixed), the time ' +
-    `of the oldest row, how many rows are due now (counted up to ${MAX_COUNT}), partitions and those that go as a ` +
-    'whole, rows at the last analyze of the database, and bytes with indexes. Servers delete what is due every ' +
-    'half minute, so more than a few that stay due say that no server runs, or that it lags behind. It sees the ' +
-    "environment that it runs in: give it the servers'. What expires in minutes, and what OAuth clients hold, is " +
-    'not in it.',
+    'Read-only. For each kind of data: the retention and its source (a variable, or fixed), the time ' +
+    `of the oldest row, rows due for deletion (counted up to ${MAX_COUNT}), partitions and those due, ` +
+    'rows at the last analyze, and bytes with indexes. Servers delete due rows every half minute; if ' +
+    'many stay due, no server runs, or it lags behind. Run it with the environment of the servers. ' +
+    'Data that expires within minutes and OAuth data are not included.',
   scoped: false,
   access: 'read',
   columns: ['kind', 'keeps', 'set_by', 'oldest', 'due', 'partitions', 'due_partitions', 'rows', 'bytes'],

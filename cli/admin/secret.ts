@@ -54,12 +54,12 @@ const explainNeed = (
   if (configured_key !== null && configured_key !== key)
     return servers_without > 0
       ? `Running servers without the configured secret: ${servers_without}. Restart them with it.`
-      : 'The configured secret does not seal yet: restart the servers with it.'
-  if (servers_without > 0 || !isSettled) return 'The servers are going on to the current secret.'
-  if (stale > 0) return `${stale} stored values are not sealed with the current secret yet.`
+      : 'The configured secret is not in use yet: restart the servers with it.'
+  if (servers_without > 0 || !isSettled) return 'The servers are switching to the current secret.'
+  if (stale > 0) return `${stale} stored values are not encrypted with the current secret yet.`
   const cursorsEnd = since === null ? 0 : Date.parse(since) + CURSOR_LIFETIME_MS
   return cursorsEnd > Date.parse(now)
-    ? `Cursors from before the rotation are good until ${new Date(cursorsEnd).toISOString()}.`
+    ? `Cursors from before the rotation are valid until ${new Date(cursorsEnd).toISOString()}.`
     : undefined
 }
 
@@ -86,7 +86,7 @@ const loadStatus = async (session: AdminSession): Promise<SecretStatus> => {
   return {
     ...facts,
     previous_needed: need !== undefined,
-    detail: need ?? 'The previous secrets are not needed any more.',
+    detail: need ?? 'The previous secrets are no longer needed.',
   }
 }
 
@@ -119,7 +119,7 @@ export const secretGroup: AdminGroup = {
     {
       name: 'status',
       access: 'read',
-      summary: 'Show which secret seals, and whether the previous ones are still needed',
+      summary: 'Show the secret in use, and whether previous ones are still needed',
       scoped: false,
       run: loadStatus,
     },
@@ -127,9 +127,9 @@ export const secretGroup: AdminGroup = {
       name: 'rotate',
       summary: 'Put a new secret before the previous ones in the data folder',
       about:
-        'The server uses it from its next start, and seals what is stored again while it runs. Where ' +
+        'The server uses it from its next start, and re-encrypts stored values while it runs. If ' +
         'WCRM_SECRET is set, set it to a new secret and WCRM_SECRET_PREVIOUS to the old one instead. Back ' +
-        'the file up.',
+        'up the file.',
       scoped: false,
       run: async ({ config }) => {
         const secrets = requireSecretFile(

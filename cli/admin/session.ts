@@ -56,7 +56,7 @@ const requireSchema = async (db: Db, { repairsNumbers }: AdminVerb): Promise<voi
     throw usageError(
       'The database has the schema of an older version, and this command only reads it.',
       '--database-url',
-      'Migrate it first: wcrm admin migrate, or the start of a server; or use the version that it has.',
+      'Migrate it first: run wcrm admin migrate or start a server; or use the matching version of wcrm.',
     )
 }
 

@@ -88,8 +88,8 @@ const warnOfEndpoints = async (
   if (count === 0) return
   const endpoints = count === 1 ? '1 webhook endpoint gets' : `${count} webhook endpoints get`
   session.io.stderr.write(
-    `Warning: ${endpoints} the events of the whole workspace, whoever gave the address. ` +
-      'Disable what only this person reads: wcrm webhooks list, wcrm webhooks disable ID\n',
+    `Warning: ${endpoints} the events of the whole workspace, whoever set the URL. Disable endpoints ` +
+      'that only this person reads: wcrm webhooks list, wcrm webhooks disable ID\n',
   )
 }
 

@@ -42,11 +42,11 @@ const nodes: Readonly<Record<string, CommandNode>> = {
   'login-code': { flags: { '--url': urlSlot, '--json': jsonSlot } },
   listen: {
     flags: {
-      '--forward-to': text('where to; without it the events are only printed'),
+      '--forward-to': text('the target; without it events are only printed'),
       '--since': { about: 'now, the id of an event, or a duration', kind: ['now'] },
       '--events': events,
       '--secret': { ...text('the signing secret'), at: true },
-      '--attempts': text('how often a target that answers with an error gets an event'),
+      '--attempts': text('attempts for each event if the target responds with an error'),
       '--url': urlSlot,
       '--json': jsonSlot,
     },

@@ -121,9 +121,9 @@ const ownSlots = ({ own = [] }: CommandSpec): [string, Slot][] =>
 const listSlots = ({ output }: CommandSpec): [string, Slot][] => [
   ['--ndjson', { about: 'print each row as JSON on a line of its own' }],
   ['--csv', { about: 'print the columns as CSV with a header' }],
-  ['--header', { about: 'begin tab-separated lines with the names of the columns' }],
+  ['--header', { about: 'print the column names before tab-separated lines' }],
   ['--columns', { about: 'show these columns', kind: output.fields.map(({ name }) => name), list: true }],
-  ['--wide', { about: 'show all columns, however wide the terminal is' }],
+  ['--wide', { about: 'show all columns, whatever the width of the terminal' }],
 ]
 
 const writeSlots: readonly [string, Slot][] = [

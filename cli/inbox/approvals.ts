@@ -89,7 +89,7 @@ const takeShown = (inbox: Inbox): Approval | undefined => {
   if (!row) return undefined
   inbox.state.approvals = { ...inbox.state.approvals, isReplaced: false }
   if (isReplaced)
-    notify(inbox, 'What stood here was decided elsewhere; this is another call. Read it and press again.')
+    notify(inbox, 'That request was decided elsewhere; this is another one. Read it and press again.')
   else if (shown?.id !== row.id) notify(inbox, 'This call is not shown yet.')
   else return row
   return undefined
@@ -198,7 +198,7 @@ export const drawApprovals = (state: InboxState, height: number, style: Terminal
   const from = Math.max(0, Math.min(at - Math.floor(room / 2), rows.length - room))
   const list = rows.slice(from, from + room).flatMap((row, i) => drawRow(row, from + i === at, state, style))
   const summary = rows[at] && shown?.id === rows[at].id ? shown.summary : []
-  const empty = isLoading ? 'Loading …' : 'Nothing waits for a decision.'
+  const empty = isLoading ? 'Loading …' : 'No request is pending.'
   const lines = [
     ...(rows.length === 0 ? [empty] : list),
     cut('─'.repeat(style.width), style.width),

@@ -66,7 +66,7 @@ const explainClaim = async (inbox: Inbox, error: unknown, id: string): Promise<s
     if (assignee === null) return 'A team has it: a assigns it.'
     return assignee.staff_id === inbox.state.me.staffId
       ? 'It is yours already.'
-      : `${assignee.name ?? 'A colleague'} was faster.`
+      : `${assignee.name ?? 'A colleague'} has already claimed it.`
   } catch {
     return undefined
   }

@@ -25,15 +25,15 @@ const help: readonly (readonly [string, string])[] = [
   ['j k, arrows', 'move; in a conversation from message to message'],
   ['g G, ^D ^U', 'first and last, half a page'],
   [`1-${views.length}`, 'queue, mine, waiting, approvals, all, closed'],
-  ['Enter', 'open; write; on a message with a file: its address'],
+  ['Enter', 'open; write; on a message with a file: its URL'],
   ['n', 'open who waits longest'],
   ['/', 'search names and numbers'],
-  ['Space', 'mark many: c a u x o t r m then act on all of them'],
+  ['Space', 'select several: c a u x o t r m then act on all of them'],
   ['c', 'claim, only if nobody has it'],
   ['a u', 'assign to a person or team; unassign'],
   ['x o', 'close with a reason; reopen'],
   ['t r m', 'tag; set a reminder; mark as read'],
-  ['R', 'repeat, under the same key, what may not have been sent'],
+  ['R', 'repeat a send with an unknown outcome, under the same key'],
   ['^S', 'send the reply or note'],
   ['Tab', 'reply or note'],
   ['^T', 'fill in and send an approved template'],
@@ -43,7 +43,7 @@ const help: readonly (readonly [string, string])[] = [
   ['y', 'copy the message, or the number'],
   [':', 'any command of wcrm'],
   ['Esc', 'back'],
-  ['q, ^C, ^Z', 'leave; leave for a while (fg comes back); drafts are kept'],
+  ['q, ^C, ^Z', 'quit; suspend (fg resumes); drafts are kept'],
 ]
 
 /** `quit` ends the inbox; `suspend` gives the terminal back to the shell for a while. The size is the terminal's. */

@@ -69,7 +69,7 @@ export const drawList = (state: InboxState, height: number, style: TerminalStyle
     const text = state.isLoading
       ? 'Loading …'
       : state.search
-        ? 'Nobody is found. Esc ends the search.'
+        ? 'No match. Esc ends the search.'
         : 'Nothing here.'
     return Array.from({ length: height }, (_, i) => fit(i === 0 ? text : '', style.width))
   }

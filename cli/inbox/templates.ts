@@ -79,12 +79,13 @@ export const askTemplate = async (inbox: Inbox): Promise<void> => {
   if (!thread) return notify(inbox, 'Open a conversation first.')
   if (thread.conversation.contact === null)
     return notify(inbox, 'The contact was deleted, so nothing can be sent.')
-  if (!takesTemplates(thread.conversation)) return notify(inbox, 'This channel takes no templates.')
+  if (!takesTemplates(thread.conversation)) return notify(inbox, 'This channel does not support templates.')
   if (!scopes.includes('messaging:write')) return notify(inbox, 'The key lacks the scope messaging:write.')
   try {
     const { value } = await inbox.api('messaging_list_templates', { status: 'APPROVED', limit: 100 })
     const found = value['data'] as { id: string; name: string; language: string; body_preview: string }[]
-    if (found.length === 0) return notify(inbox, 'No template is approved: wcrm templates create --help')
+    if (found.length === 0)
+      return notify(inbox, 'There is no approved template: wcrm templates create --help')
     ask(inbox, {
       label: 'Template',
       choices: found.map(({ id, name, language, body_preview: text }) => ({

@@ -149,12 +149,12 @@ const explain = (error: CliError, path: string, { confirm }: Step): CliError => 
   const apply = `wcrm apply ${quoteWord(path)}`
   if (error.problem['idempotency_key'] !== undefined)
     return Object.assign(error, {
-      hint: `Whether it was done is not known. This finds out, and never does it twice: ${apply}`,
+      hint: `It is not known whether the change was made. To find out, without making it twice: ${apply}`,
     })
   if (error.problem.code === 'confirm_required' && confirm !== null)
     return Object.assign(error, { hint: `To confirm, add: --confirm ${confirm}` })
   return error.problem['reason'] === 'plan_changed'
-    ? Object.assign(error, { hint: 'Nothing was done. Make the plan again, and review it.' })
+    ? Object.assign(error, { hint: 'Nothing was done. Create the plan again, and review it.' })
     : error
 }
 

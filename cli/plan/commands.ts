@@ -21,7 +21,7 @@ export const addPlanCommands = (
     .argument('<file>', 'a plan, as --plan FILE of a command writes it')
     .option('--url <url>', 'base URL of the server (also WCRM_URL)')
     .option('--json', 'print the plan as JSON')
-    .addHelpText('after', '\nExit code 5 when a step would not do the same any more.')
+    .addHelpText('after', '\nExit code 5 if a step no longer applies.')
     .action(async (file: string, options: { url?: string }) => {
       context.exitCode = await (
         await import('./apply.ts')
@@ -34,18 +34,18 @@ export const addPlanCommands = (
   find('apply')
     .argument('<file>', 'a plan, as --plan FILE of a command writes it')
     .addOption(
-      new Option('--confirm <verb>', 'confirms the steps that need this verb; may be repeated').argParser(
+      new Option('--confirm <verb>', 'confirms steps that need this verb; may be repeated').argParser(
         (value: string, before?: string[]) => [...(before ?? []), value],
       ),
     )
-    .option('--reason <text>', "why, for the person who approves a call of an AI agent's key")
-    .option('--retry <times>', 'try again when the service is unavailable or the rate limit refuses')
+    .option('--reason <text>', "the reason, shown to the person who approves an AI agent's call")
+    .option('--retry <times>', 'retry when the service is unavailable or rate limited')
     .option('--url <url>', 'base URL of the server (also WCRM_URL)')
     .option('--json', 'print the answers as JSON')
     .addHelpText(
       'after',
-      '\nEach step does exactly what the plan says, or nothing: then exit code 5, and what has changed is shown. ' +
-        'Steps that were applied are noted in the file and left out, so it is safe to repeat.',
+      '\nEach step does exactly what the plan says; otherwise it does nothing, shows what has changed, ' +
+        'and exits with 5. Applied steps are noted in the file and skipped, so it is safe to repeat.',
     )
     .action(
       async (

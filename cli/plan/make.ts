@@ -41,7 +41,7 @@ export const makePlan = async (
   const { dry_run: _, ...input } = given
   const batches = toBatches(spec, input)
   if (key !== undefined && batches.length > 1)
-    throw usageError('One idempotency key does not do for several calls.', '--idempotency-key')
+    throw usageError('One idempotency key cannot be used for several calls.', '--idempotency-key')
   const workspace = await readWorkspace(io, to)
   const added: Step[] = []
   for (const batch of batches) {

@@ -53,7 +53,7 @@ export const formatDifferences = (planned: Plan, present: Plan): string[] => {
     now.delete(toName(record))
     const fields = [...new Set([record, current].flatMap((one) => Object.keys(one?.before ?? {})))]
     const read = (values: Json | null | undefined, field: string) => values?.[field]
-    if (!current) return [`  ${toName(record)}: would not change any more`]
+    if (!current) return [`  ${toName(record)}: would no longer change`]
     return fields
       .filter((field) => !isDeepStrictEqual(read(record.before, field), read(current.before, field)))
       .map(

@@ -45,8 +45,8 @@ const explain = (error: CliError): CliError =>
   error.problem['reason'] === 'no_sandbox'
     ? Object.assign(error, {
         hint:
-          'A server plays the sandbox with the embedded database, or when it is started with ' +
-          'WCRM_PROVIDER=sandbox, which beside WCRM_PROVIDER_URL says that a standalone sandbox is there.',
+          'A server uses the sandbox with the embedded database or with WCRM_PROVIDER=sandbox; with ' +
+          'WCRM_PROVIDER_URL as well, a standalone one.',
       })
     : error
 

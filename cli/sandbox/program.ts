@@ -28,9 +28,9 @@ const renderCommandList = (): string =>
     'All commands:',
     ...sandboxVerbs.map((verb) => `  ${formatSandboxUsage(verb)}`),
     '',
-    'Ids are those that wcrm shows. All take --json, use the API key of the other commands (WCRM_API_KEY ' +
-      "or wcrm login), an owner's or admin's, and work in its workspace alone. A server plays the sandbox " +
-      'with the embedded database, or when it is started with WCRM_PROVIDER=sandbox.',
+    'All commands take --json, use the API key of the other commands (WCRM_API_KEY or wcrm login), ' +
+      "which must be an owner's or admin's, and affect only its workspace. A server uses the sandbox " +
+      'with the embedded database or with WCRM_PROVIDER=sandbox.',
   ].join('\n')
 
 const GROUP_SUMMARIES: Readonly<Record<string, string>> = {

@@ -70,8 +70,8 @@ const customerVerbs: readonly SandboxVerb[] = [
     positionals: [['<text...>', 'text of the message']],
     summary: 'Send a message as a customer',
     about:
-      'The message takes the path of every inbound message: the sandbox sends a signed webhook, the server ' +
-      'verifies and stores it. It appears within a second.',
+      'The message arrives like every inbound message: the sandbox sends a signed webhook, and the ' +
+      'server verifies and stores it, within a second.',
     options: [
       ['--from <phone>', "the customer's number, in international form"],
       ['--name <name>', "the name on the customer's profile"],
@@ -205,7 +205,7 @@ const clockVerbs: readonly SandboxVerb[] = [
   {
     name: 'clock reset',
     summary: 'Set business time of the workspace back to real time',
-    about: 'What was written meanwhile keeps its times, which are then in the future.',
+    about: 'Records written meanwhile keep their times, which are then in the future.',
     run: ({ call }) => call('DELETE', 'clock'),
   },
 ]
@@ -215,15 +215,14 @@ const faultVerbs: readonly SandboxVerb[] = [
     name: 'fault add',
     summary: 'Make the next calls to the provider fail',
     about:
-      'Needs one of --code, --drop-answer and --latency. A dropped answer is the worst case: the call ' +
-      'is done, ' +
-      'but the caller does not learn of it.',
+      'Needs one of --code, --drop-answer and --latency. A dropped answer is the worst case: the call is ' +
+      'performed, but its response is lost.',
     required: [['--on <calls>', 'affected calls: messages, templates, links or media']],
     options: [
       ['--to <phone>', 'only messages to this customer'],
       ['--code <n>', 'refuse with this error code of the provider'],
-      ['--drop-answer', 'do the work, but lose the answer'],
-      ['--latency <duration>', 'delay the answer, such as 2s or 500ms'],
+      ['--drop-answer', 'perform the call, but lose the response'],
+      ['--latency <duration>', 'delay the response, such as 2s or 500ms'],
       ['--times <n>', 'number of affected calls (default: until cleared)'],
     ],
     run: ({ call, flags }) =>
@@ -251,10 +250,11 @@ const faultVerbs: readonly SandboxVerb[] = [
       ['<action>', 'restrict, ban, revoke-token, restore, quality or limit'],
       ['[value]', 'of quality: GREEN or RED; of limit: such as TIER_10K'],
     ],
-    summary: 'Restrict the account at the provider, revoke its token, or change the figures of its numbers',
+    summary:
+      'Restrict the account at the provider, revoke its token, or change rating and limit of its numbers',
     about:
-      'Shows what channels, events and wcrm doctor make of it. restore ends a restriction, a ban and a revoked ' +
-      'token; the server notices a restored token when it checks the account again.',
+      'Use it to test how channels, events and wcrm doctor react. restore ends a restriction, a ban and ' +
+      'a revoked token; the server notices a restored token at its next check of the account.',
     options: [['--channel <id>', 'only the account, or the number, of this channel (default: all)']],
     run: ({ call, flags, words: [action, value] }) =>
       call(
@@ -290,7 +290,7 @@ const faultVerbs: readonly SandboxVerb[] = [
 const listVerbs: readonly SandboxVerb[] = [
   {
     name: 'messages',
-    summary: 'List the messages that the provider accepted, oldest first, in its own JSON',
+    summary: 'List the messages that the provider accepted, oldest first, in its JSON format',
     options: [['--to <phone>', 'only messages to this customer']],
     columns: ['id', 'to', 'type', 'status', 'created_at'],
     run: ({ call, flags }) => call('GET', 'messages', omitUndefined({ to: stringFlag(flags, 'to') })),
@@ -314,9 +314,8 @@ const serveVerb: SandboxVerb = {
   summary: 'Run a standalone sandbox, for a server elsewhere or your own product',
   alone: true,
   about:
-    'Omitted secrets are generated and kept in the data folder. With --json it prints one line with the ' +
-    'settings ' +
-    'of a client.',
+    'Omitted secrets are generated and stored in the data folder. With --json it prints one line with ' +
+    'the settings of a client.',
   options: [
     ['--host <host>', 'address to listen on (default 127.0.0.1)'],
     ['--port <port>', 'port to listen on, 0 picks a free one (default 8788)'],

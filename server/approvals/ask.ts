@@ -211,7 +211,7 @@ const prepare = async (app: App, call: AgentCall, asking: Asking): Promise<NewAp
 }
 
 type Stored =
-  | { inserted: string; isOwed: boolean }
+  | { inserted: string; needsDelivery: boolean }
   | { inserted: undefined; earlier: Earlier }
   /** A person was erased since the rehearsal, whose preview may tell of that person. */
   | { isOutdated: true }
@@ -246,7 +246,7 @@ const store = (
     createEmit(events, now)('approval.requested/1', {
       approval: toEventApproval({ ...row, id: inserted }, 'pending'),
     })
-    const isOwed = await insertEvents(tx, workspaceId, events)
+    const needsDelivery = await insertEvents(tx, workspaceId, events)
     const audit = toCallAudit(
       app,
       { ...call, fresh: true },
@@ -254,7 +254,7 @@ const store = (
     )
     if (audit) await insertAuditRow(tx, workspaceId, audit)
     await tx.commit().execute()
-    return { inserted, isOwed }
+    return { inserted, needsDelivery }
   })
 }
 
@@ -287,7 +287,7 @@ const ask = async (app: App, call: AgentCall, asking: Asking): Promise<Execution
       reason: 'still_running',
     })
   }
-  notifyEvents(app, { workspaceId, isOwed: stored.isOwed })
+  notifyEvents(app, { workspaceId, needsDelivery: stored.needsDelivery })
   return answer202(app, call, (await findApproval(app.db, workspaceId, stored.inserted))!)
 }
 

@@ -155,7 +155,7 @@ const settle = async (
   }
   if (ending === undefined) await postponeApproved(app.db, workspaceId, id, retryIn)
   else await endApproval(app.db, workspaceId, id, { ...ending, now: businessTime(app, workspaceId) })
-  notifyEvents(app, { workspaceId, isOwed: false })
+  notifyEvents(app, { workspaceId, needsDelivery: false })
 }
 
 /** Runs approved calls whose time has come. Returns how many. */

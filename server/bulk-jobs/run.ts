@@ -151,7 +151,7 @@ const runNext = (app: App, { workspace_id: workspaceId, id }: Claimed, actor: Ac
       }
       const { events, failures, undo } = await runBatch(app, tx, job, actor, batch, attempt)
       const { changed, calls } = toUndoCalls(events, undo)
-      const isOwed = await writeEvents(tx, workspaceId, events)
+      const needsDelivery = await writeEvents(tx, workspaceId, events)
       const tookMs = performance.now() - startedAt
       await commitWith(
         tx,
@@ -171,7 +171,7 @@ const runNext = (app: App, { workspace_id: workspaceId, id }: Claimed, actor: Ac
           LEASE_SECONDS,
         ),
       )
-      notifyEvents(app, { workspaceId, isOwed })
+      notifyEvents(app, { workspaceId, needsDelivery })
       return { goesOn: true, tookMs: performance.now() - startedAt }
     }),
   )
@@ -188,8 +188,8 @@ export const end = async (
   const events: EventRow[] = []
   createEmit(events, now)('job.finished/1', toEventJob({ ...job, state }))
   await setJobState(tx, workspaceId, id, { state, problem, finished_at: now })
-  const isOwed = await commitWith(tx, insertEvents(tx, workspaceId, events))
-  notifyEvents(app, { workspaceId, isOwed })
+  const needsDelivery = await commitWith(tx, insertEvents(tx, workspaceId, events))
+  notifyEvents(app, { workspaceId, needsDelivery })
 }
 
 /** Ends a job that cannot go on, unless it was paused or cancelled meanwhile. */

@@ -106,8 +106,8 @@ export const sendToRecipient = async (
   const input = { contact_id: contactId, channel_id: channelId, template: values }
   const call = { actor, op: sendOperation, input, key: `bulk_${createUlid()}`, trace, fresh: true }
   try {
-    const { isOwed = true } = await executeExternal(app, call, handler as ExternalHandler<unknown>)
-    notifyEvents(app, { workspaceId, isOwed })
+    const { needsDelivery = true } = await executeExternal(app, call, handler as ExternalHandler<unknown>)
+    notifyEvents(app, { workspaceId, needsDelivery })
     return { kind: 'sent' }
   } catch (error) {
     if (isSkipped) return undefined

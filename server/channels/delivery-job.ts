@@ -24,7 +24,7 @@ const MIN_DELAY_MS = 50
 type InFlight = Set<Promise<void>>
 
 /**
- * Delivers replies on channels of one's own to their bridges. A reply is woken by its commit and by the end of
+ * Delivers replies on bridged channels to their bridges. A reply is woken by its commit and by the end of
  * the one before it. When the job is stopped, requests in flight are finished and recorded.
  */
 export const channelDeliveriesJob = (app: App): JobDefinition => {

@@ -23,7 +23,7 @@ const BODY_RULES = { maxBytes: 512 * 1024, maxBytesInFlight: 8 * 1024 * 1024 }
 const MAX_KNOWN_TOKENS = 100_000
 
 /**
- * Where the bridges of channels of one's own post: `/channels/{id}/inbound` takes what customers write,
+ * Where the bridges of bridged channels post: `/channels/{id}/inbound` takes what customers write,
  * `/channels/{id}/statuses` what became of replies. The order of checks is that of the API.
  */
 export const createChannelEndpoint =

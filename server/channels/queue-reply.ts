@@ -24,7 +24,7 @@ type Reply = {
 }
 
 /**
- * Writes a reply on a channel of one's own as pending, and queues it for its bridge; it is sent when the bridge
+ * Writes a reply on a bridged channel as pending, and queues it for its bridge; it is sent when the bridge
  * took it. Throws 409 `contact_unreachable` when the bridge does not know the contact.
  */
 export const queueReply = async (

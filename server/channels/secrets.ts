@@ -35,7 +35,7 @@ const openSecrets = ({ webhookSealer }: SealerOwner, row: SealedChannel): Signin
 const requireOpened = (owner: SealerOwner, row: SealedChannel): SigningSecret[] => {
   const secrets = openSecrets(owner, row)
   if (!secrets)
-    throw new Error(`the secrets of channel ${row.channel_id} were sealed with another WCRM_SECRET`)
+    throw new Error(`the secrets of channel ${row.channel_id} were encrypted with another WCRM_SECRET`)
   return secrets
 }
 

@@ -122,9 +122,9 @@ const mayWriteEvents = ({ op }: WriteCall): boolean =>
   (op.emits?.length ?? 0) > 0 || op.scope === 'webhooks:write'
 
 /** An operation on webhooks may add deliveries itself; where the result does not say, there may be some. */
-const toNews = ({ actor, op }: WriteCall, { isOwed = true }: ExecutionResult): EventNews => ({
+const toNews = ({ actor, op }: WriteCall, { needsDelivery = true }: ExecutionResult): EventNews => ({
   workspaceId: actor.workspace.id,
-  isOwed: isOwed || op.scope === 'webhooks:write',
+  needsDelivery: needsDelivery || op.scope === 'webhooks:write',
 })
 
 /** Runs an operation that needs only the database, in one transaction. */
@@ -151,8 +151,8 @@ const executeLocal = (app: App, call: WriteCall, handler: LocalHandler<unknown>)
         const [status, body] = [getSuccessStatus(call.op, output), JSON.stringify(output)]
         const record = toFinalRecord(app, call, status, body, toSuccess(output, pending))
         const events = await announceOnRetry(tx, call.actor.workspace.id, pending.events, attempt)
-        const isOwed = await commitWith(tx, insertResult(tx, record, events, pending.deferred))
-        return { status, body, isOwed }
+        const needsDelivery = await commitWith(tx, insertResult(tx, record, events, pending.deferred))
+        return { status, body, needsDelivery }
       },
       call,
     ),

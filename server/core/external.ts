@@ -129,8 +129,8 @@ const startCall = (app: App, call: WriteCall, handler: Handler, attempt: number)
         const [status, body] = [getSuccessStatus(call.op), JSON.stringify(output)]
         const final = toFinalRecord(app, call, status, body, toSuccess(output, pending))
         const events = await announceOnRetry(tx, call.actor.workspace.id, pending.events, attempt)
-        const isOwed = await commitWith(tx, insertResult(tx, final, events))
-        return { queued: { status, body, isOwed } }
+        const needsDelivery = await commitWith(tx, insertResult(tx, final, events))
+        return { queued: { status, body, needsDelivery } }
       }
       const stored: StoredIntent = {
         intent,
@@ -286,7 +286,7 @@ const leaveOpen = async (
   const workspaceId = call.actor.workspace.id
   const write = handler.leaveOpen?.(intent)
   try {
-    const isOwed =
+    const needsDelivery =
       write !== undefined &&
       (await withRetries(() =>
         withTransaction(app, async (tx) => {
@@ -295,7 +295,7 @@ const leaveOpen = async (
           return await commitWith(tx, writeEvents(tx, workspaceId, pending.events))
         }),
       ))
-    notifyEvents(app, { workspaceId, isOwed })
+    notifyEvents(app, { workspaceId, needsDelivery })
   } catch (error) {
     // The answer must say that the outcome is unknown all the same; the job that looks for it writes this later.
     app.log.warn({ operation: call.op.name, ...errorLogDetails(error) }, 'A call was left open unannounced')
@@ -336,8 +336,8 @@ const writeResult = (
     const [status, body] = [getSuccessStatus(call.op), JSON.stringify(output)]
     const final = toFinalRecord(app, call, status, body, toSuccess(output, pending))
     const events = await announceOnRetry(tx, call.actor.workspace.id, pending.events, attempt)
-    const isOwed = await commitWith(tx, (isRunning ? completeRecord : insertResult)(tx, final, events))
-    return { status, body, isOwed }
+    const needsDelivery = await commitWith(tx, (isRunning ? completeRecord : insertResult)(tx, final, events))
+    return { status, body, needsDelivery }
   })
 
 /** Ends a call whose outcome was not found in time: undoes or fails what it prepared, stores the answer. */
@@ -358,8 +358,11 @@ const giveUp = (
       const body = toStoredProblem(final)
       const record = toFinalRecord(app, call, final.status, body, toFailure(final))
       const events = await announceOnRetry(tx, call.actor.workspace.id, pending.events, attempt)
-      const isOwed = await commitWith(tx, (isRunning ? completeRecord : insertResult)(tx, record, events))
-      return { status: final.status, body, problem: final, isOwed }
+      const needsDelivery = await commitWith(
+        tx,
+        (isRunning ? completeRecord : insertResult)(tx, record, events),
+      )
+      return { status: final.status, body, problem: final, needsDelivery }
     }),
   )
 
@@ -372,19 +375,19 @@ const compensate = async (
   problem: Problem,
 ): Promise<void> => {
   const workspaceId = call.actor.workspace.id
-  const isOwed = await withRetries(() =>
+  const needsDelivery = await withRetries(() =>
     withTransaction(app, async (tx) => {
       const pending: PendingWrites = { events: [] }
-      let owed = false
+      let needsDelivery = false
       if (await deleteRunningRecord(tx, toRecordKey(call), lease)) {
         await handler.compensate?.(createContext(app, { ...call, tx, pending }), intent, problem)
-        owed = await writeEvents(tx, workspaceId, pending.events)
+        needsDelivery = await writeEvents(tx, workspaceId, pending.events)
         const entry = toCallAudit(app, call, { at: app.now(), ...toFailure(problem) })
         if (entry) await insertAuditRow(tx, workspaceId, entry)
       }
       await tx.commit().execute()
-      return owed
+      return needsDelivery
     }),
   )
-  notifyEvents(app, { workspaceId, isOwed })
+  notifyEvents(app, { workspaceId, needsDelivery })
 }

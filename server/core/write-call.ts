@@ -46,14 +46,14 @@ export type WriteCall = {
 
 /**
  * The final result of a call: what is sent, and what a retry with the same key is sent again. The body of an
- * error is its problem without the request id. `isOwed`: whether webhook endpoints are owed its events.
+ * error is its problem without the request id. `needsDelivery`: whether its events need webhook deliveries.
  */
 export type ExecutionResult = {
   status: number
   body: string
   replayed?: boolean
   problem?: Problem
-  isOwed?: boolean
+  needsDelivery?: boolean
   /** The body has a plan. */
   isPlanned?: boolean
   /** Of the record that a read shows. */

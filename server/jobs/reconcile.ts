@@ -54,7 +54,7 @@ const settle = async (app: App, open: OpenCall): Promise<void> => {
   const handler = app.handlers[op.name] as ExternalHandler<unknown>
   try {
     const result = await settleOpenCall(app, call, handler, { intent, lease }, over)
-    if (result) notifyEvents(app, { workspaceId, isOwed: result.isOwed ?? false })
+    if (result) notifyEvents(app, { workspaceId, needsDelivery: result.needsDelivery ?? false })
   } catch (error) {
     app.log.warn(
       { operation, ...errorLogDetails(error) },

@@ -37,7 +37,7 @@ export const announceOnRetry = async (
 
 /**
  * Inserts the events of a change in its transaction, after which the caller locks no contact, conversation or message.
- * Returns whether webhook endpoints are owed any of them.
+ * Returns whether any of them needs a webhook delivery.
  */
 export const writeEvents = async (
   tx: Db,
@@ -45,6 +45,8 @@ export const writeEvents = async (
   events: readonly EventRow[],
 ): Promise<boolean> => {
   if (events.length === 0) return false
-  const isOwed = await insertAnnouncedEvents(tx, workspaceId, events)
-  return isOwed ?? (await insertEvents(tx, workspaceId, await withAnnouncements(tx, workspaceId, events)))
+  const needsDelivery = await insertAnnouncedEvents(tx, workspaceId, events)
+  return (
+    needsDelivery ?? (await insertEvents(tx, workspaceId, await withAnnouncements(tx, workspaceId, events)))
+  )
 }

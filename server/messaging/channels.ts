@@ -19,7 +19,7 @@ export const isOwnChannel = ({ type }: Pick<SendingChannel, 'type'>): boolean =>
 
 /**
  * Throws 409 unless a reply on the channel is taken now, with the reason `channel_not_supported` or
- * `channel_not_connected`. That is no matter of its window: none applies to a channel of one's own.
+ * `channel_not_connected`. That is no matter of its window: none applies to a bridged channel.
  */
 export const requireReplyChannel = (channel: SendingChannel): void => {
   if (!isOwnChannel(channel)) return void requireUsableChannel(channel)

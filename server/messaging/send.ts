@@ -197,16 +197,16 @@ export const undoSend = async (
   const { tx, workspaceId } = flow
   const contact = await lockContact(tx, workspaceId, intent.contactId)
   const conversation = await lockConversation(tx, workspaceId, intent.conversationId)
-  const untold = await deletePendingMessage(tx, workspaceId, intent.messageId)
-  if (!untold || !conversation) return
+  const unannounced = await deletePendingMessage(tx, workspaceId, intent.messageId)
+  if (!unannounced || !conversation) return
   const code = providerCodeOf(problem)
-  const opens = untold.opens && !(await deleteEmptyConversation(tx, workspaceId, conversation.id))
+  const opens = unannounced.opens && !(await deleteEmptyConversation(tx, workspaceId, conversation.id))
   // A contact who declined marketing is kept, so that the choice is not lost.
   const makesContact =
-    untold.makes_contact &&
+    unannounced.makes_contact &&
     contact &&
     (code === MARKETING_STOPPED_CODE || !(await isContactUntouched(tx, workspaceId, intent.contactId)))
-  if (untold.makes_contact && contact && !makesContact)
+  if (unannounced.makes_contact && contact && !makesContact)
     await deleteContactRows(tx, workspaceId, [intent.contactId])
   await emitCreated?.({ opens, makes_contact: makesContact }, conversation)
   await applyFailureSideEffects(flow, conversation, code, intent.writtenAt)
@@ -245,14 +245,14 @@ export const completeSend = async (
   emitCreated?: EmitCreated,
 ) => {
   const flow = toChangeContext(ctx)
-  const toldLater: Parameters<typeof flow.emit>[] = []
-  const emitLater: typeof flow.emit = (...event) => void toldLater.push(event)
+  const deferred: Parameters<typeof flow.emit>[] = []
+  const emitLater: typeof flow.emit = (...event) => void deferred.push(event)
   // Before the message: contacts are locked first. Its events come after that of a contact which the send made.
   const report = customer && parseCustomer(customer.phone, customer.userId, {})
   if (report)
     await applyCustomerReport({ ...flow, emit: intent.makesContact ? emitLater : flow.emit }, report)
   if (!intent.queued) await markSent(flow, { id: intent.messageId }, id, ctx.now, emitCreated)
-  for (const event of toldLater) flow.emit(...event)
+  for (const event of deferred) flow.emit(...event)
   const message = showMessage(ctx, (await readMessage(ctx.tx, intent.workspaceId, intent.messageId))!)
   const conversationId = ctx.dryRun && intent.opens ? null : intent.conversationId
   return {

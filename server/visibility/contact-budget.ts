@@ -39,9 +39,9 @@ const budgetProblem = (app: App, actor: Actor, { until }: SeenContacts): Problem
   const seconds = Math.max(1, Math.ceil((until - Date.parse(app.now())) / 1000))
   return new Problem(
     'rate_limited',
-    `This key of an AI agent may see ${limit} different contacts a day, and this answer would show more; ` +
-      `contacts that it saw today are still shown, others from ${resetsAt}. ` +
-      'Ask for fewer contacts, or have an administrator raise the budget.',
+    `This key of an AI agent may see ${limit} different contacts a day, and this response would show ` +
+      `more; contacts seen today are still shown, others from ${resetsAt}. Ask for fewer contacts, or ` +
+      'have an administrator raise the budget.',
     { reason: 'contact_budget', limit, resets_at: resetsAt },
     { 'Retry-After': String(seconds) },
   )

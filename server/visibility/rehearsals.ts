@@ -18,20 +18,21 @@ export const requireBlindPlan = ({ actor, planned }: Pick<Context, 'actor' | 'pl
   if (planned && hasHiddenPhones(actor))
     throw new Problem(
       'conflict',
-      'A contact has this number, which the plan could not tell: phone numbers are hidden from you. Nothing was ' +
-        'done. Send the call without a plan to change that contact.',
+      'A contact has this number, which the plan could not show, because phone numbers are hidden from ' +
+        'you. Nothing was done. Send the call without a plan to change that contact.',
       { reason: 'plan_changed' },
     )
 }
 
 export const BLIND_WARNING =
-  'Phone numbers are hidden from you, so this dry run answers as for a number that no contact has. ' +
-  'The real call finds the contact with this number, if there is one.'
+  'Phone numbers are hidden from you, so this dry run shows the result for an unknown number. The ' +
+  'real call finds the contact with this number, if there is one.'
 
 export const BLIND_MATCH_WARNING =
-  'Phone numbers are hidden from you, so this dry run does not say whether the contact with this external_id has ' +
-  'this number. The real call is refused (409 identity_conflict) when it has another.'
+  'Phone numbers are hidden from you, so this dry run does not show whether the contact with this ' +
+  'external_id has this number. The real call is refused (409 identity_conflict) when it has another.'
 
 export const BLIND_CHANGE_WARNING =
-  'Phone numbers are hidden from you, so this dry run does not say whether this contact or another one has this ' +
-  'number. The real call changes nothing in the one case, and is refused (409 phone_taken) in the other.'
+  'Phone numbers are hidden from you, so this dry run does not show whether this contact or another ' +
+  'one has this number. The real call changes nothing in the first case, and is refused (409 ' +
+  'phone_taken) in the second.'

@@ -47,8 +47,8 @@ export const requireSameView = (actor: Actor, stored: StoredView | null): void =
   if (sees.channels && sees.fields) return
   throw new Problem(
     'conflict',
-    'This call was made before, when you could see more than now, so its answer is not given again; it is ' +
-      'not run again either. Read the record to see what became of it.',
+    'This call was made when you could see more than now, so its response is not returned again. It is ' +
+      'not run again either. Read the record to see the outcome.',
     { reason: 'visibility_changed' },
   )
 }

@@ -26,7 +26,7 @@ const DRAIN_MS = 16_000
 const RETENTION_INTERVAL_MS = 60_000
 
 /**
- * Delivers webhooks. Woken by changes that owe something to an endpoint, of every process, and by recorded
+ * Delivers webhooks. Woken by changes with events for an endpoint, of every process, and by recorded
  * results, which make room for more; it runs again when the next retry or probe is due.
  * When it is stopped, requests in flight are finished and recorded, and deliveries that were not sent are
  * released for other servers.

@@ -3,17 +3,17 @@ import { isIPv6 } from 'node:net'
 const failureByCode: Readonly<Record<string, string>> = {
   ADDRESS_REFUSED: 'The address is not public.',
   ECONNREFUSED: 'The connection was refused.',
-  ECONNRESET: 'The connection was closed before an answer.',
-  UND_ERR_SOCKET: 'The connection was closed before an answer.',
-  EPIPE: 'The connection was closed before an answer.',
+  ECONNRESET: 'The connection was closed before a response.',
+  UND_ERR_SOCKET: 'The connection was closed before a response.',
+  EPIPE: 'The connection was closed before a response.',
   ENOTFOUND: 'The name does not resolve.',
   EAI_AGAIN: 'The name could not be resolved.',
   EHOSTUNREACH: 'The host cannot be reached.',
   ENETUNREACH: 'The network cannot be reached.',
   ETIMEDOUT: 'The connection took too long.',
   UND_ERR_CONNECT_TIMEOUT: 'The connection took too long.',
-  UND_ERR_HEADERS_TIMEOUT: 'No answer came within 15 seconds.',
-  UND_ERR_HEADERS_OVERFLOW: 'The headers of the answer are too long.',
+  UND_ERR_HEADERS_TIMEOUT: 'No response within 15 seconds.',
+  UND_ERR_HEADERS_OVERFLOW: 'The headers of the response are too long.',
 }
 
 /** What this machine can lack for a connection; nothing was sent then. */
@@ -55,7 +55,7 @@ const isOurLack = (error: RequestError): boolean =>
 
 /** Ends every explanation of a fault of ours, so that nobody looks for it at the receiver. */
 const toOurs = (text: string): Failure => ({
-  text: `${text} The fault is on the side of this server, not of the receiver.`,
+  text: `${text} The cause is this server, not the receiver.`,
   ours: true,
 })
 
@@ -63,10 +63,10 @@ const toOurs = (text: string): Failure => ({
 export const explainFailure = (error: unknown): Failure => {
   const { name, message, isResolverDown, errors = [error as RequestError] } = error as RequestError
   if (name === 'TimeoutError' || name === 'AbortError')
-    return { text: 'No answer came within 15 seconds.', ours: false }
+    return { text: 'No response within 15 seconds.', ours: false }
   if (message?.includes('WCRM_SECRET'))
-    return toOurs('The signing secret or the headers were sealed with another WCRM_SECRET.')
-  if (isResolverDown === true) return toOurs('No name server answers this server.')
+    return toOurs('The signing secret or the headers were encrypted with another WCRM_SECRET.')
+  if (isResolverDown === true) return toOurs('No DNS server responds to this server.')
   // Where one address got an answer of any kind, the others say nothing of the outcome.
   const abroad = errors.find((each) => !isRefusedHere(each))
   const ours = errors.find(isOurLack)

@@ -74,7 +74,7 @@ const resolveHost = async (
     if ((error as { code?: string }).code === 'EAI_AGAIN' && (!fault || isExempt(url, allow))) {
       throw new Problem(
         'upstream_unavailable',
-        'The URL cannot be checked: no name server answers this server. Retry with backoff.',
+        'The URL cannot be checked: no DNS server responds to this server. Retry with backoff.',
         {},
         { 'Retry-After': '5' },
       )

@@ -31,7 +31,7 @@ export const replayDelivery: Handler<'webhooks_replay_delivery'> = async (ctx, {
   if (!(await hasPayload(tx, workspaceId, id)))
     throw new Problem(
       'conflict',
-      `The event ${delivery.event_id} is older than the server keeps events and cannot be sent again.`,
+      `The event ${delivery.event_id} is older than the retention of events and cannot be sent again.`,
       { reason: 'event_gone' },
     )
   return { delivery: showDelivery(await rescheduleDelivery(tx, workspaceId, id)) }

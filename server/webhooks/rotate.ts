@@ -12,8 +12,8 @@ export const rotateSecret: Handler<'webhooks_rotate_secret'> = async (ctx, { end
   if (old.length >= MAX_SIGNING_SECRETS - 1)
     throw new Problem(
       'conflict',
-      `${MAX_SIGNING_SECRETS} secrets of this endpoint are valid, and each was promised for 24 hours. ` +
-        `Rotate again after ${old.at(-1)!.until}.`,
+      `${MAX_SIGNING_SECRETS} secrets of this endpoint are valid, each for 24 hours. Rotate again after ` +
+        `${old.at(-1)!.until}.`,
       { reason: 'too_many_secrets', retry_at: old.at(-1)!.until },
       { 'Retry-After': String(Math.ceil((Date.parse(old.at(-1)!.until) - Date.parse(ctx.realNow)) / 1000)) },
     )

@@ -19,7 +19,7 @@ export const sealSecret = ({ webhookSealer }: SealerOwner, endpoint: EndpointId,
   webhookSealer.seal(secret, toBinding(endpoint, 'secret'))
 
 /**
- * Secrets that may sign at a time, those of an endpoint and those of a channel of one's own: each adds a
+ * Secrets that may sign at a time, those of an endpoint and those of a bridged channel: each adds a
  * signature to the header of every delivery.
  */
 export const MAX_SIGNING_SECRETS = 5
@@ -69,7 +69,7 @@ const unseal = (
 ): string => {
   const text = webhookSealer.open(sealed, toBinding(endpoint, what))
   if (text === undefined)
-    throw new Error(`the ${what} of endpoint ${endpoint.id} were sealed with another WCRM_SECRET`)
+    throw new Error(`the ${what} of endpoint ${endpoint.id} were encrypted with another WCRM_SECRET`)
   return text
 }
 

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Channels of one's own: replies are delivered to the channel's URL, and its bridge posts what customers
+ * Bridged channels: replies are delivered to the channel's URL, and its bridge posts what customers
  * write. All times here are real times.
  */
 const statements = [

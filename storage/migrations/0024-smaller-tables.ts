@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Smaller indexes and tables (docs/operations.md, "How much space it takes").
+ * Smaller indexes and tables (docs/operations.md, "Disk space").
  *
  * An index whose entries have the same key stores the key once and six bytes for each row
  * (docs/decisions/0027-small-indexes.md).

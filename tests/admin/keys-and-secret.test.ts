@@ -274,7 +274,7 @@ describe('wcrm admin keys and secret', () => {
     )
     const resealed = await succeed('secret', 'status', ...dataFlags)
     assert.equal(resealed.stale, 0)
-    assert.match(resealed.detail, /Cursors from before the rotation are good until/)
+    assert.match(resealed.detail, /Cursors from before the rotation are valid until/)
     await sql`
       update settings set value = (value::float8 - 86400)::text where key = 'secret_moved_at'`.execute(
       storage.db,

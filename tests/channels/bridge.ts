@@ -12,7 +12,7 @@ import { type Received, type Receiver, startReceiver } from '../webhooks/receive
 
 export type OwnChannel = { id: string; secret: string; token: string }
 
-/** Creates a channel of one's own, as `wcrm admin channels create --url` does. */
+/** Creates a bridged channel, as `wcrm admin channels create --url` does. */
 export const createOwnChannel = async (
   { db, app }: Pick<TestServer, 'db' | 'app'>,
   workspaceId: string,

@@ -186,7 +186,7 @@ everyDatabase('import: files', (server) => {
       `phone,external_id\n${[...lines, '+1 (556) 100-0001,', '+15550100099,e2', '+15550100098,e500'].join('\n')}\n`,
     )
     const rehearsed = await run([file, '--dry-run'])
-    assert.match(rehearsed.stderr, /^Rows with a phone or external id of earlier rows: 2\. /)
+    assert.match(rehearsed.stderr, /^Rows that repeat a phone or external id of earlier rows: 2\. /)
     const done = await run([file])
     assert.deepEqual([done.exit, done.summary.created, done.summary.failed], [9, 501, 1])
     assert.ok(!done.stderr.includes('earlier rows'), done.stderr)

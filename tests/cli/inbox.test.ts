@@ -104,7 +104,7 @@ everyDatabase('wcrm inbox', (server) => {
     await first.press('c')
     await second.press('c')
     assert.match(first.inbox.state.notice!, /^Claimed \(1\)$/)
-    assert.match(second.inbox.state.notice!, /^Owner was faster\.$/)
+    assert.match(second.inbox.state.notice!, /^Owner has already claimed it\.$/)
     await first.press('2')
     await first.press('c')
     assert.equal(first.inbox.state.notice, 'It is yours already.')
@@ -172,7 +172,7 @@ everyDatabase('wcrm inbox', (server) => {
       sent.map((message) => (message['text'] as { body: string }).body),
       ['It comes on Friday!'],
     )
-    assert.match(screen(), /Nothing waits for a decision\./)
+    assert.match(screen(), /No request is pending\./)
   })
 
   it('a template is filled in with a preview, checked, and sent; what was written is kept', async () => {

@@ -65,10 +65,10 @@ const sections = [
   ['README.md', 'Administration'],
   ['docs/command-line.md', 'What is printed'],
   ['docs/command-line.md', 'What is read'],
-  ['docs/reports.md', 'The days before, and medians'],
+  ['docs/reports.md', 'Comparisons and medians'],
   ['docs/sandbox.md', 'Commands'],
   ['docs/sandbox.md', 'Faults'],
-  ['docs/listen.md', 'Making an event happen'],
+  ['docs/listen.md', 'Triggering an event'],
   ['docs/listen.md', 'Calls by hand'],
 ] as const
 

@@ -104,14 +104,14 @@ it('@wcrm/client says why no answer came', async () => {
     code: 'DEPTH_ZERO_SELF_SIGNED_CERT',
   })
   for (const [error, message] of [
-    [new TypeError('fetch failed', { cause: refused }), 'No answer came: fetch failed: ECONNREFUSED'],
+    [new TypeError('fetch failed', { cause: refused }), 'No response: fetch failed: ECONNREFUSED'],
     [
       new TypeError('fetch failed', { cause: untrusted }),
-      'No answer came: fetch failed: self-signed certificate',
+      'No response: fetch failed: self-signed certificate',
     ],
-    [new Error('ECONNRESET', { cause: { code: 'ECONNRESET' } }), 'No answer came: ECONNRESET'],
-    [new Error('Enough.'), 'No answer came: Enough.'],
-    [new Error('Enough.', { cause: 'a string' }), 'No answer came: Enough.'],
+    [new Error('ECONNRESET', { cause: { code: 'ECONNRESET' } }), 'No response: ECONNRESET'],
+    [new Error('Enough.'), 'No response: Enough.'],
+    [new Error('Enough.', { cause: 'a string' }), 'No response: Enough.'],
   ] as const) {
     const fetch: Fetch = () => Promise.reject(error)
     const wcrm = createClient({ url: 'https://crm.example.com', apiKey: 'k', fetch, retries: 0 })

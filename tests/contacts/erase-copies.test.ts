@@ -259,6 +259,25 @@ everyDatabase(
       assert.deepEqual([status, kept], ['pending', null])
       assert.deepEqual(await findColumnsWith(server().db, ['quoll', phone]), [])
     })
+
+    it('tells who may see a part of the workspace not of what it was', async () => {
+      const workspace = await makeWorkspace(server())
+      const run = doAs(server(), workspace.owner.key)
+      const { id } = (await run('crm_upsert_contact', { phone: generatePhone(), tags: ['VIP'] })).contact
+      const limited = await workspace.staff({ role: 'manager', channel_ids: ['1'] })
+      const masked = await workspace.key(workspace.owner.staffId, { phones: false })
+      const input = { contact_id: id }
+      const { erasure: rehearsed } = await run('crm_erase_contact', { ...input, dry_run: true })
+      assert.notDeepEqual(rehearsed.tables, [])
+      const { erasure } = await run('crm_erase_contact', input)
+      for (const { key } of [limited, masked]) {
+        const read = doAs(server(), key)
+        const again = await read('crm_erase_contact', { ...input, dry_run: true })
+        const [listed] = (await read('crm_list_erasures')).data
+        const got = await read('crm_get_erasure', { erasure_id: erasure.id })
+        for (const shown of [again.erasure, listed, got]) assert.deepEqual(shown.tables, [])
+      }
+    })
   },
   { dedicated: true },
 )

@@ -48,7 +48,7 @@ describe('Signals between servers', { skip: databases.length === 1 }, () => {
     await remove()
   })
 
-  it('a change wakes the streams of its workspace; deliveries only where an endpoint is owed something', async () => {
+  it('a change wakes streams of its workspace; deliveries only where an endpoint subscribes to it', async () => {
     const [one, two] = servers as [TestServer, TestServer]
     const workspace = await makeWorkspace(one)
     const at = { server: one, workspace }

@@ -19,7 +19,7 @@ const withPeer = async (work: (peer: Peer) => Promise<void>): Promise<void> => {
   }
 }
 
-/** A channel of one's own whose customers send files that are at the peer. */
+/** A bridged channel whose customers send files that are at the peer. */
 const createChannelOf = async (server: TestServer, peer: Peer) => {
   const workspace = await makeWorkspace(server)
   const channel = await createOwnChannel(server, workspace.id, null)

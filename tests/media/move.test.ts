@@ -141,7 +141,7 @@ describe('wcrm admin media move', () => {
         },
       ],
     )
-    assert.match(copied.err, /The file 1\/3 is not what it was when it arrived: it stays in the folder/)
+    assert.match(copied.err, /The file 1\/3 is damaged, and stays in the folder/)
     assert.match(copied.err, /The file 1\/4 is in neither store/)
     assert.deepEqual([await from.find('1/1'), await to.find('1/3')], [{ size: 300_000 }, undefined])
     const back = await run('--from', location, '--to', folder, '--keep')

@@ -81,7 +81,7 @@ everyDatabase('Webhook deliveries', (server, database) => {
       const failed = (await send('test-outcome-2')).body.outcome
       assert.deepEqual(
         [failed.status, failed.error],
-        ['failed', 'The connection was closed before an answer.'],
+        ['failed', 'The connection was closed before a response.'],
       )
     } finally {
       await job.stop()
@@ -329,7 +329,7 @@ everyDatabase('Webhook deliveries', (server, database) => {
     )
     assert.deepEqual(made, [
       ['delivered', undefined],
-      ['failed', 'The connection was closed before an answer.'],
+      ['failed', 'The connection was closed before a response.'],
       ['failed', 'The connection was refused.'],
     ])
   })
@@ -351,7 +351,7 @@ everyDatabase('Webhook deliveries', (server, database) => {
       const {
         attempt_history: [made],
       } = await run('webhooks_get_delivery', { delivery_id: one!.id })
-      assert.deepEqual([one!.status, made.error], ['failed', 'No answer came within 15 seconds.'])
+      assert.deepEqual([one!.status, made.error], ['failed', 'No response within 15 seconds.'])
       assert.ok(made.duration_ms >= 14_900 && made.duration_ms < 17_000, String(made.duration_ms))
     })
   }

@@ -29,7 +29,7 @@ const withoutNames = (app: App, isResolverDown: boolean): App => ({
   ),
 })
 
-const OURS = 'The fault is on the side of this server, not of the receiver.'
+const OURS = 'The cause is this server, not the receiver.'
 
 everyDatabase('Webhook deliveries to failing endpoints', (server) => {
   const test = createDeliveryTest(server)
@@ -191,10 +191,10 @@ everyDatabase('Webhook deliveries to failing endpoints', (server) => {
       db,
     )
     for (const [faulty, text] of [
-      [withOtherSecret(app), 'The signing secret or the headers were sealed with another WCRM_SECRET.'],
+      [withOtherSecret(app), 'The signing secret or the headers were encrypted with another WCRM_SECRET.'],
       [withAddresses(app, NO_ROUTE), 'This server has no network route to the address.'],
       [withAddresses(app, NO_ROUTE, '224.0.0.2'), 'This server has no network route to the address.'],
-      [withoutNames(app, true), 'No name server answers this server.'],
+      [withoutNames(app, true), 'No DNS server responds to this server.'],
     ] as const) {
       await createGroups(11)
       assert.equal(await deliverDue(faulty), 11, text)

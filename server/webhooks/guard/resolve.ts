@@ -13,7 +13,7 @@ const LOOKUP_TIMEOUT_MS = 7_000
 const CHECK_TIMEOUT_MS = 2_000
 
 const noAnswer = (): Error =>
-  Object.assign(new Error('the name server does not answer'), { code: 'EAI_AGAIN' })
+  Object.assign(new Error('the DNS server does not respond'), { code: 'EAI_AGAIN' })
 
 /** Rejects with `EAI_AGAIN` after a time. */
 const resolveWithin = async (ms: number, resolving: Promise<string[]>): Promise<string[]> => {
