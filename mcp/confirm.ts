@@ -9,6 +9,7 @@ import {
 import type { Operation } from '../catalog/operation.ts'
 import { createSalt, readSubjects, toConversationId } from '../server/approvals/call-subjects.ts'
 import { summarizeCall } from '../server/approvals/call-summary.ts'
+import { mayReplay } from '../server/approvals/stored-call.ts'
 import { wasAsked } from '../server/approvals/ask.ts'
 import { digestTemplate, freezeContent, planFrozen } from '../server/approvals/freeze.ts'
 import type { App } from '../server/core/app.ts'
@@ -110,7 +111,10 @@ const isAsShown = async (
   const { template, subjects } = shown
   if (subjects) {
     const { input } = validate(op, call.input)
-    if ((await readSubjects(app, actor, op, { ...subjects, input })) !== subjects.version) return false
+    const acted = { input, conversationId: subjects.conversationId }
+    const version = await readSubjects(app, app.db, { asker: actor, op, call: acted, salt: subjects.salt })
+    // What the call has changed itself is no reason to ask again: its answer is given again.
+    if (version !== subjects.version) return await mayReplay(app, { actor, key: shown.key })
   }
   if (template === undefined) return true
   const { status, body } = await perform(app, { ...call, input: { ...call.input, dry_run: true } })
@@ -148,8 +152,13 @@ const ask = async (
   })
   const subjects = { conversationId: toConversationId(shown), salt: createSalt() }
   const acted = frozen === input ? input : validate(op, frozen).input
-  const version = await readSubjects(app, actor, op, { ...subjects, input: acted })
-  const question = (await summarizeCall(app, actor, op, frozen, shown)).join('\n')
+  const version = await readSubjects(app, app.db, {
+    asker: actor,
+    op,
+    call: { input: acted, conversationId: subjects.conversationId },
+    salt: subjects.salt,
+  })
+  const question = (await summarizeCall(app, app.db, { actor, op, input: frozen, output: shown })).join('\n')
   // For an agent's key a person decides elsewhere then.
   if (question.length > MAX_QUESTION_CHARACTERS && actor.key.agent) return { call }
   if (question.length > MAX_QUESTION_CHARACTERS)

@@ -298,7 +298,7 @@ export const claimJob = async (
   (
     await sql<{ workspace_id: string; id: string; key_id: string; attempts: number }>`
     update bulk_jobs j set run_after = clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second',
-      attempts = attempts + 1
+      attempts = least(attempts + 1, 1000)
     from (
       select workspace_id, id from bulk_jobs
       where state = 'running' and run_after <= clock_timestamp() and ${isOfKind(kind)}

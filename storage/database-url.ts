@@ -33,6 +33,7 @@ const OWN_PARAMETERS = new Set([
   'client_encoding',
   'fallback_application_name',
   'idle_in_transaction_session_timeout',
+  'idle_session_timeout',
   'jit',
   'lock_timeout',
   'plan_cache_mode',

@@ -165,8 +165,11 @@ const begin = (pool: Pool, lazy: LazyConnection): void => {
 }
 
 const endTransaction = async (pool: Pool, lazy: LazyConnection, statement: Statement): Promise<void> => {
-  await pool.send(lazy.held!, statement)
+  const { command } = await pool.send(lazy.held!, statement)
   lazy.isClean = true
+  // Of a transaction in which a statement failed, PostgreSQL answers `commit` with success and the tag ROLLBACK.
+  if (statement === COMMIT && command === 'ROLLBACK')
+    throw new Error('The transaction was not committed: a statement in it had failed.')
 }
 
 const runInTransaction = async (

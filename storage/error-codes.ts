@@ -17,6 +17,6 @@ export const codedError = (code: string, message: string): Error =>
 const openingErrors = new WeakSet<object>()
 
 /** Notes that this is why a connection could not be opened: of the network, of TLS, or that the server refused it. */
-export const noteOpeningError = (error: Error): void => void openingErrors.add(error)
+export const markConnectError = (error: Error): void => void openingErrors.add(error)
 
 export const isOpeningError = (error: unknown): boolean => openingErrors.has(error as object)

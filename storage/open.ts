@@ -227,6 +227,8 @@ const openPostgres = async (url: string, options: OpenOptions): Promise<Storage>
   const settings: Settings = {
     ...SESSION_DEFAULTS,
     jit: 'off',
+    // A connection that the server closes as a statement is sent fails that statement.
+    idle_session_timeout: 0,
     statement_timeout: statementTimeout,
     ...(options.noTimeout ? {} : { lock_timeout: 2_000, idle_in_transaction_session_timeout: 30_000 }),
   }

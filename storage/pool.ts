@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { ParameterOrJSON } from 'postgres'
 import { type Client, connectionClosedError, type OnClose, type PendingStatement } from './client.ts'
 import { clientGoneError, type ClientPresence, getReader } from './client-presence.ts'
-import { codedError, errorCode, noteOpeningError } from './error-codes.ts'
+import { codedError, errorCode, markConnectError } from './error-codes.ts'
 import {
   dropHoles,
   getSeverity,
@@ -11,7 +11,7 @@ import {
   onRetry,
   type StatementResult,
 } from './statement-result.ts'
-import { handOver, handOverUnsent, type Unsent } from './hand-over.ts'
+import { sendOrQueue, sendQueued, type Queued } from './statement-queue.ts'
 import { createServiceTime, getMaxPending, measure, type ServiceTime } from './service-time.ts'
 import { waitAtMost } from './wait-at-most.ts'
 
@@ -35,7 +35,7 @@ type PoolOptions = {
   openClient: (onClose: OnClose) => Client
   /** Statements that set, within a transaction, what a pooler does not let a session keep. */
   setup?: string | undefined
-  /** A statement that a new connection begins with, whatever comes of it. Nothing waits for its response. */
+  /** A statement that a new connection begins with, whatever comes of it; others are sent after it. */
   opening?: string | undefined
   /** Returns what an error of the server means. */
   explainError?: ((error: Error) => Error) | undefined
@@ -57,7 +57,7 @@ export type Connection = {
   client: Client
   /** Statements without a response, oldest first, with what tells them that there will be none. */
   pending: Map<PendingStatement, (reason: Error) => void>
-  unsent: Unsent
+  queued: Queued
   /** A transaction has it. */
   held: boolean
   /** postgres.js has sent a statement again, behind which no other must be sent. */
@@ -171,13 +171,13 @@ const send = async (
   } catch (error) {
     const severity = getSeverity(error)
     if (severity === 'ERROR') throw toStatementError(pool, connection, error as Error)
-    if (connection.unsent) noteOpeningError(error as Error)
+    if (connection.queued) markConnectError(error as Error)
     discard(pool, connection, error as Error)
     throw severity ? error : connection.lost!
   } finally {
     pending.delete(query)
     if (pending.size === 0) connection.retries = false
-    handOverUnsent(connection)
+    sendQueued(connection)
     if (connection.service) measure(connection.service, !connection.held)
     connection.silentMs = 0
     connection.watch?.refresh()
@@ -199,7 +199,7 @@ const waitForResponse = (
     connection.pending.set(query, reject)
     watch(pool, connection)
     const isFirst = connection.pending.size === 1
-    handOver(isFirst ? undefined : connection.unsent, query, { resolve, reject })
+    sendOrQueue(isFirst ? undefined : connection.queued, query, { resolve, reject })
   })
 
 /**
@@ -293,7 +293,7 @@ const openConnection = (pool: PoolState): Connection => {
   const connection: Connection = {
     client,
     pending: new Map(),
-    unsent: [],
+    queued: [],
     held: false,
     retries: false,
     silentMs: 0,

@@ -87,7 +87,7 @@ const listSettlingReplies = async (
   workspaceId: string,
   conversationId: string,
   message: { id: string; created_at: string },
-  episode: Pick<EpisodeRow, 'n' | 'closed_at'>,
+  episode: Pick<EpisodeRow, 'n' | 'opened_at' | 'closed_at'>,
 ): Promise<Settling[]> => {
   const { rows } = await sql<Settling>`
     select id, created_at, created_at + interval ${CLEAR_GAP} as from from (
@@ -100,6 +100,7 @@ const listSettlingReplies = async (
         order by created_at desc, id desc limit ${sql.lit(NEAR_MESSAGES)}) as near
       window newest as (order by created_at desc, id desc)) as m
     where direction = 'outbound' and ${isExchanged} and episode = ${episode.n}::int and id < ${message.id}::bigint
+      and created_at >= ${episode.opened_at}::timestamptz
       and created_at <= coalesce(${episode.closed_at}::timestamptz, 'infinity')
       and coalesce(next_at, ${message.created_at}::timestamptz) >= created_at + interval ${CLEAR_GAP}
       and id > coalesce(highest_before, 0)
@@ -117,7 +118,7 @@ export const findSettledTime = async (
   workspaceId: string,
   conversationId: string,
   message: { id: string; created_at: string },
-  episode: Pick<EpisodeRow, 'n' | 'closed_at'>,
+  episode: Pick<EpisodeRow, 'n' | 'opened_at' | 'closed_at'>,
 ): Promise<string | undefined> => {
   for (const { id, from } of await listSettlingReplies(tx, workspaceId, conversationId, message, episode)) {
     const { rows } = await sql<{ settled: boolean }>`
@@ -145,19 +146,19 @@ const listExchanged = async (
 
 /**
  * Returns what was exchanged from an episode on, in the order in which it was written or arrived, and the
- * reply status before. `settledFrom`: from this time on only, before which a reply settled everything.
+ * reply status before. `replayFrom`: from this time on only, before which a reply settled everything.
  */
 export const loadExchange = async (
   tx: Db,
   workspaceId: string,
   conversationId: string,
   fromEpisode: number,
-  settledFrom: string | undefined,
+  replayFrom: string | undefined,
 ): Promise<{ messages: ExchangedMessage[]; before: ReplyStatus | null }> => {
   const load = (condition: RawBuilder<unknown>) => listExchanged(tx, workspaceId, conversationId, condition)
-  if (settledFrom !== undefined)
+  if (replayFrom !== undefined)
     return {
-      messages: await load(sql`created_at >= ${settledFrom}::timestamptz`),
+      messages: await load(sql`created_at >= ${replayFrom}::timestamptz`),
       before: 'outgoing_no_response',
     }
   const messages = await load(sql`episode >= ${fromEpisode}::int`)

@@ -350,9 +350,10 @@ const toNewApproval = async (
     asked_for: askedFor,
     preview,
     plan: (await planFrozen(app, call, frozen)) ?? null,
-    summary_version: await readSubjects(app, actor, op, {
-      input,
-      conversationId: toConversationId(preview),
+    summary_version: await readSubjects(app, app.db, {
+      asker: actor,
+      op,
+      call: { input, conversationId: toConversationId(preview) },
       salt,
     }),
     summary_salt: salt,

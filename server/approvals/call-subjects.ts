@@ -2,6 +2,7 @@ import { hash, randomBytes } from 'node:crypto'
 import { findOperation, type Operation } from '../../catalog/index.ts'
 import { isObject } from '../../catalog/values.ts'
 import type { ApprovalRow } from '../../storage/approvals.ts'
+import type { Db } from '../../storage/database.ts'
 import { findLiveKeyById } from '../../storage/keys.ts'
 import type { App } from '../core/app.ts'
 import type { Actor } from '../core/context.ts'
@@ -54,9 +55,13 @@ export const toConversationId = (record: Json | null): string | undefined => {
 const pick = (record: Json | null): Json | null =>
   record && Object.fromEntries(IDENTITY.map((name) => [name, record[name]]))
 
+/** The address is what a message goes to: of the others, some become known by themselves. */
 const describeContact = (name: string, contact: Json | null): Subject[] => [
-  [name, contact && [contact['id'], contact['chatapp_user_id'], contact['web_visitor_id']]],
-  [`${name}_phone`, contact && contact['phone']],
+  [name, contact && contact['id']],
+  [
+    contact?.['phone'] === null ? `${name}_address` : `${name}_phone`,
+    contact && (contact['phone'] ?? contact['chatapp_user_id'] ?? contact['web_visitor_id']),
+  ],
 ]
 
 /** The contact of the conversation, or the one that is named: merged ones are read as those that they became. */
@@ -71,9 +76,13 @@ const findCustomer = async (read: Read, { input, conversationId }: Call): Promis
   return [...describeContact('customer', contact), ['customer_dnd', contact && contact['dnd']]]
 }
 
-const listSubjects = async (app: App, asker: Actor, op: Operation, call: Call): Promise<Subject[]> => {
+const listSubjects = async (
+  app: App,
+  db: Db,
+  { asker, op, call }: { asker: Actor; op: Operation; call: Call },
+): Promise<Subject[]> => {
   const { input } = call
-  const read = createRead(app, app.db, seeAll(asker))
+  const read = createRead(app, db, seeAll(asker))
   const readRecord = createRecordReader(read)
   const subjects = await findCustomer(read, call)
   for (const [field, id] of listReferences(op, input)) {
@@ -95,16 +104,15 @@ export const createSalt = (): string => randomBytes(16).toString('base64url')
  */
 export const readSubjects = async (
   app: App,
-  asker: Actor,
-  op: Operation,
-  call: Call & { salt: string },
+  db: Db,
+  { salt, ...named }: { asker: Actor; op: Operation; call: Call; salt: string },
 ): Promise<string> => {
-  const texts = Map.groupBy(await listSubjects(app, asker, op, call), ([name]) => name)
+  const texts = Map.groupBy(await listSubjects(app, db, named), ([name]) => name)
   return (
     [...texts]
       .map(([name, values]) => {
         const text = values.map(([, value]) => canonicalJson(value ?? null)).sort()
-        return `${name}:${hash('sha256', `${call.salt}\n${name}\n${text.join('\n')}`, 'base64url').slice(0, 10)}`
+        return `${name}:${hash('sha256', `${salt}\n${name}\n${text.join('\n')}`, 'base64url').slice(0, 10)}`
       })
       // Fields come in another order from the database.
       .sort()
@@ -122,25 +130,44 @@ const listChanged = (before: string, now: string): string[] => {
   return [...new Set(differing.map((part) => part.split(':')[0]!))]
 }
 
+/** Returns what a request acts on otherwise than at a version; undefined where nothing, or nothing is known. */
+const findChanged = async (
+  app: App,
+  asker: Actor,
+  row: ApprovalRow,
+  before: string | null,
+): Promise<string[] | undefined> => {
+  const now = await readStored(app, app.db, asker, row)
+  return before === null || now === null || before === now ? undefined : listChanged(before, now)
+}
+
 const readStored = async (
   app: App,
+  db: Db,
   asker: Actor,
   { operation, input, preview, summary_salt: salt }: ApprovalRow,
 ): Promise<string | null> => {
   const op = findOperation(operation)
   if (!op || salt === null) return null
-  return await readSubjects(app, asker, op, { input, conversationId: toConversationId(preview), salt })
+  const call = { input, conversationId: toConversationId(preview) }
+  return await readSubjects(app, db, { asker, op, call, salt })
 }
 
 /** Returns the present version of what a request acts on; null where it was stored without, or its key has ended. */
-export const readRequestVersion = async (app: App, row: ApprovalRow): Promise<string | null> => {
-  const key = await findLiveKeyById(app.db, row.workspace_id, row.key_id, app.now())
-  return key ? await readStored(app, toActor(key), row) : null
+export const readRequestVersion = async (app: App, db: Db, row: ApprovalRow): Promise<string | null> => {
+  const key = await findLiveKeyById(db, row.workspace_id, row.key_id, app.now())
+  return key ? await readStored(app, db, toActor(key), row) : null
 }
 
+const subjectChangedProblem = (changed: readonly string[], since: string, fix: string): Problem =>
+  new Problem('conflict', `Changed since the call was ${since}: ${changed.join(', ')}. ${fix}`, {
+    reason: 'subject_changed',
+    changed,
+  })
+
 /**
- * Throws 409 `subject_changed` where a request acts on something else than a person was shown. `shown`: the version
- * that they saw; undefined: what it acted on when it was asked for, or approved.
+ * Throws 409 `subject_changed` where an approval is of something else than what the request acts on now. `shown`: the
+ * version that the approver saw; undefined: what it acted on when it was asked for.
  */
 export const requireSameSubjects = async (
   app: App,
@@ -148,14 +175,17 @@ export const requireSameSubjects = async (
   row: ApprovalRow,
   shown: string | undefined,
 ): Promise<void> => {
-  const before = shown ?? row.summary_version
-  const now = await readStored(app, asker, row)
-  if (before === null || now === null || before === now) return
-  const changed = listChanged(before, now)
-  throw new Problem(
-    'conflict',
-    `Changed since the call was ${shown === undefined ? 'asked for' : 'shown'}: ${changed.join(', ')}. Read it anew ` +
-      'with approvals_get and approve it with its summary_version, or decline it.',
-    { reason: 'subject_changed', changed },
-  )
+  const changed = await findChanged(app, asker, row, shown ?? row.summary_version)
+  if (changed)
+    throw subjectChangedProblem(
+      changed,
+      shown === undefined ? 'asked for' : 'shown',
+      'Read it again with approvals_get and approve it with its summary_version, or decline it.',
+    )
+}
+
+/** Throws 409 `subject_changed` where an approved request, which is about to run, acts on something else by now. */
+export const requireApprovedSubjects = async (app: App, asker: Actor, row: ApprovalRow): Promise<void> => {
+  const changed = await findChanged(app, asker, row, row.summary_version)
+  if (changed) throw subjectChangedProblem(changed, 'approved', 'It did not run. Ask for it again.')
 }

@@ -1,6 +1,7 @@
 import { findOperation, type Operation } from '../../catalog/index.ts'
 import { showHidden } from '../../catalog/text.ts'
 import { isObject } from '../../catalog/values.ts'
+import type { Db } from '../../storage/database.ts'
 import type { App } from '../core/app.ts'
 import type { Actor } from '../core/context.ts'
 import { createRead, createRecordReader, type Read } from '../core/read-records.ts'
@@ -254,12 +255,10 @@ const describeOutcome = (op: Operation, output: Json): string[] => {
  */
 export const summarizeCall = async (
   app: App,
-  actor: Actor,
-  op: Operation,
-  input: Json,
-  output: Json | null,
+  db: Db,
+  { actor, op, input, output }: { actor: Actor; op: Operation; input: Json; output: Json | null },
 ): Promise<string[]> => {
-  const read = createRead(app, app.db, actor)
+  const read = createRead(app, db, actor)
   const zone = actor.workspace.timezone
   const conversationId = input.conversation_id ?? output?.conversation_id
   const conversation =

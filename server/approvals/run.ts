@@ -34,7 +34,7 @@ import { errorLogDetails } from '../core/log-details.ts'
 import { FIXED_HOURS, hoursAgo } from '../jobs/retention-periods.ts'
 import { computeNextRunMs, getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { takePhoneBudget } from '../visibility/phone-budget.ts'
-import { requireSameSubjects } from './call-subjects.ts'
+import { requireApprovedSubjects } from './call-subjects.ts'
 import { digestTemplate, requireSameTemplate } from './freeze.ts'
 import { keyEndedProblem, mayReplay, toApprovedCall, toRunInput } from './stored-call.ts'
 import { toEventApproval } from './view.ts'
@@ -106,7 +106,7 @@ const runApproved = async (app: App, row: ApprovalRow, isLate: boolean): Promise
     requireScope(call.actor, op)
     await applyPolicyToApproved(app, call.actor, op, call.input, row.asked_for)
     await takePhoneBudget(app, call.actor, op, call.input)
-    await requireSameSubjects(app, call.actor, row, undefined)
+    await requireApprovedSubjects(app, call.actor, row)
     if (digestTemplate(op, row.preview) !== undefined)
       requireSameTemplate(op, row.preview, (await rehearse(app, call)).output)
   }

@@ -107,7 +107,7 @@ export const toReplayLimit = (app: App): string =>
   new Date(Date.parse(app.now()) + REPLAY_MARGIN_MS).toISOString()
 
 /** Whether the record of a run is there, so that executing the call again answers what it answered. */
-export const mayReplay = (app: App, { actor, key }: WriteCall): Promise<boolean> =>
+export const mayReplay = (app: App, { actor, key }: Pick<WriteCall, 'actor' | 'key'>): Promise<boolean> =>
   hasLiveRecord(app.db, {
     workspaceId: actor.workspace.id,
     staffId: actor.staff.id,

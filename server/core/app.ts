@@ -90,13 +90,14 @@ export type App = AppState & {
   readonly jobs: JobRunner
   /** What a person decides on before a call runs (server/approvals/call-summary.ts). */
   readonly summarizeCall: (
+    db: Db,
     actor: Actor,
     op: Operation,
     input: Record<string, unknown>,
     output: Record<string, unknown> | null,
   ) => Promise<string[]>
   /** Returns the version of what a request of an agent acts on (server/approvals/call-subjects.ts). */
-  readonly readRequestVersion: (request: ApprovalRow) => Promise<string | null>
+  readonly readRequestVersion: (db: Db, request: ApprovalRow) => Promise<string | null>
   /** Where received files are kept. */
   readonly media: MediaStore | undefined
   /** How far each workspace's business time (`businessTime`) is ahead of real time. */

@@ -58,7 +58,9 @@ export const dryRun = async (app: App, call: DryRunCall): Promise<ExecutionResul
 
 /** The change in words, for those who may read the records that it names. */
 const summarize = async (app: App, { actor, op, input }: DryRunCall, output: Record<string, unknown>) =>
-  actor.key.scopes.includes('mcp:read') ? await app.summarizeCall(actor, op, input, output) : undefined
+  actor.key.scopes.includes('mcp:read')
+    ? await app.summarizeCall(app.db, actor, op, input, output)
+    : undefined
 
 /** What a dry run makes of a record is no version of it: a change that is made later could get the same number. */
 const withoutVersion = ({ op }: DryRunCall, output: Record<string, unknown>): Record<string, unknown> => {

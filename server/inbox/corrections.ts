@@ -27,7 +27,7 @@ type Correction = {
   waits: WaitRow[]
   changes: WaitChanges
   /** What is here is from this time on; undefined: all of the episodes. */
-  settledFrom: string | undefined
+  replayFrom: string | undefined
 }
 
 /** Waits that are not there any more as they were, and those that are there now. */
@@ -61,15 +61,15 @@ const recount = async (
   const episode = affected.at(-1)
   if (!episode || episode.n !== conversation.episode) return undefined
   // Of a conversation that is never closed there may be very many messages: those after the reply before are enough.
-  const settledFrom =
+  const replayFrom =
     episode.n === message.episode
       ? await findSettledTime(tx, workspaceId, conversation.id, message, episode)
       : undefined
-  const episodes = settledFrom === undefined ? affected : [episode]
-  const stored = await loadWaits(tx, workspaceId, conversation.id, settledFrom)
+  const episodes = replayFrom === undefined ? affected : [episode]
+  const stored = await loadWaits(tx, workspaceId, conversation.id, replayFrom)
   const from = episodes[0]!.n
-  const { messages, before } = await loadExchange(tx, workspaceId, conversation.id, from, settledFrom)
-  const start = { status: before, isSettled: settledFrom !== undefined }
+  const { messages, before } = await loadExchange(tx, workspaceId, conversation.id, from, replayFrom)
+  const start = { status: before, isSettled: replayFrom !== undefined }
   const replayed = replayReplies(episodes, messages, stored, start)
   const waits = await resolveDeadlines(context, conversation, replayed)
   const changes = findChanges(
@@ -77,7 +77,7 @@ const recount = async (
     waits,
   )
   await replaceWaits(tx, workspaceId, conversation.id, changes, replayed.firstResponses)
-  const correction = { replayed, episode, stored, waits, changes, settledFrom }
+  const correction = { replayed, episode, stored, waits, changes, replayFrom }
   await resume(correction)
   await writeState(context, conversation, correction)
   await invalidateReportsOf(context, message, correction)
@@ -171,7 +171,7 @@ const wasClosedAfter = (
 const writeState = async (
   context: ChangeContext,
   conversation: ConversationState,
-  { replayed: { replyStatus }, episode: current, waits, settledFrom }: Correction,
+  { replayed: { replyStatus }, episode: current, waits, replayFrom }: Correction,
 ): Promise<void> => {
   const open = waits.find((wait) => wait.ended_at === null)
   const dueOf = (kind: WaitRow['kind']): string | null => (open?.kind === kind ? open.due_at : null)
@@ -183,11 +183,11 @@ const writeState = async (
     sla_breached:
       waits.some((wait) => wait.episode === conversation.episode && isLate(wait.due_at, wait.ended_at)) ||
       (conversation.episode === current.n && isLate(current.resolution_due_at, current.closed_at)) ||
-      (settledFrom !== undefined &&
+      (replayFrom !== undefined &&
         conversation.episode === current.n &&
         (await hasLateWait(context.tx, context.workspaceId, conversation.id, {
           episode: current.n,
-          before: settledFrom,
+          before: replayFrom,
         }))),
   }
   Object.assign(conversation, state)

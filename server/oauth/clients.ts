@@ -19,18 +19,23 @@ const MAX_TEXT = 500
 const LOOPBACK = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?([/?]|$)/i
 
 /**
- * Schemes of the network, and of programs that open any address, such as browsers: an answer that goes there leaves the
- * device, while the page says that it goes to a program on it.
+ * Schemes of the network, and of programs that open any address, such as browsers and messengers: an answer that goes
+ * there leaves the device, while the page says that it goes to a program on it.
  */
-const NO_APP = new RegExp(
-  '^(?:ftps?|sftp|wss?|mailto|sms|smsto|tel|intent|view-source|googlechromes?|brave|firefox|ddgquicklink|' +
-    '(?:googlechrome|microsoft-edge|firefox|opera|touch|x-safari|yandexbrowser)(?:-[a-z-]+)?):',
+const DISALLOWED_SCHEMES = new RegExp(
+  '^(?:ftps?|sftp|ssh|git|smb|nfs|dav|gopher|ldaps?|wss?|mailto|sms|smsto|tel|sips?|xmpp|ircs?|tg|whatsapp|' +
+    'webcals?|feed|' +
+    'intent|view-source|chrome|edge|brave|vivaldi|arc|firefox|ddgquicklink|shortcuts|steam|search|search-ms|' +
+    'ms-(?:settings|search|help|appinstaller|officecmd)|' +
+    '(?:googlechromes?|microsoft-edge|firefox|opera|touch|x-safari|safari|yandexbrowser)(?:-[a-z-]+)?):',
   'i',
 )
 
-/** Returns the first address whose scheme is of no app on the device; undefined where there is none. */
-export const findAddressOfNoApp = (uris: unknown): string | undefined =>
-  isStringArray(uris) ? uris.find((uri) => NO_APP.test(URL.parse(uri)?.protocol ?? '')) : undefined
+/** Returns the first redirect URI whose scheme is not allowed; undefined where there is none. */
+export const findDisallowedRedirectUri = (uris: unknown): string | undefined =>
+  isStringArray(uris)
+    ? uris.find((uri) => DISALLOWED_SCHEMES.test(URL.parse(uri)?.protocol ?? ''))
+    : undefined
 
 const isStringArray = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((one) => typeof one === 'string')
@@ -73,7 +78,8 @@ const fetchDocument = async (app: App, url: string): Promise<Response> => {
   if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type)) return refusal(415)
   if (response.body.byteLength > MAX_DOCUMENT_BYTES) return refusal(413)
   const document: unknown = JSON.parse(response.body.toString('utf8'))
-  if (!isObject(document) || findAddressOfNoApp(document['redirect_uris']) !== undefined) return refusal(422)
+  if (!isObject(document) || findDisallowedRedirectUri(document['redirect_uris']) !== undefined)
+    return refusal(422)
   const cacheControl = response.headers['cache-control']
   return Response.json(normalizeClient(document), {
     headers: typeof cacheControl === 'string' ? { 'Cache-Control': cacheControl } : {},

@@ -7,7 +7,7 @@ import { Problem } from '../core/problem.ts'
 import { getClientAddress } from '../http/address.ts'
 import { tryParseJson, withBody } from '../http/body.ts'
 import { withProblems } from '../http/door.ts'
-import { findAddressOfNoApp, normalizeClient } from './clients.ts'
+import { findDisallowedRedirectUri, normalizeClient } from './clients.ts'
 import { serveLoginCodes } from './issue-login-code.ts'
 import {
   createResourceMetadata,
@@ -165,11 +165,11 @@ const adaptBody = (text: string, path: string, publicUrl: string): string => {
   return text
 }
 
-/** Returns the address of a registration that this server refuses, where the library would not. */
-const findRefusedAddress = (text: string): string | undefined => {
+/** Returns the redirect URI of a registration that this server refuses, where the library would not. */
+const findRefusedUri = (text: string): string | undefined => {
   const metadata = tryParseJson(text)
   return metadata.ok && isObject(metadata.value)
-    ? findAddressOfNoApp(metadata.value['redirect_uris'])?.slice(0, 100)
+    ? findDisallowedRedirectUri(metadata.value['redirect_uris'])?.slice(0, 100)
     : undefined
 }
 
@@ -203,9 +203,14 @@ const createLibraryHandler = (app: App): Serve => {
     return await withBody(app, request, { maxBytes: MAX_BODY_BYTES, json: false }, async (body) => {
       const hasBody = request.method === 'POST'
       const text = hasBody ? (await body.bytes(`oauth ${network}`)).toString('utf8') : undefined
-      const address = path === OAUTH_PATHS.register ? findRefusedAddress(text ?? '') : undefined
+      const address = path === OAUTH_PATHS.register ? findRefusedUri(text ?? '') : undefined
       if (address !== undefined)
-        return refuse(path, 400, 'invalid_redirect_uri', `redirect_uris has ${address}, which is of no app.`)
+        return refuse(
+          path,
+          400,
+          'invalid_redirect_uri',
+          `redirect_uris has ${address}, whose scheme is not allowed.`,
+        )
       const response = await fetchNodeHandler(await getLibrary(), await toInnerRequest(app, request, text))
       if (response.status === 404)
         return refuse(path, 404, 'not_found', 'There is no such endpoint, or it takes another method.')

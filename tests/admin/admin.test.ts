@@ -267,7 +267,7 @@ describe('wcrm admin', () => {
     )
     await fail(2, /required option '--scopes/, 'keys', 'create', '--staff', '1', ...dataFlags)
     await fail(2, /unknown option '--colour'/, 'keys', 'list', '--colour', ...dataFlags)
-    await fail(2, /nothing to change/, 'staff', 'update', '1', ...dataFlags)
+    await fail(2, /Nothing to change/, 'staff', 'update', '1', ...dataFlags)
     await fail(
       3,
       /no team 9/,

@@ -204,7 +204,7 @@ describe('wcrm admin keys and secret', () => {
     const { data } = await succeed('keys', 'list', ...dataFlags)
     assert.equal(data.find((row: any) => row.id === id).state, 'disabled')
     await succeed('staff', 'update', '1', '--enabled', ...dataFlags)
-    await fail(2, /nothing to change/, 'keys', 'update', id, ...dataFlags)
+    await fail(2, /Nothing to change/, 'keys', 'update', id, ...dataFlags)
     await fail(2, /--scopes does not accept "crm"/, 'keys', 'update', id, '--scopes', 'crm', ...dataFlags)
     await fail(
       2,

@@ -89,7 +89,7 @@ describe('wcrm admin sla, beside a running server', () => {
     const { id } = await plantConversation(server, workspace.id)
     const conversation = await call('inbox_get_conversation', { conversation_id: id })
     assert.equal(conversation.sla.policy, 'Standard')
-    await fail(2, /nothing to change/, 'update', policy.id)
+    await fail(2, /Nothing to change/, 'update', policy.id)
     await succeed('delete', policy.id)
   })
 

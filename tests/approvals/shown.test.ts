@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { sql } from 'kysely'
 import { doorsOf, everyDatabase } from '../doors.ts'
 import { openInbox } from '../cli/inbox-fixture.ts'
 import { makeLoginCode } from '../oauth/browser.ts'
@@ -21,7 +22,8 @@ everyDatabase('What a person was shown is what they approve', (server) => {
     const countSent = async () =>
       (await Promise.all([scene.phone, other].map(scene.sandbox.sent))).map(({ length }) => length)
     const get = async (id: string) => (await scene.person('approvals_get', { approval_id: id })).body
-    const askReply = async () => (await scene.ask(...scene.reply('Yes.'))).body.approval.id as string
+    const askReply = async (text = 'Yes.') =>
+      (await scene.ask(...scene.reply(text))).body.approval.id as string
     return { ...scene, other, changePhone, countSent, get, askReply }
   }
 
@@ -109,6 +111,10 @@ everyDatabase('What a person was shown is what they approve', (server) => {
     await scene.work()
     const { status, outcome } = await scene.get(id)
     assert.deepEqual([status, outcome.reason, await scene.countSent()], ['failed', 'subject_changed', [0, 0]])
+    assert.equal(
+      outcome.detail,
+      'Changed since the call was approved: customer_phone. It did not run. Ask for it again.',
+    )
   })
 
   it('after a merge, an opt-out, and another address of a webhook endpoint; names change nothing', async () => {
@@ -132,5 +138,21 @@ everyDatabase('What a person was shown is what they approve', (server) => {
     assert.deepEqual((await approve(enable)).changed, ['endpoint'])
     await scene.person('webhooks_update_endpoint', { ...one, url: 'https://a.example.com/' })
     assert.equal((await approve(enable)).approval?.status, 'approved')
+  })
+
+  it('also when the provider has told who the customer is, by a message before or of the customer', async () => {
+    const scene = await createScene()
+    const unknown = { contact_id: scene.contactId }
+    await sql`update contacts set chatapp_user_id = null where id = ${scene.contactId}`.execute(server().db)
+    const [one, other] = [await scene.askReply(), await scene.askReply('No.')]
+    const remove = (await scene.ask('crm_delete_contact', unknown)).body.approval.id as string
+    await scene.person('approvals_approve', { approval_id: one })
+    await scene.work()
+    await server().settle()
+    await scene.sandbox.say({ from: `+${scene.phone}`, text: 'Thanks.' })
+    const known = (await scene.person('crm_get_contact', unknown)).body.chatapp_user_id
+    assert.notEqual(known, null)
+    for (const id of [other, remove])
+      assert.equal((await scene.person('approvals_approve', { approval_id: id })).status, 200)
   })
 })

@@ -249,7 +249,7 @@ everyDatabase('Jobs', (server) => {
     assert.deepEqual(failed, none(70))
   })
 
-  it('try again later what failed unexpectedly', async () => {
+  it('try again later what failed unexpectedly, however often it did', async () => {
     const { workspace, call } = await make()
     const id = await insertWaiting(workspace)
     const { db } = server()
@@ -263,6 +263,8 @@ everyDatabase('Jobs', (server) => {
     const waiting = (await call('jobs_get', { job_id: id })).body
     assert.deepEqual([waiting.state, waiting.done], ['running', 0])
     await setInput({ tags: ['VIP'] })
+    // The largest number of its column.
+    await db.updateTable('bulk_jobs').set({ attempts: 32_767 }).where('id', '=', id).execute()
     await runJobs(server())
     assert.equal((await call('jobs_get', { job_id: id })).body.state, 'done')
   })

@@ -289,7 +289,9 @@ everyDatabase('A template to many contacts', (server) => {
     const { recipients, left_out: leftOut } = await rehearse({ template })
     assert.deepEqual([recipients, leftOut], [2, [{ reason: 'do_not_disturb', count: 1 }]])
     const { body } = await send({ template })
+    await call('jobs_pause', { job_id: body.job.id })
     await call('crm_update_contact', { contact_id: since, dnd: true })
+    await call('jobs_resume', { job_id: body.job.id })
     await runSends(server())
     await server().settle()
     assert.deepEqual(

@@ -140,11 +140,11 @@ describe('CLI: the file of the keys', () => {
     write('{"profiles": wc_live_secret')
     for (const argv of [['whoami'], ['profiles'], ['login'], ['status', '--json']]) {
       const { exit, stdout, stderr } = await fake.wcrm(argv, { stdin: 'wc_live_x', env: stored })
-      assert.deepEqual([exit, stdout, /is broken/.test(stderr)], [1, '', true], stderr)
+      assert.deepEqual([exit, stdout, /is damaged/.test(stderr)], [1, '', true], stderr)
       assert.ok(!stderr.includes('secret'))
     }
     const doctor = await fake.wcrm(['doctor'], { env: stored })
-    assert.deepEqual([doctor.exit, /PROBLEM.*is broken/.test(doctor.stdout)], [1, true])
+    assert.deepEqual([doctor.exit, /PROBLEM.*is damaged/.test(doctor.stdout)], [1, true])
     await storeCredentials({ url: fake.url, key: 'wc_live_demo', env: env(), by: 'serve' })
     assert.equal(readFileSync(file(), 'utf8'), '{"profiles": wc_live_secret')
     assert.equal((await fake.wcrm(['whoami'])).exit, 0, 'key and URL come from the environment')

@@ -183,7 +183,7 @@ everyDoor('External ids of contacts', (test) => {
       })
       answers.push(JSON.stringify([status, body]))
       assert.equal(body.action, 'unchanged')
-      assert.match(body.warnings[0], /does not say whether/)
+      assert.match(body.warnings[0], /does not show whether/)
     }
     assert.equal(new Set(answers).size, 1)
   })

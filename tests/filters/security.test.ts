@@ -48,10 +48,10 @@ const phoneFilters: [Record<string, unknown>, string][] = [
   [{ phoneNumber: { startsWith: '1' } }, '/phoneNumber'],
   [{ phoneNumber: { isNull: true } }, '/phoneNumber'],
   [{ chatappUserId: { regex: '^15' } }, '/chatappUserId'],
-  [{ name: { regex: '^\\D+$' } }, '/name'],
   [onAttribute('mobile', { stringValue: { contains: SECRET_DIGITS } }), '/attributes/some/attributeName'],
   [onAttribute('mobile', {}, 'none'), '/attributes/none/attributeName'],
   [{ or: [{ starred: { eq: true } }, { not: { phoneNumber: { ne: '1' } } }] }, '/or/1/not/phoneNumber'],
+  [{ name: { regex: '^\\D+$' } }, '/name'],
 ]
 
 const assertHidden = (reply: Reply, reason: string, pointer: string, message: string): void => {

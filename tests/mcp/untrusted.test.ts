@@ -37,7 +37,7 @@ const trustedEnds = `
   /report/name /report/from /report/to /report/timezone /population/note /workload_now/*/name /previous/data/*/name
 `
 const trustedOf: Readonly<Record<string, string>> = {
-  approvals_get: '/approval_url',
+  approvals_get: '/approval_url /summary_version',
   'approvals_(list|get)': '/operation /note /edited_text /outcome/code /outcome/reason',
   'approvals_(approve|decline|cancel)':
     '/approval/operation /approval/note /approval/outcome/code /approval/outcome/reason',

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
+import type { EventTypeId } from '../../catalog/events.ts'
+import type { ChangeContext } from '../../server/core/change-context.ts'
+import { applyCloses, applyReopen } from '../../server/inbox/lifecycle.ts'
 import { applyStatus, failUnconfirmed, markSent } from '../../server/messaging/message-status.ts'
+import { type ConversationState, lockConversation } from '../../storage/conversations.ts'
 import { insertMessages } from '../../storage/messages.ts'
 import { loadEpisodes, loadWaits } from '../../storage/reply-corrections.ts'
 import { insertSlaPolicy, type SlaPolicyFields } from '../../storage/sla.ts'
@@ -109,6 +113,43 @@ everyDatabase('Replies that fail', (server) => {
       [at('10:00:00'), at('10:01:00')],
       [at('10:00:50'), null],
     ])
+  })
+
+  it('keep the wait since a reopening, where the reply before has an earlier time', async () => {
+    const workspace = await makeWorkspace(server())
+    const { db } = server()
+    const at = (time: string) => `2026-10-01T${time}.000Z`
+    const { id } = await plantConversation(server(), workspace.id, { inboundAt: at('10:00:00') })
+    const change = (
+      time: string,
+      work: (context: ChangeContext<EventTypeId>, row: ConversationState) => Promise<unknown>,
+    ) =>
+      inChangeContext(server(), workspace.id, at(time), async (context) =>
+        work(context, (await lockConversation(context.tx, workspace.id, id))!),
+      )
+    const { staffId } = workspace.owner
+    await change('10:01:00', (context, row) =>
+      applyCloses(context, [row], { by: staffId, keyId: null }, null),
+    )
+    await change('10:05:03', (context, row) => applyReopen(context, row, staffId, null))
+    // Of a server whose clock is slow.
+    await sendReply(server(), workspace.id, id, { at: at('10:05:01') })
+    await receiveMessage(server(), workspace.id, id, { at: at('10:20:00') })
+    const message = await sendReply(server(), workspace.id, id, { at: at('10:21:00') })
+    const loadSince = async () => (await loadWaits(db, workspace.id, id)).map(({ since }) => since)
+    const before = await loadSince()
+    assert.deepEqual(before, [at('10:00:00'), at('10:05:03'), at('10:20:00')])
+    const providerId = `wamid.${message}`
+    await sql`update messages set provider_id = ${providerId} where id = ${message}`.execute(db)
+    await inChangeContext(server(), workspace.id, at('10:22:00'), (context) =>
+      applyStatus(context, {
+        providerId,
+        status: 'failed',
+        at: at('10:22:00'),
+        error: { code: 131026, title: 'Undeliverable', details: null },
+      }),
+    )
+    assert.deepEqual(await loadSince(), before)
   })
 
   it('put the customer back, who waits since the first message without an answer', async () => {

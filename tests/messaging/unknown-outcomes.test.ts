@@ -89,7 +89,7 @@ everyDatabase(
       assert.deepEqual([exit, stdout], [8, ''])
       assert.match(
         stderr,
-        /never sent again.*never does it twice: wcrm conversations reply .* --idempotency-key cli-key-0001\n/s,
+        /never sent again.*without making it twice: wcrm conversations reply .* --idempotency-key cli-key-0001\n/s,
       )
     })
 

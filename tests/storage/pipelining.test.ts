@@ -188,3 +188,28 @@ for (const database of databases) {
     })
   })
 }
+
+for (const database of databases) {
+  describe(`A transaction in which a failed statement was ignored (${database})`, () => {
+    it('does not end as if it had been committed', async () => {
+      await onMigratedDatabase(database, async (db) => {
+        await sql`create table kept (n int)`.execute(db)
+        const insertAfterFailure = (last: (tx: Parameters<typeof executeAndCommit>[0]) => Promise<unknown>) =>
+          db.transaction().execute(async (tx) => {
+            await sql`insert into kept values (1)`.execute(tx)
+            await sql`select 1 / 0`.execute(tx).catch(() => {})
+            await last(tx)
+          })
+        await assert.rejects(
+          insertAfterFailure(async () => {}),
+          /not committed/,
+        )
+        await assert.rejects(
+          insertAfterFailure((tx) => executeAndCommit(tx, sql`select 1`).catch(() => {})),
+          /not committed/,
+        )
+        assert.deepEqual((await sql`select n from kept`.execute(db)).rows, [])
+      })
+    })
+  })
+}

@@ -202,11 +202,11 @@ everyDatabase('Webhook secrets', (server) => {
     assert.throws(
       () =>
         unsealSecrets(server().app, { ...mine, signing_secret: theirs.signing_secret }, server().app.now()),
-      /sealed with another/,
+      /encrypted with another/,
     )
     assert.throws(
       () => unsealHeaders(server().app, { ...mine, custom_headers: mine.signing_secret }),
-      /sealed with another/,
+      /encrypted with another/,
     )
   })
 

@@ -11,19 +11,19 @@ export type Outcome = { resolve: (result: StatementResult) => void; reject: (err
  * this one among those that are still to open, and sends whatever comes next before the other half. So nothing waits
  * there: a `commit` that is overtaken makes the statements of other callers part of its transaction.
  */
-export type Unsent = (() => void)[] | undefined
+export type Queued = (() => void)[] | undefined
 
-/** Hands a statement over to postgres.js, which sends it, or has it wait. */
-export const handOver = (unsent: Unsent, query: PendingStatement, outcome: Outcome): void => {
-  if (unsent) unsent.push(() => execute(query, outcome))
+/** Sends a statement by postgres.js, or has it wait. */
+export const sendOrQueue = (queued: Queued, query: PendingStatement, outcome: Outcome): void => {
+  if (queued) queued.push(() => execute(query, outcome))
   else execute(query, outcome)
 }
 
-/** Hands over what has waited, unless the connection is lost. */
-export const handOverUnsent = (connection: { unsent: Unsent; lost?: Error }): void => {
-  const { unsent, lost } = connection
-  connection.unsent = undefined
-  if (unsent && !lost) for (const execute of unsent) execute()
+/** Sends what has waited, unless the connection is lost. */
+export const sendQueued = (connection: { queued: Queued; lost?: Error }): void => {
+  const { queued, lost } = connection
+  connection.queued = undefined
+  if (queued && !lost) for (const execute of queued) execute()
 }
 
 /**
