@@ -83,7 +83,7 @@ everyDatabase('What a server of a later version began', (server) => {
 
     const late = await approve('+15550104788')
     await sql`
-      update approvals set run_until = clock_timestamp()
+      update approvals set run_until = clock_timestamp() - interval '1 second'
       where workspace_id = ${scene.workspace.id} and id = ${late}`.execute(db)
     await scene.work()
     const ended = await read(late)
