@@ -45,6 +45,8 @@ describe('A server whose database sessions are stopped', { skip: !databases.incl
         }
         const upsert = (n: number) => call('crm_upsert_contact', { phone: `+155501${10_000 + n}` })
         await Promise.all(Array.from({ length: 20 }, (_, n) => upsert(n)))
+        // So that every connection is open: a new one would be served.
+        await Promise.all(Array.from({ length: 20 }, () => call('crm_search_contacts')))
 
         const [ready, read, change] = await whileStopped(await listBackends(db), () =>
           Promise.all([
