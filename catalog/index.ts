@@ -206,5 +206,8 @@ export type OperationName = CatalogOperation['name']
 
 const byName = new Map<string, Operation>(catalog.map((op) => [op.name, op]))
 
+/** What this version has: jobs and calls of others are of a later one, whose servers take them. */
+export const operationNames: readonly string[] = catalog.map(({ name }) => name)
+
 /** The operation of this name, if there is one. */
 export const findOperation = (name: string): Operation | undefined => byName.get(name)

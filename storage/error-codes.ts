@@ -14,9 +14,9 @@ export const errorCode = {
 export const codedError = (code: string, message: string): Error =>
   Object.assign(new Error(message), { code })
 
-const openingErrors = new WeakSet<object>()
+const connectErrors = new WeakSet<object>()
 
 /** Notes that this is why a connection could not be opened: of the network, of TLS, or that the server refused it. */
-export const markConnectError = (error: Error): void => void openingErrors.add(error)
+export const markConnectError = (error: Error): void => void connectErrors.add(error)
 
-export const isOpeningError = (error: unknown): boolean => openingErrors.has(error as object)
+export const isConnectError = (error: unknown): boolean => connectErrors.has(error as object)

@@ -1,5 +1,5 @@
 import { passesSoon } from '../../catalog/passing-reasons.ts'
-import { catalog, findOperation } from '../../catalog/index.ts'
+import { findOperation, operationNames } from '../../catalog/index.ts'
 import {
   type ApprovalRow,
   claimApproved,
@@ -43,8 +43,6 @@ import { toEventApproval } from './view.ts'
 const LEASE_SECONDS = 45
 const BATCH_SIZE = 8
 const MIN_DELAY_MS = 200
-
-const operationNames = catalog.map(({ name }) => name)
 
 /** How an approved call ended; undefined when that is still open. */
 type Ending = { status: 'done' | 'failed'; answer: number; outcome: object | null } | undefined

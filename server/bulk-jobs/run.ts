@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { passesSoon } from '../../catalog/passing-reasons.ts'
 import type { EventTypeId } from '../../catalog/events.ts'
-import { catalog, findOperation, type Operation, type OperationName } from '../../catalog/index.ts'
+import { findOperation, operationNames, type Operation, type OperationName } from '../../catalog/index.ts'
 import {
   type BatchCall,
   type BatchFailure,
@@ -50,8 +50,6 @@ const LEASE_SECONDS = 30
 const TURN_MS = 2000
 /** The part of the time that is left to others between batches. */
 const IDLE_SHARE = 0.2
-
-const operationNames = catalog.map(({ name }) => name)
 
 /** `undo`: how it is taken back, but for what its events tell. */
 type BatchOutcome = { events: EventRow[]; failures: readonly BatchFailure[]; undo: BatchCall[] }

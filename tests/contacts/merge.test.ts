@@ -113,6 +113,15 @@ const loadComparableRows = async (db: Db, workspaceId: string) => {
   return { ...Object.fromEntries(comparable), counters: addUp(counters).sort() }
 }
 
+/** Has a customer write from a number. */
+const deliverMessage = (scene: Awaited<ReturnType<typeof createCustomerFixture>>, phone: string) =>
+  scene.deliver(
+    scene.value({
+      contacts: [buildCustomerProfile(phone, 'Ada')],
+      messages: [buildCustomerMessage(phone)],
+    }),
+  )
+
 everyDatabase('Merges that are undone', (server) => {
   it('leave a phone and an external id that the merge replaced to who has them by now', async () => {
     const workspace = await makeWorkspace(server())
@@ -204,13 +213,7 @@ everyDatabase('Merges that are undone', (server) => {
   it('keep what arrived since, and refuse what cannot be as it was', async () => {
     const scene = await createCustomerFixture(server())
     const { run } = scene
-    const write = (phone: string) =>
-      scene.deliver(
-        scene.value({
-          contacts: [buildCustomerProfile(phone, 'Ada')],
-          messages: [buildCustomerMessage(phone)],
-        }),
-      )
+    const write = (phone: string) => deliverMessage(scene, phone)
     const make = async (phone: string) => (await run('crm_upsert_contact', { phone })).contact.id as string
     const [a, b, c] = [await make('+15550100001'), await make('+15550100002'), await make('+15550100003')]
     await write('15550100001')
@@ -256,13 +259,7 @@ everyDatabase('Merges that are undone', (server) => {
   it('give each contact the last activity of its own conversations', async () => {
     const scene = await createCustomerFixture(server())
     const { run } = scene
-    const write = (phone: string) =>
-      scene.deliver(
-        scene.value({
-          contacts: [buildCustomerProfile(phone, 'Ada')],
-          messages: [buildCustomerMessage(phone)],
-        }),
-      )
+    const write = (phone: string) => deliverMessage(scene, phone)
     const make = async (phone: string) => {
       const { contact } = await run('crm_upsert_contact', { phone: `+${phone}` })
       await write(phone)

@@ -1,4 +1,4 @@
-import { errorCode, isOpeningError } from '../../../storage/error-codes.ts'
+import { errorCode, isConnectError } from '../../../storage/error-codes.ts'
 import { isDiskFullError } from '../disk-full.ts'
 import { Problem } from '../problem.ts'
 
@@ -84,7 +84,7 @@ const UNREACHABLE_CLASSES = /^(?:08|53|58)...$/
 const isUnreachable = (error: unknown): boolean => {
   const { code } = error as DatabaseError
   return (
-    (code !== undefined && (UNREACHABLE.has(code) || UNREACHABLE_CLASSES.test(code))) || isOpeningError(error)
+    (code !== undefined && (UNREACHABLE.has(code) || UNREACHABLE_CLASSES.test(code))) || isConnectError(error)
   )
 }
 
