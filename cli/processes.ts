@@ -13,6 +13,8 @@ import { listenError } from './start-errors.ts'
 const RESTART_MS = { first: 100, last: 10_000 }
 /** A process that lived so long ended for a new reason. */
 const STABLE_MS = 30_000
+/** A process that serves is asked this often whether it is stuck, and killed when it left so many unanswered. */
+const PING = { everyMs: 5000, unanswered: 5 }
 
 export const countProcesses = (processes: number | 'auto'): number =>
   processes === 'auto' ? availableParallelism() : processes
@@ -22,6 +24,8 @@ type Group = {
   readonly log: Logger
   /** Those that serve. */
   readonly ready: Set<Worker>
+  /** How many pings each of them left unanswered. */
+  readonly unanswered: Map<Worker, number>
   readonly metrics: ReturnType<typeof createMetricsCollector>
   leader: Worker | undefined
   restartMs: number
@@ -58,12 +62,31 @@ const receive = (group: Group, worker: Worker, message: FromWorker): void => {
       group.hasServed = true
       tellState(group)
       return chooseLeader(group)
+    case 'pong':
+      return void group.unanswered.delete(worker)
     case 'signal':
       return tellAll(message, worker)
     case 'gather':
       return group.metrics.collect(worker, message.id, message.metrics)
     case 'metrics':
       return group.metrics.receive(worker, message.id, message.metrics)
+  }
+}
+
+/**
+ * Kills processes that do not answer, such as those that are stopped or in an endless loop: the kernel goes on to give
+ * them connections, and nobody else does the work of the one that leads. Only that it has ended says that it does
+ * nothing any more. Pings are counted, not time: after a pause of the whole machine, or of this process, none is due.
+ */
+const killStuck = ({ ready, unanswered, log }: Group): void => {
+  for (const worker of ready) {
+    const count = unanswered.get(worker) ?? 0
+    unanswered.set(worker, count + 1)
+    if (count < PING.unanswered) tell(worker, { kind: 'ping' })
+    else if (count === PING.unanswered) {
+      log.error({ pid: worker.process.pid }, 'A server process does not respond; killing it')
+      worker.process.kill('SIGKILL')
+    }
   }
 }
 
@@ -74,6 +97,7 @@ const start = (group: Group): Worker => {
   worker.on('message', (message: FromWorker) => receive(group, worker, message))
   worker.on('exit', (code, signal) => {
     group.ready.delete(worker)
+    group.unanswered.delete(worker)
     group.metrics.keep(worker)
     if (group.leader === worker) group.leader = undefined
     if (group.isStopping || !group.hasServed) return
@@ -148,12 +172,16 @@ export const superviseProcesses = async (
     count,
     log,
     ready,
+    unanswered: new Map(),
     metrics: createMetricsCollector(ready, tell),
     leader: undefined,
     restartMs: RESTART_MS.first,
     hasServed: false,
     isStopping: false,
   }
+  process.once('exit', () => {
+    for (const worker of listWorkers()) worker.process.kill('SIGKILL')
+  })
   const stopSignal = waitForStopSignal(graceMs).then((signal) => {
     group.isStopping = true
     return signal
@@ -162,6 +190,8 @@ export const superviseProcesses = async (
   const failed = await Promise.race([waitUntilReady(start(group)), stopSignal.then(() => 0)])
   if (failed !== undefined && !group.isStopping) return failed
   for (let n = 1; n < count && !group.isStopping; n++) start(group)
+  // Also while they stop: one that is stuck would never end.
+  setInterval(killStuck, PING.everyMs, group).unref()
   await stopAll(await stopSignal)
   return 0
 }

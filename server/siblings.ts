@@ -8,6 +8,8 @@ import type { ProcessMetrics } from './metrics.ts'
 export type FromWorker =
   /** It serves. */
   | { kind: 'ready' }
+  /** It is not stuck. */
+  | { kind: 'pong' }
   /** To all others. */
   | { kind: 'signal'; text: string }
   /** The metrics of all others are wanted, in addition to these of its own; `id` identifies the answer. */
@@ -15,6 +17,8 @@ export type FromWorker =
   | { kind: 'metrics'; id: number; metrics: ProcessMetrics }
 
 export type ToWorker =
+  /** To be answered by `pong`. */
+  | { kind: 'ping' }
   /** Do the background work from now on. */
   | { kind: 'lead' }
   /** How many processes serve, of how many. */
@@ -71,6 +75,8 @@ export const findSiblings = (): Siblings | undefined => {
   let lastId = 0
   process.on('message', (message: ToWorker) => {
     switch (message.kind) {
+      case 'ping':
+        return send({ kind: 'pong' })
       case 'lead':
         return lead.resolve()
       case 'state':

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { request } from 'node:http'
-import { after, before, describe, it } from 'node:test'
+import { after, before, describe, it, type TestContext } from 'node:test'
 import { createChannel } from '../../storage/admin.ts'
 import { createEmptyDatabase, databases, type TestDatabase, withStorage } from '../databases.ts'
 import { createOwnerKey } from '../http/owner-key.ts'
@@ -32,6 +32,15 @@ const send = (url: string, method = 'GET', headers: Record<string, string> = {},
 const readParent = (pid: string): number =>
   Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')[1])
 
+/** Whether a process is gone, or waits for whoever inherited it to notice. */
+const hasEnded = (pid: number): boolean => {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.startsWith('Z')
+  } catch {
+    return true
+  }
+}
+
 /** The processes that serve, the oldest first. */
 const listWorkers = (pid: number): number[] =>
   readdirSync('/proc')
@@ -48,6 +57,33 @@ const listWorkers = (pid: number): number[] =>
 
 const WRITE_LIMIT = 90
 
+/** Adds a channel to the workspace, by which customers can write. */
+const addChannel = (location: TestDatabase['location']): Promise<void> =>
+  withStorage(location, async ({ db }) => {
+    const { id } = await db.selectFrom('workspaces').select('id').executeTakeFirstOrThrow()
+    const channel = {
+      type: 'chatapp',
+      name: 'Main',
+      identifier: '15550100001',
+      provider_phone_number_id: '700000000000001',
+      status: 'connected',
+      is_default: true,
+    } as const
+    await createChannel(db, id, channel, new Date().toISOString())
+  })
+
+/** Has a customer write, and waits until the conversation is there: only the process that leads applies the message. */
+const converse = async (url: string, headers: Record<string, string>): Promise<void> => {
+  const body = { from: '+15550100999', text: 'Hello' }
+  const say = async (): Promise<boolean> =>
+    (await send(`${url}/sandbox/say`, 'POST', headers, body)).status < 300
+  await waitUntil('it is said', () => say().catch(() => false))
+  await waitUntil('it is found', async () => {
+    const found = await send(`${url}/v1/conversations`, 'GET', headers).catch(() => undefined)
+    return found?.status === 200 && found.json().data.length > 0
+  })
+}
+
 describe(
   'Several processes of one server',
   { skip: databases.length === 1 || process.platform !== 'linux' },
@@ -60,18 +96,7 @@ describe(
       database = await createEmptyDatabase('postgresql')
       const key = await createOwnerKey(database.location)
       headers = { Authorization: `Bearer ${key}` }
-      await withStorage(database.location, async ({ db }) => {
-        const { id } = await db.selectFrom('workspaces').select('id').executeTakeFirstOrThrow()
-        const channel = {
-          type: 'chatapp',
-          name: 'Main',
-          identifier: '15550100001',
-          provider_phone_number_id: '700000000000001',
-          status: 'connected',
-          is_default: true,
-        } as const
-        await createChannel(db, id, channel, new Date().toISOString())
-      })
+      await addChannel(database.location)
       limited = { Authorization: `Bearer ${await createOwnerKey(database.location)}` }
       server = await startProcess(['--processes', '2', ...database.flags], {
         WCRM_SECRET: 'a secret of several processes',
@@ -142,16 +167,7 @@ describe(
       const [leader, other] = listWorkers(server.pid)
       process.kill(leader!, 'SIGKILL')
       await waitUntil('the leader is gone', () => !listWorkers(server.pid).includes(leader!))
-      // The provider's webhook stores an update, and only the process that leads applies it.
-      const phone = '+15550100999'
-      const say = async (): Promise<boolean> =>
-        (await send(`${server.url}/sandbox/say`, 'POST', headers, { from: phone, text: 'Hello' })).status <
-        300
-      await waitUntil('it is said', () => say().catch(() => false))
-      await waitUntil('it is found', async () => {
-        const found = await send(`${server.url}/v1/conversations`, 'GET', headers)
-        return found.status === 200 && found.json().data.length > 0
-      })
+      await converse(server.url, headers)
       await waitUntil('it is ready', async () => (await send(`${server.url}/readyz`)).status === 200)
       const after = listWorkers(server.pid)
       assert.equal(after.length, 2)
@@ -214,6 +230,49 @@ describe(
       )
       assert.equal(status, 2)
       assert.match(stderr, /several processes need PostgreSQL: give --database-url/)
+    })
+  },
+)
+
+describe(
+  'A process of several that hangs',
+  { skip: databases.length === 1 || process.platform !== 'linux', concurrency: true },
+  () => {
+    const startServer = async (t: TestContext) => {
+      const database = await createEmptyDatabase('postgresql')
+      t.after(() => database.remove())
+      const headers = { Authorization: `Bearer ${await createOwnerKey(database.location)}` }
+      await addChannel(database.location)
+      const server = await startProcess(['--processes', '2', ...database.flags], {
+        WCRM_SECRET: 'a secret of several processes',
+      })
+      t.after(() => server.kill('SIGKILL'))
+      return { server, headers }
+    }
+
+    it('is killed, and another takes over its work', async (t) => {
+      const { server, headers } = await startServer(t)
+      const [leader] = listWorkers(server.pid)
+      process.kill(leader!, 'SIGSTOP')
+      await converse(server.url, headers)
+      assert.ok(hasEnded(leader!))
+      assert.match(
+        server.log(),
+        new RegExp(`"pid":${leader},"msg":"A server process does not respond; killing it`),
+      )
+      await waitUntil('it is ready', async () => {
+        const ready = await send(`${server.url}/readyz`).catch(() => undefined)
+        return ready?.status === 200
+      })
+      assert.equal(await server.stop(), 0)
+    })
+
+    it('does not outlive the others that are stopped', async (t) => {
+      const { server } = await startServer(t)
+      const workers = listWorkers(server.pid)
+      process.kill(workers.at(-1)!, 'SIGSTOP')
+      assert.equal(await server.stop(), 0)
+      await waitUntil('all have ended', () => workers.every(hasEnded))
     })
   },
 )
