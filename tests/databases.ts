@@ -26,12 +26,18 @@ export const databases: readonly string[] = [
   ...(env.WCRM_TEST_POSTGRES_URL ? ['postgresql'] : []),
 ]
 
+/**
+ * For tests of what is the same on every database: PostgreSQL where there is one, since a server on it starts in half
+ * the processor time.
+ */
+export const anyDatabase = databases.at(-1)!
+
 /** A database of a test's own. */
 export type TestDatabase = {
   location: Location
   /** Where it is without the pooler, if there is one: for what needs a session of its own. */
   direct: Location
-  /** The flags by which `wcrm serve` finds it, and a data folder. */
+  /** The flags by which `wcrm serve` finds it, and a data folder. The first and its value are those of `wcrm admin`. */
   flags: string[]
   /** Deletes it and closes its connections. */
   remove: () => Promise<void>

@@ -7,7 +7,7 @@ import { findOperation, type Operation, getPlannedSchema, listRoutes } from '../
 import { toArgv } from '../cli/argv.ts'
 import { runCommandLine } from '../cli/main.ts'
 import { readManifest } from '../cli/manifest.ts'
-import { databases } from './databases.ts'
+import { anyDatabase, databases } from './databases.ts'
 import { createToolRequest } from './mcp-request.ts'
 import {
   makeWorkspace,
@@ -248,20 +248,27 @@ export type Scene = {
   as: (key: string) => Door['call']
 }
 
+const DOOR_NAMES = ['rest', 'ops', 'mcp', 'cli']
+const ALL_DOORS = [0, 1, 2, 3]
+
 /**
- * The doors of a test, by their place in `doorsOf`. What reaches PostgreSQL is the same through all of them, so one
- * is enough behind a pooler.
+ * The doors of the nth test of a suite, by their place in `doorsOf`. What reaches a database is the same through all of
+ * them: each test takes all doors to one database, and one to the other, which changes from test to test. Behind a
+ * pooler one is enough.
  */
-const DOORS = process.env.WCRM_TEST_POOLER_URL === undefined ? [0, 1, 2, 3] : [1]
+const doorsFor = (database: string, n: number): readonly number[] => {
+  if (process.env.WCRM_TEST_POOLER_URL !== undefined) return [1]
+  return database === anyDatabase ? ALL_DOORS : [n % ALL_DOORS.length]
+}
 
 /** Returns the server that all files share, or a new one for tests that name options. */
 const startFor = (database: string, options: ServerOptions): Promise<TestServer> =>
   Object.keys(options).length === 0 ? sharedServer(database) : startWithOptions(database, options)
 
 /**
- * Defines each test once for every door and database. A test gets a workspace of its own, and `call`, which
- * goes through its door with the owner's key; `as` calls with another key. Tests without `options` share a
- * server with other files.
+ * Defines each test for every door and on every database (`doorsFor`). A test gets a workspace of its own, and `call`,
+ * which goes through its door with the owner's key; `as` calls with another key. Tests without `options` share a server
+ * with other files.
  *
  * @example
  * everyDoor('Groups', (test) => {
@@ -285,9 +292,10 @@ export const everyDoor = (
       after(async () => {
         await server.close()
       })
+      let n = 0
       define((name, body) => {
-        for (const index of DOORS) {
-          it(`${name} [${['rest', 'ops', 'mcp', 'cli'][index]}]`, async () => {
+        for (const index of doorsFor(database, n++)) {
+          it(`${name} [${DOOR_NAMES[index]}]`, async () => {
             const workspace = await makeWorkspace(server)
             const door = checked(doorsOf(server.url, workspace.owner.key)[index]!)
             await body({

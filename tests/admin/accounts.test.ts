@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
-import { describe, it } from 'node:test'
+import { describe, it, type TestContext } from 'node:test'
 import { runCommandLine } from '../../cli/main.ts'
 import { unsealAccount } from '../../server/provider/account-secrets.ts'
 import { createSealer } from '../../server/sealer.ts'
@@ -36,8 +36,11 @@ const run = async (argv: string[], stdin = '') => {
 }
 
 describe('wcrm admin accounts', () => {
-  const setUp = async () => {
+  const setUp = async (t: TestContext) => {
     const folder = newFolder()
+    // Open as in a running server: each command would take a second to open it.
+    const storage = await open(folder)
+    t.after(() => storage.close())
     const files = mkdtempSync(join(tmpdir(), 'wcrm-secrets-'))
     process.once('exit', () => rmSync(files, { recursive: true, force: true }))
     const file = (name: string, text: string): string => {
@@ -45,21 +48,17 @@ describe('wcrm admin accounts', () => {
       return `@${join(files, name)}`
     }
     await run(['workspaces', 'create', '--name', 'One', '--data', folder])
-    const accounts = (verb: string, ...words: string[]) =>
-      run(['accounts', verb, ...words, '--data', folder, ...workspace])
-    const workspace: string[] = []
+    const accounts = (verb: string, ...words: string[]) => run(['accounts', verb, ...words, '--data', folder])
     const secrets = async () => {
-      const storage = await open(folder)
       const rows = await listSealedAccounts(storage.db, ['100', '200'])
-      await storage.close()
       const sealer = createSealer(createSecretRing([SECRET]), 'provider accounts')
       return { rows, opened: rows.map((row) => unsealAccount(sealer, row)) }
     }
-    return { folder, file, accounts, workspace, secrets }
+    return { folder, storage, file, accounts, secrets }
   }
 
-  it('secrets come from a file or standard input, are stored sealed and shown nowhere', async () => {
-    const { accounts, file, secrets } = await setUp()
+  it('secrets come from a file or standard input, are stored sealed and shown nowhere', async (t) => {
+    const { accounts, file, secrets } = await setUp(t)
     const created = await accounts(
       'create',
       '100',
@@ -83,7 +82,7 @@ describe('wcrm admin accounts', () => {
       ['100', true, true, false],
     )
     const piped = await run(
-      ['accounts', 'update', '100', '--verify-token', '-', '--data', (await setUp()).folder],
+      ['accounts', 'update', '100', '--verify-token', '-', '--data', (await setUp(t)).folder],
       'x',
     )
     assert.equal(piped.exit, 3, 'the account of another database')
@@ -108,8 +107,8 @@ describe('wcrm admin accounts', () => {
     assert.equal((await accounts('remove', '100')).exit, 3)
   })
 
-  it('a secret on the command line is refused, and what is no secret too', async () => {
-    const { accounts, file } = await setUp()
+  it('a secret on the command line is refused, and what is no secret too', async (t) => {
+    const { accounts, file } = await setUp(t)
     const refused = await accounts('create', '100', '--token', 'EAAGplain')
     assert.equal(refused.exit, 2)
     assert.match(refused.problem.detail, /not read from the command line/)
@@ -124,8 +123,8 @@ describe('wcrm admin accounts', () => {
     assert.equal((await accounts('update', '100')).exit, 2)
   })
 
-  it('an account belongs to one workspace, whether by its channels or its credentials', async () => {
-    const { folder, accounts, file } = await setUp()
+  it('an account belongs to one workspace, whether by its channels or its credentials', async (t) => {
+    const { folder, accounts, file } = await setUp(t)
     await accounts('create', '100', '--token', file('token', 'x'))
     const second = (await run(['workspaces', 'create', '--name', 'Two', '--data', folder])).output
       .id as string
@@ -152,8 +151,8 @@ describe('wcrm admin accounts', () => {
     assert.match(first.problem.detail, /belongs to channel/)
   })
 
-  it('a new token reconnects the channels that the old one had disconnected', async () => {
-    const { folder, accounts, file } = await setUp()
+  it('a new token reconnects the channels that the old one had disconnected', async (t) => {
+    const { folder, storage, accounts, file } = await setUp(t)
     const { output: channel } = await run([
       'channels',
       'create',
@@ -168,7 +167,6 @@ describe('wcrm admin accounts', () => {
       '--data',
       folder,
     ])
-    const storage = await open(folder)
     await storage.db
       .insertInto('channel_health')
       .values({
@@ -180,7 +178,6 @@ describe('wcrm admin accounts', () => {
       })
       .execute()
     await storage.db.updateTable('channels').set({ status: 'disconnected' }).execute()
-    await storage.close()
     await accounts('create', '100', '--token', file('token', 'x'))
     const [row] = (await run(['channels', 'list', '--data', folder])).output.data
     assert.equal(row.status, 'connected')

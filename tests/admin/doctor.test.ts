@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
+import { describe, it, type TestContext } from 'node:test'
 import { sql } from 'kysely'
 import { createWorkspace } from '../../storage/admin.ts'
 import { runAdmin, runAdminWith, useAdminDatabases } from './admin-commands.ts'
@@ -11,23 +11,22 @@ describe('wcrm admin doctor', () => {
 
   /** A folder with these contacts in each of its workspaces, as an older version left them. */
   const createFolder = async (
+    t: TestContext,
     contacts: readonly [phone: string | null, userId: string | null][],
     count = 1,
   ) => {
     const folder = newFolder()
+    // Open as in a running server: each command would take a second to open it.
     const storage = await open(folder)
-    try {
-      for (let n = 0; n < count; n++) {
-        const { id } = await createWorkspace(storage.db, { name: `Shop ${n}` }, NOW)
-        await sql`
-          insert into contacts (workspace_id, phone, chatapp_user_id, created_at, updated_at)
-          select ${id}, phone, user_id, ${NOW}, ${NOW}
-          from unnest(${contacts.map(([phone]) => phone)}::text[],
-            ${contacts.map(([, userId]) => userId)}::text[]) with ordinality as u (phone, user_id, n)
-          order by n`.execute(storage.db)
-      }
-    } finally {
-      await storage.close()
+    t.after(() => storage.close())
+    for (let n = 0; n < count; n++) {
+      const { id } = await createWorkspace(storage.db, { name: `Shop ${n}` }, NOW)
+      await sql`
+        insert into contacts (workspace_id, phone, chatapp_user_id, created_at, updated_at)
+        select ${id}, phone, user_id, ${NOW}, ${NOW}
+        from unnest(${contacts.map(([phone]) => phone)}::text[],
+          ${contacts.map(([, userId]) => userId)}::text[]) with ordinality as u (phone, user_id, n)
+        order by n`.execute(storage.db)
     }
     return folder
   }
@@ -37,8 +36,8 @@ describe('wcrm admin doctor', () => {
     return { exit, err, report: out === '' ? undefined : JSON.parse(out) }
   }
 
-  it('exits with 0 when there are no doubles, and received files can be written', async () => {
-    const folder = await createFolder([
+  it('exits with 0 when there are no doubles, and received files can be written', async (t) => {
+    const folder = await createFolder(t, [
       ['15550100042', 'US.1'],
       ['551143218765', 'US.2'],
       [null, 'US.3'],
@@ -56,8 +55,8 @@ describe('wcrm admin doctor', () => {
     )
   })
 
-  it('lists contacts with the phone line or the user id of another one, and exits with 1', async () => {
-    const folder = await createFolder([
+  it('lists contacts with the phone line or the user id of another one, and exits with 1', async (t) => {
+    const folder = await createFolder(t, [
       ['5511987654321', null],
       ['551187654321', null],
       [null, 'US.1'],
@@ -79,8 +78,9 @@ describe('wcrm admin doctor', () => {
     assert.match(text.err, /^2 problems\.\n/)
   })
 
-  it('lists them by pages, of all workspaces or of one', async () => {
+  it('lists them by pages, of all workspaces or of one', async (t) => {
     const folder = await createFolder(
+      t,
       [
         ['5511987654321', null],
         ['551187654321', null],

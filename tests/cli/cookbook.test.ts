@@ -6,7 +6,7 @@ import { delimiter, join, resolve } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { loadCredentials, storeCredentials } from '../../cli/credentials.ts'
 import { credentialsPath } from '../../cli/credentials-file.ts'
-import { prepareFolder } from '../databases.ts'
+import { anyDatabase, createDatabase, type TestDatabase } from '../databases.ts'
 import { toPattern } from '../printed.ts'
 import { type ServerProcess, startCommand } from '../process.ts'
 
@@ -24,6 +24,7 @@ const recipes = readRecipes()
 
 describe('The cookbook', () => {
   const folder = mkdtempSync(join(tmpdir(), 'cookbook-'))
+  let database: TestDatabase
   let server: ServerProcess & { said: { api_key?: string; key?: string } }
   let env: Record<string, string>
 
@@ -36,10 +37,8 @@ describe('The cookbook', () => {
   before(async () => {
     await storeCredentials({ url: 'http://127.0.0.1:9', key: 'wc_live_mine', env: keys })
     keysBefore = readKeys()
-    server = await startCommand(
-      ['serve', '--port', '0', '--json', '--data', prepareFolder(join(folder, 'data'))],
-      keys,
-    )
+    database = await createDatabase(anyDatabase)
+    server = await startCommand(['serve', '--port', '0', '--json', ...database.flags], keys)
     const command = join(folder, 'wcrm')
     writeFileSync(command, `#!/bin/sh\nexec '${process.execPath}' '${resolve('bin/wcrm.js')}' "$@"\n`)
     chmodSync(command, 0o700)
@@ -53,6 +52,7 @@ describe('The cookbook', () => {
   })
   after(async () => {
     await server.stop()
+    await database.remove()
     rmSync(folder, { recursive: true, force: true })
   })
 

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { after, before, describe, it, type TestContext } from 'node:test'
 import { createChannel } from '../../storage/admin.ts'
-import { createEmptyDatabase, databases, type TestDatabase, withStorage } from '../databases.ts'
+import { createDatabase, databases, type TestDatabase, withStorage } from '../databases.ts'
 import { createOwnerKey } from '../http/owner-key.ts'
 import { type ServerProcess, startProcess } from '../process.ts'
 import { waitUntil } from '../wait-until.ts'
@@ -93,7 +93,7 @@ describe(
     let headers: Record<string, string>
     let limited: Record<string, string>
     before(async () => {
-      database = await createEmptyDatabase('postgresql')
+      database = await createDatabase('postgresql')
       const key = await createOwnerKey(database.location)
       headers = { Authorization: `Bearer ${key}` }
       await addChannel(database.location)

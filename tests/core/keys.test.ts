@@ -5,7 +5,7 @@ import { updateStaff } from '../../storage/admin.ts'
 import { doorsOf, everyDatabase, everyDoor } from '../doors.ts'
 import { assertProblem } from '../problems.ts'
 import { makeWorkspace, startServer, startSharedServers, type TestServer } from '../servers.ts'
-import { createEmptyDatabase, databases, withStorage } from '../databases.ts'
+import { createDatabase, databases, withStorage } from '../databases.ts'
 import { createOwnerKey } from '../http/owner-key.ts'
 import { startProcess } from '../process.ts'
 import { slowClockDown, slowClockVariables } from '../slow-clock.ts'
@@ -192,7 +192,7 @@ everyDatabase(
 
 describe('API keys: a server whose clock is slow from its start', { skip: databases.length === 1 }, () => {
   it('takes no key that has expired', async () => {
-    const { location, flags, remove } = await createEmptyDatabase('postgresql')
+    const { location, flags, remove } = await createDatabase('postgresql')
     const ended = await createOwnerKey(location)
     await withStorage(location, async ({ db }) => {
       const expires_at = new Date(Date.now() - 1000).toISOString()

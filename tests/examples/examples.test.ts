@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { after, before, describe, it } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { type Client, createClient } from '../../client/index.ts'
-import { prepareFolder } from '../databases.ts'
+import { anyDatabase, createDatabase, type TestDatabase } from '../databases.ts'
 import { type ServerProcess, startCommand } from '../process.ts'
 import { type Receiver, startReceiver } from '../webhooks/receiver.ts'
 import { type Example, startExample } from './example.ts'
@@ -14,13 +14,14 @@ import { testSupportAgent } from './support-agent.ts'
 
 describe('The examples, in the demo workspace', () => {
   const folder = mkdtempSync(join(tmpdir(), 'wcrm-examples-'))
+  let database: TestDatabase
   let server: ServerProcess & { said: { api_key: string } }
   let wcrm: Client
   let env: Record<string, string>
 
   before(async () => {
-    const words = ['serve', '--port', '0', '--json', '--data', prepareFolder(join(folder, 'data'))]
-    server = await startCommand(words, {
+    database = await createDatabase(anyDatabase)
+    server = await startCommand(['serve', '--port', '0', '--json', ...database.flags], {
       XDG_CONFIG_HOME: join(folder, 'config'),
       WCRM_KEYCHAIN: 'off',
       WCRM_WEBHOOK_ALLOW: '127.0.0.0/8',
@@ -30,6 +31,7 @@ describe('The examples, in the demo workspace', () => {
   })
   after(async () => {
     await server.stop()
+    await database.remove()
     rmSync(folder, { recursive: true, force: true })
   })
 
@@ -176,5 +178,11 @@ describe('The examples, in the demo workspace', () => {
     assert.equal(rows('select id from events').length, events)
   })
 
-  testSupportAgent(() => ({ folder, url: server.url, ownerKey: server.said.api_key, wcrm }))
+  testSupportAgent(() => ({
+    folder,
+    adminFlags: database.flags.slice(0, 2),
+    url: server.url,
+    ownerKey: server.said.api_key,
+    wcrm,
+  }))
 })

@@ -9,7 +9,14 @@ import { scripted } from '../../examples/support-agent/scripted.ts'
 import { succeed } from '../admin/admin-commands.ts'
 import { type Example, startExample } from './example.ts'
 
-export type Demo = { folder: string; url: string; ownerKey: string; wcrm: Client }
+export type Demo = {
+  folder: string
+  /** By which `wcrm admin` finds the database of the server. */
+  adminFlags: readonly string[]
+  url: string
+  ownerKey: string
+  wcrm: Client
+}
 
 /** A chat endpoint; `answer` decides what it says. */
 const startModel = async () => {
@@ -99,7 +106,7 @@ export const testSupportAgent = (demo: () => Demo): void => {
     }
 
     before(async () => {
-      const data = ['--data', join(demo().folder, 'data')]
+      const data = demo().adminFlags
       const named = ['--name', 'Support assistant']
       const { id } = await succeed('staff', 'create', ...named, '--role', 'agent', ...data)
       agentStaff = id

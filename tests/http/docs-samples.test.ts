@@ -7,7 +7,7 @@ import { after, before, describe, it } from 'node:test'
 import { catalog, listRoutes } from '../../catalog/index.ts'
 import { runCli } from '../doors.ts'
 import { toPattern } from '../printed.ts'
-import { prepareFolder } from '../databases.ts'
+import { anyDatabase, createDatabase, type TestDatabase } from '../databases.ts'
 import { type ServerProcess, startCommand } from '../process.ts'
 
 type Sample = { name: string; source: string }
@@ -33,6 +33,7 @@ const run = (program: string, args: string[], env: Record<string, string>, cwd: 
 
 describe('The samples of the documentation, in the demo workspace', () => {
   const folder = mkdtempSync(join(tmpdir(), 'docs-samples-'))
+  let database: TestDatabase
   let server: ServerProcess & { said: { api_key: string } }
   let env: Record<string, string>
   let paths: Record<string, Record<string, { 'x-operation': string; 'x-codeSamples': any[] }>>
@@ -52,15 +53,20 @@ describe('The samples of the documentation, in the demo workspace', () => {
 
   before(async () => {
     const settings = { XDG_CONFIG_HOME: join(folder, 'config'), WCRM_KEYCHAIN: 'off' }
-    server = await startCommand(
-      ['serve', '--port', '0', '--json', '--data', prepareFolder(join(folder, 'data'))],
-      settings,
-    )
-    env = { PATH: process.env.PATH!, HOME: folder, WCRM_URL: server.url, WCRM_API_KEY: server.said.api_key }
+    database = await createDatabase(anyDatabase)
+    server = await startCommand(['serve', '--port', '0', '--json', ...database.flags], settings)
+    env = {
+      PATH: process.env.PATH!,
+      HOME: folder,
+      WCRM_URL: server.url,
+      WCRM_API_KEY: server.said.api_key,
+      ...(process.env.NODE_COMPILE_CACHE ? { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE } : {}),
+    }
     ;({ paths } = (await (await fetch(`${server.url}/docs/openapi.json`)).json()) as any)
   })
   after(async () => {
     await server.stop()
+    await database.remove()
     rmSync(folder, { recursive: true, force: true })
   })
 

@@ -5,13 +5,7 @@ import { connect } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { errors } from '../../catalog/errors.ts'
-import {
-  createDatabase,
-  createEmptyDatabase,
-  databases,
-  type TestDatabase,
-  withStorage,
-} from '../databases.ts'
+import { createDatabase, databases, type TestDatabase, withStorage } from '../databases.ts'
 import { type ServerProcess, startCommand, startProcess } from '../process.ts'
 import { createOwnerKey, readMemory } from './owner-key.ts'
 import { exchange } from './raw-socket.ts'
@@ -45,7 +39,7 @@ describe('HTTP: a server process that is stopped', () => {
     })
 
   it('writes the reads of an agent that were in flight', async () => {
-    const database = await createEmptyDatabase('embedded')
+    const database = await createDatabase('embedded')
     try {
       const key = await createOwnerKey(database.location)
       await withStorage(database.location, ({ db }) => sql`update api_keys set agent = true`.execute(db))
@@ -85,7 +79,7 @@ describe('HTTP: a server process', () => {
   let key: string
   let server: ServerProcess & { said: { metrics_url: string } }
   before(async () => {
-    database = await createEmptyDatabase('embedded')
+    database = await createDatabase('embedded')
     key = await createOwnerKey(database.location)
     server = await startCommand<{ metrics_url: string }>(
       ['serve', '--port', '0', '--json', '--no-demo', ...database.flags],
@@ -140,7 +134,7 @@ describe('HTTP: a server process', () => {
   })
 
   it('a second one whose port for metrics is taken says so, and ends', async () => {
-    const other = await createEmptyDatabase('embedded')
+    const other = await createDatabase('embedded')
     const { port } = new URL(server.said.metrics_url)
     try {
       await assert.rejects(

@@ -8,7 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { Location } from '../../storage/open.ts'
 import { callAs } from '../calls.ts'
-import { createEmptyDatabase, databases, type TestDatabase, withStorage } from '../databases.ts'
+import { createDatabase, databases, type TestDatabase, withStorage } from '../databases.ts'
 import type { Reply } from '../doors.ts'
 import {
   type Cluster,
@@ -295,7 +295,7 @@ describe(
       'each of 100 requests ends once, and what was approved is sent once',
       { timeout: 150_000 },
       async (test) => {
-        const place = await createEmptyDatabase('postgresql')
+        const place = await createDatabase('postgresql')
         const folder = mkdtempSync(join(tmpdir(), 'wcrm-approvals-'))
         try {
           await run(place, folder, test)

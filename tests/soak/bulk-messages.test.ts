@@ -7,7 +7,7 @@ import { describe, it } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { freePort } from '../../scripts/free-port.ts'
-import { createEmptyDatabase, withStorage } from '../databases.ts'
+import { createDatabase, withStorage } from '../databases.ts'
 import { type ServerProcess, startProcess } from '../process.ts'
 import {
   type Call,
@@ -157,7 +157,7 @@ const disturb = async (
 }
 
 const run = async (count: number): Promise<void> => {
-  const place = await createEmptyDatabase('postgresql')
+  const place = await createDatabase('postgresql')
   let scene: Scene | undefined
   try {
     const { key, workspaceId } = await prepareWorkspace(place.location)

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { createOwner } from '../http/owner-key.ts'
 import { type ServerProcess, startProcess } from '../process.ts'
-import { createEmptyDatabase, databases, withStorage } from '../databases.ts'
+import { createDatabase, databases, withStorage } from '../databases.ts'
 import { runs } from '../level.ts'
 
 const CONTACTS = 240
@@ -53,7 +53,7 @@ const sendAll = async (
 for (const database of databases) {
   describe(`Idempotency: server killed during changes (${database})`, () => {
     it('every acknowledged change is stored exactly once, and a retry replays it', async () => {
-      const testDatabase = await createEmptyDatabase(database)
+      const testDatabase = await createDatabase(database)
       let server: ServerProcess | undefined
       try {
         const { key, workspaceId } = await withStorage(testDatabase.location, ({ db }) => createOwner(db))

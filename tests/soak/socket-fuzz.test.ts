@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { describe, it } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { createEmptyDatabase, databases } from '../databases.ts'
+import { createDatabase, databases } from '../databases.ts'
 import { createOwnerKey, readMemory } from '../http/owner-key.ts'
 import { fuzzSockets } from '../http/socket-fuzz.ts'
 import { runs } from '../level.ts'
@@ -27,7 +27,7 @@ const stalled = (key: string): string[] => [
 for (const database of databases) {
   describe(`HTTP: 10,000 broken requests (${database})`, () => {
     it('the process lives, answers no 5xx, and its memory returns to near its start', async () => {
-      const testDatabase = await createEmptyDatabase(database)
+      const testDatabase = await createDatabase(database)
       const key = await createOwnerKey(testDatabase.location)
       const server = await startProcess(testDatabase.flags)
       try {
@@ -46,7 +46,7 @@ for (const database of databases) {
     })
 
     it('SIGTERM ends the process within 30 s, whatever its clients do', async () => {
-      const testDatabase = await createEmptyDatabase(database)
+      const testDatabase = await createDatabase(database)
       const key = await createOwnerKey(testDatabase.location)
       const server = await startProcess(testDatabase.flags)
       try {

@@ -10,7 +10,7 @@ import { sql } from 'kysely'
 import { createChannel } from '../../storage/admin.ts'
 import type { Location } from '../../storage/open.ts'
 import { createOwner } from '../http/owner-key.ts'
-import { createEmptyDatabase, databases, withStorage } from '../databases.ts'
+import { createDatabase, databases, withStorage } from '../databases.ts'
 import { type ServerProcess, startCommand, startProcess } from '../process.ts'
 import { orderDraft } from '../templates/drafts.ts'
 
@@ -165,7 +165,7 @@ const assertSubmittedOnce = (location: Location, workspaceId: string) =>
 describe('Template submission: server killed during the call', { concurrency: true }, () => {
   for (const databaseName of databases)
     it(`each template is submitted once (${databaseName})`, { timeout: 200_000 }, async () => {
-      const database = await createEmptyDatabase(databaseName)
+      const database = await createDatabase(databaseName)
       const sandboxDir = mkdtempSync(join(tmpdir(), 'wcrm-sandbox-'))
       const processes: Stoppable[] = []
       let proxy: Awaited<ReturnType<typeof startProxy>> | undefined

@@ -8,7 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Location } from '../../storage/open.ts'
 import { readRepeat } from '../cli/read-repeat.ts'
 import { freePort } from '../../scripts/free-port.ts'
-import { createEmptyDatabase, databases, withStorage } from '../databases.ts'
+import { createDatabase, databases, withStorage } from '../databases.ts'
 import { runCli } from '../doors.ts'
 import { type ServerProcess, startProcess } from '../process.ts'
 import {
@@ -203,7 +203,7 @@ const assertStored = (
   })
 
 const run = async (database: string, count: number): Promise<void> => {
-  const place = await createEmptyDatabase(database)
+  const place = await createDatabase(database)
   let scene: Scene | undefined
   try {
     const { key, workspaceId } = await prepareWorkspace(place.location)
@@ -258,7 +258,7 @@ const SLOW_MARKS = ['mark-0002', 'mark-0003']
 
 /** Answers customers from the command line, and repeats each command as it says. */
 const runCommands = async (): Promise<void> => {
-  const place = await createEmptyDatabase('embedded')
+  const place = await createDatabase('embedded')
   let scene: Scene | undefined
   try {
     const { key } = await prepareWorkspace(place.location)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { createEmptyDatabase, databases } from '../databases.ts'
+import { createDatabase, databases } from '../databases.ts'
 import { runWebhookStorm } from './webhook-storm.ts'
 
 const [EVENTS, ENDPOINTS] = [2000, 10]
@@ -10,7 +10,7 @@ describe(
   { skip: !databases.includes('postgresql') && 'needs PostgreSQL: several servers share the database' },
   () => {
     it('events reach every endpoint at least once, with few duplicates and stable ids', async () => {
-      const place = await createEmptyDatabase('postgresql')
+      const place = await createDatabase('postgresql')
       try {
         const { kills, attempts, failedAttempts, missing, duplicates, unstable, unsigned, seconds } =
           await runWebhookStorm(place, {

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, describe, it } from 'node:test'
 import { createLogOutput } from '../../server/log-output.ts'
-import { prepareFolder } from '../databases.ts'
+import { anyDatabase, createDatabase } from '../databases.ts'
 import { startProcess } from '../process.ts'
 
 const LINES = 10_000
@@ -25,11 +25,13 @@ describe('A log that cannot be written', { skip: process.platform !== 'linux' &&
   for (const where of ['on a full disk', 'to a pipe that nobody reads'])
     it(`costs neither requests nor the process, nor its end: ${where}`, { timeout: 120_000 }, async () => {
       const { path, fd } = makePipe(where)
-      const server = await startProcess(
-        ['--data', prepareFolder(join(folder, `data ${where}`))],
-        { WCRM_LOG_LEVEL: 'info' },
-        ['sh', '-c', 'exec "$@" 2>"$0"', where === 'on a full disk' ? '/dev/full' : path],
-      )
+      const database = await createDatabase(anyDatabase)
+      const server = await startProcess(database.flags, { WCRM_LOG_LEVEL: 'info' }, [
+        'sh',
+        '-c',
+        'exec "$@" 2>"$0"',
+        where === 'on a full disk' ? '/dev/full' : path,
+      ])
       // More lines than a pipe holds.
       for (let i = 0; i < 1000; i++) {
         const { status } = await fetch(`${server.url}/nowhere`)
@@ -37,6 +39,7 @@ describe('A log that cannot be written', { skip: process.platform !== 'linux' &&
       }
       assert.equal(await server.stop(), 0)
       closeSync(fd)
+      await database.remove()
     })
 
   it('is bounded while nobody reads it, and says how many lines it lost', { timeout: 60_000 }, async () => {

@@ -1,35 +1,35 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { after, test } from 'node:test'
-import { prepareFolder } from '../databases.ts'
-import { startCommand } from '../process.ts'
+import { after, before, test } from 'node:test'
+import { createDemo } from '../../server/demo/demo.ts'
+import { anyDatabase, createDatabase, type TestDatabase, withStorage } from '../databases.ts'
+import { startProcess } from '../process.ts'
 import { type Collector, type ReceivedSpan, startCollector } from './otlp.ts'
 import { waitUntil } from '../wait-until.ts'
 
-type Said = { api_key: string }
-
-const folder = mkdtempSync(join(tmpdir(), 'wcrm-telemetry-'))
-after(() => rmSync(folder, { recursive: true, force: true }))
+let database: TestDatabase
+let apiKey: string
+before(async () => {
+  database = await createDatabase(anyDatabase)
+  const now = new Date().toISOString()
+  const demo = await withStorage(database.location, ({ db }) => createDemo(db, now), { noTimeout: true })
+  apiKey = demo!.apiKey
+})
+after(() => database.remove())
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c'
 const CALLER = 'b7ad6b7169203331'
 const TEXT = 'A text that only the customer reads'
 
-/** A server of its own with the demo workspace, and how to call it. */
-const start = async (name: string, env: Readonly<Record<string, string>>) => {
-  const server = await startCommand<Said>(
-    ['serve', '--port', '0', '--json', '--data', prepareFolder(join(folder, name))],
-    env,
-  )
+/** A server of its own on the demo workspace, and how to call it. */
+const start = async (env: Record<string, string>) => {
+  const server = await startProcess(database.flags, env)
   const call = async (operation: string, input: object, headers: Record<string, string> = {}) => {
     const response = await fetch(`${server.url}/v1/ops/${operation}`, {
       method: 'POST',
       headers: {
-        authorization: `Bearer ${server.said.api_key}`,
+        authorization: `Bearer ${apiKey}`,
         'content-type': 'application/json',
         ...headers,
       },
@@ -74,7 +74,7 @@ test('a reply is one trace, from the request of the caller to SQL and to the pro
   })
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
   const { port } = receiver.address() as AddressInfo
-  const server = await start('traced', {
+  const server = await start({
     ...tracedBy(collector),
     OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
     WCRM_WEBHOOK_ALLOW: '127.0.0.1/32',
@@ -142,7 +142,7 @@ test('a reply is one trace, from the request of the caller to SQL and to the pro
 
 test('a collector that does not answer delays nothing', async () => {
   const collector = await startCollector(() => new Promise(() => {}))
-  const server = await start('silent', tracedBy(collector))
+  const server = await start(tracedBy(collector))
   try {
     for (let i = 0; i < 20; i++) assert.equal((await server.call('workspace_whoami', {})).status, 200)
     await waitFor(() => collector.spans[0])
@@ -163,14 +163,14 @@ const REFUSE_TRACER = `--import=data:text/javascript,${encodeURIComponent(
 
 test('without an endpoint, nothing of OpenTelemetry is loaded', async () => {
   const env = { NODE_OPTIONS: REFUSE_TRACER }
-  const server = await start('off', env)
+  const server = await start(env)
   try {
     assert.equal((await server.call('workspace_whoami', {})).status, 200)
   } finally {
     await server.stop()
   }
   const endpoint = tracedBy({ url: 'http://127.0.0.1:9' })
-  await (await start('off', { ...env, ...endpoint, OTEL_SDK_DISABLED: 'true' })).stop()
+  await (await start({ ...env, ...endpoint, OTEL_SDK_DISABLED: 'true' })).stop()
   // The check can fail.
-  await assert.rejects(start('off', { ...env, ...endpoint }), /exited with 42/)
+  await assert.rejects(start({ ...env, ...endpoint }), /exited with 42/)
 })
