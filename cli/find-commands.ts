@@ -26,16 +26,22 @@ export const findCommands = (query: string): CommandSpec[] => {
 /** What commander writes of an unknown command, and which ones look like it. */
 const UNKNOWN = /^(unknown command '([^']+)')(?: \(Did you mean (?:one of )?([^)]+)\?\))?$/
 
+/** Whether one letter is wrong, missing or too many, or letters are transposed. */
+const isTypo = (word: string, name: string): boolean =>
+  distance(name, word) === 1 || (distance(name, word) === 2 && sortLetters(name) === sortLetters(word))
+
+const sortLetters = (word: string): string => [...word].toSorted().join('')
+
 /**
- * Returns what to write of an unknown command, and the commands that do what its words say; undefined where one letter
- * is wrong, since commander names the command then.
+ * Returns what to write of an unknown command, and the commands that do what its words say; undefined for a typo,
+ * since commander names the command then.
  */
 export const suggestCommands = (
   detail: string,
   words: readonly string[],
 ): { detail: string; names: string[] } | undefined => {
   const [, bare, word = '', similar = ''] = UNKNOWN.exec(detail) ?? []
-  if (bare === undefined || similar.split(', ').some((name) => distance(name, word) === 1)) return undefined
+  if (bare === undefined || similar.split(', ').some((name) => isTypo(word, name))) return undefined
   const names = findCommands(words.join(' ')).map((spec) => `wcrm ${commandName(spec)}`)
   return names.length > 0 ? { detail: bare, names } : undefined
 }
