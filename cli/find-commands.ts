@@ -1,4 +1,4 @@
-import { distance } from 'fastest-levenshtein'
+import { closest, distance } from 'fastest-levenshtein'
 import { createOperationSearch } from '../catalog/operation-search.ts'
 import { type CommandSpec, commandName, readOperationCommands } from './manifest.ts'
 
@@ -21,6 +21,17 @@ export const findCommands = (query: string): CommandSpec[] => {
   return search(query)
     .slice(0, MAX_FOUND)
     .map((name) => byName.get(name)!)
+}
+
+/** Returns the operations that an unknown name may mean: the one that is written nearly so, else by its words. */
+export const suggestOperations = (name: string): string[] => {
+  const near = closest(
+    name,
+    readOperationCommands().map(({ operation }) => operation),
+  )
+  return distance(name, near) <= 2
+    ? [near]
+    : findCommands(name.replaceAll('_', ' ')).map((spec) => spec.operation)
 }
 
 /** What commander writes of an unknown command, and which ones look like it. */

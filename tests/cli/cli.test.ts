@@ -233,6 +233,15 @@ describe('CLI: commands that there are not', () => {
         ['contacts', 'serach'],
         "unknown command 'serach' (Did you mean search?)\nSee: wcrm contacts --help\n",
       ],
+      [
+        ['ops', 'crm_get_contct'],
+        'There is no operation "crm_get_contct".\nDid you mean: crm_get_contact?\n',
+      ],
+      [
+        ['schema', 'contacts', 'serch'],
+        'There is no command "contacts serch".\n' +
+          'Did you mean: wcrm schema contacts search   All of them: wcrm contacts --help\n',
+      ],
       [['servee'], "unknown command 'servee' (Did you mean serve?)\nSee: wcrm --help\n"],
       [['xyzzy'], "unknown command 'xyzzy'\nSee: wcrm --help\n"],
     ] as const) {
