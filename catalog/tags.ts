@@ -30,7 +30,7 @@ export const listTags = defineOperation({
     { path: 'contacts_count', title: 'contacts' },
     { path: 'created_at', title: 'created' },
   ],
-  names: { fields: { tag_ids: 'tag' }, by: ['name'] },
+  names: { fields: { tag_id: 'tag', other_tag_id: 'other-tag', tag_ids: 'tag' }, by: ['name'] },
   input: z.object({ search: Search('Name'), ...page }),
   output: z.object(listWithTotal(Tag)),
   errors: [],

@@ -9,13 +9,10 @@ import { formatTsv } from './text.ts'
 export const requireOperation = async (name: string): Promise<CommandSpec> => {
   const spec = readOperationCommands().find(({ operation }) => operation === name)
   if (spec) return spec
-  const { findCommands } = await import('./find-commands.ts')
-  const near = findCommands(name.replaceAll('_', ' '))
+  const { suggestOperations } = await import('./find-commands.ts')
+  const near = suggestOperations(name)
   throw Object.assign(usageError(`There is no operation ${JSON.stringify(name)}.`), {
-    hint:
-      near.length > 0
-        ? `Did you mean: ${near.map(({ operation }) => operation).join(', ')}?`
-        : 'List them: wcrm ops',
+    hint: near.length > 0 ? `Did you mean: ${near.join(', ')}?` : 'List them: wcrm ops',
   })
 }
 

@@ -36,6 +36,14 @@ const formatRepeat = (words: readonly string[], key: string, profile: string | u
 /** Codes of Node for certificates that no known authority has signed. */
 const UNTRUSTED = /UNABLE_TO_(?:GET_ISSUER_CERT|VERIFY_LEAF)|SELF_SIGNED_CERT/
 
+/** What is wrong with the URL itself, by the code of the network error at the end of the detail. */
+const describeMismatch = (detail: string): string | undefined => {
+  if (detail.endsWith(': EPROTO.')) return 'The server does not speak TLS: begin its URL with http://.'
+  if (/^http:.*: ECONNRESET\.$/.test(detail)) return 'If the server speaks TLS, begin its URL with https://.'
+  if (detail.endsWith(': ENOTFOUND.')) return 'The name of the server is unknown: check --url or WCRM_URL.'
+  return undefined
+}
+
 /** Returns how to fix a problem, in terms of the command line where the server's own fix is about headers. */
 const findFix = (
   error: CliError & { hint?: string; retryAfter?: number; meaning?: CommandMeaning },
@@ -62,11 +70,13 @@ const findFix = (
       'NODE_EXTRA_CA_CERTS=FILE, or NODE_USE_SYSTEM_CA=1 where the system trusts it.'
     )
   if (code === 'unreachable') {
-    const proxy = describeProxy(io, error.problem.detail ?? '')
-    return repeat
-      ? `${proxy ?? 'Is the server running?'} It is safe to repeat it: ${repeat}`
-      : (proxy ??
-          'Is the server running? Start it with: wcrm serve   Or name another one with --url or WCRM_URL.')
+    const { detail } = error.problem
+    const cause = describeProxy(io, detail) ?? describeMismatch(detail)
+    if (repeat) return `${cause ?? 'Is the server running?'} It is safe to repeat it: ${repeat}`
+    return (
+      cause ??
+      'Is the server running? Start it with: wcrm serve   Or name another one with --url or WCRM_URL.'
+    )
   }
   if (repeat)
     return `It is not known whether the change was made. To find out, without making it twice: ${repeat}`

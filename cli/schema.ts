@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import type { JsonSchema } from '../catalog/json-schema.ts'
 import type { Operation } from '../catalog/operation.ts'
 import { runCommandTree } from './command-tree.ts'
-import { cliError } from './error.ts'
+import { cliError, usageError } from './error.ts'
 import { helpWidth, layOutHelp } from './help-layout.ts'
 import type { Io } from './io.ts'
 import { type CommandSpec, commandName, findCommand, readManifest } from './manifest.ts'
@@ -156,9 +156,19 @@ const findSpec = async (
 ): Promise<{ spec: CommandSpec; path: string | undefined }> => {
   const [first = '', second] = words
   const spec = findCommand(readManifest().commands, first, second)
-  return spec
-    ? { spec, path: words[spec.verb === '' ? 1 : 2] }
-    : { spec: await requireOperation(first), path: second }
+  if (spec) return { spec, path: words[spec.verb === '' ? 1 : 2] }
+  const verbs = readManifest().commands.filter(({ group }) => group === first)
+  if (verbs.length === 0) return { spec: await requireOperation(first), path: second }
+  const { closest } = await import('fastest-levenshtein')
+  const near = closest(
+    second ?? '',
+    verbs.map(({ verb }) => verb),
+  )
+  throw Object.assign(usageError(`There is no command "${`${first} ${second ?? ''}`.trim()}".`), {
+    hint:
+      `${second === undefined ? 'For example' : 'Did you mean'}: wcrm schema ${first} ${near}` +
+      `   All of them: wcrm ${first} --help`,
+  })
 }
 
 /** The command with its flags, also for its manual page. */

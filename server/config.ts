@@ -103,7 +103,7 @@ export const Config = z.object({
     )
     .meta({ env: 'WCRM_MEMORY' }),
   publicUrl: z
-    .url({ protocol: /^https?$/ })
+    .url({ protocol: /^https?$/, error: 'must be an http or https URL, such as https://crm.example.com' })
     .optional()
     .describe('Base of every URL that the server returns, when it is behind a proxy.')
     .meta({ env: 'WCRM_PUBLIC_URL' }),
@@ -354,7 +354,7 @@ export const readConfig = (
   const lines = parsed.error.issues.map((issue) => {
     const { name, env: variable, flag } = entries.find((e) => e.name === issue.path[0])!
     const where = flags[name] !== undefined && flag ? `--${flag}` : (variable ?? name)
-    return `${where}: ${issue.message}`
+    return `${where}: ${issue.code === 'invalid_value' ? `must be one of ${issue.values.join(', ')}` : issue.message}`
   })
   // A number can be wrong in two ways that have one error.
   throw new Error([...new Set(lines)].join('\n'))

@@ -5,9 +5,10 @@ const MAX_LENGTH = 100
 
 /** Returns the name that was probably meant; undefined when none is near enough. */
 export const findNearestName = (given: string, names: readonly string[]): string | undefined => {
-  const near = names.length > 0 && given.length <= MAX_LENGTH ? closest(given, names) : undefined
-  return near !== undefined &&
-    distance(given.toLowerCase(), near) <= Math.max(2, Math.floor(given.length / 3))
-    ? near
-    : undefined
+  if (names.length === 0 || given.length > MAX_LENGTH) return undefined
+  const near = closest(given, names)
+  if (distance(given.toLowerCase(), near) <= Math.max(2, Math.floor(given.length / 3))) return near
+  // `tag` for `tag_ids`, `phone_number` for `phone`.
+  const longer = names.filter((name) => name.startsWith(`${given}_`) || given.startsWith(`${name}_`))
+  return longer.length === 1 ? longer[0] : undefined
 }

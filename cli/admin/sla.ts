@@ -1,3 +1,5 @@
+import { Problem } from '../../server/core/problem.ts'
+import { parseFields } from '../../server/core/steps/validate.ts'
 import { BusinessHours } from '../../server/inbox/hours.ts'
 import { parseDuration } from '../../server/sandbox/control/duration.ts'
 import { listAllChannels } from '../../storage/admin.ts'
@@ -48,16 +50,19 @@ const hoursFlag = async (
   const value = stringFlag(flags, 'hours')
   if (value === undefined) return undefined
   if (value === 'none') return null
-  const parsed = BusinessHours.safeParse(
-    await parseObjectArgument(value, '--hours', createArgumentReader(session.io)),
-  )
-  if (parsed.success) return parsed.data
-  const { path, message } = parsed.error.issues[0]!
-  throw usageError(
-    `--hours: ${path.length > 0 ? `${path.join('.')} ` : ''}${message}.`,
-    '--hours',
-    'For example {"days":{"mon":[["09:00","12:30"],["13:30","18:00"]]},"holidays":["2026-12-25"]}.',
-  )
+  const given = await parseObjectArgument(value, '--hours', createArgumentReader(session.io))
+  try {
+    return parseFields(BusinessHours, given)
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    const { pointer, code, detail } = error.extras.errors![0]!
+    const field = pointer!.slice(2).replaceAll('/', '.')
+    throw usageError(
+      `--hours: ${field} ${code === 'unknown_field' ? 'is not a field here' : detail}.`,
+      '--hours',
+      'For example {"days":{"mon":[["09:00","12:30"],["13:30","18:00"]]},"holidays":["2026-12-25"]}.',
+    )
+  }
 }
 
 const readPolicyFields = async (session: AdminSession, flags: AdminFlags) => {

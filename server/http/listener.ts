@@ -186,6 +186,24 @@ const createTooManyConnections = (max: number): Refusal => ({
   status: 429,
 })
 
+const INVALID_URL =
+  'The URL contains a space, a letter outside ASCII or a control character. Percent-encode it: Müller is M%C3%BCller.'
+const INVALID_HEADER =
+  'A header has an invalid name, or its value contains a line break or another control character. ' +
+  'An API key that was read from a file may end with one.'
+
+/** What clients send by mistake, by the code of the HTTP parser. */
+const syntaxErrors: Readonly<Record<string, string>> = {
+  HPE_INVALID_URL: INVALID_URL,
+  HPE_INVALID_CONSTANT: INVALID_URL,
+  HPE_INVALID_HEADER_TOKEN: INVALID_HEADER,
+  HPE_CR_EXPECTED: INVALID_HEADER,
+  HPE_LF_EXPECTED: INVALID_HEADER,
+  HPE_INVALID_CONTENT_LENGTH:
+    'Content-Length is not the number of bytes in the body, or Transfer-Encoding was sent too.',
+  HPE_UNEXPECTED_CONTENT_LENGTH: 'Content-Length was sent twice, or together with Transfer-Encoding.',
+}
+
 const describeBrokenRequest = (code: string | undefined): Refusal => {
   const refusal = (status: number, reason: Reason, detail: string): Refusal => ({
     problem: new Problem('invalid_input', detail, { reason }),
@@ -195,7 +213,11 @@ const describeBrokenRequest = (code: string | undefined): Refusal => {
     return refusal(431, 'headers_too_large', 'The request line and headers are too large; send shorter ones.')
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
     return refusal(408, 'request_timeout', 'The request took too long to arrive; send it again.')
-  return refusal(400, 'malformed_request', 'This is not a request of HTTP/1.1, or it ended early.')
+  return refusal(
+    400,
+    'malformed_request',
+    syntaxErrors[code ?? ''] ?? 'This is not a request of HTTP/1.1, or it ended early.',
+  )
 }
 
 /**

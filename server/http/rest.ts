@@ -1,6 +1,8 @@
 import type { z } from 'zod'
 import { type Operation, type Route, getInputSchema, listRoutes, takesVersion } from '../../catalog/index.ts'
 import { type FieldError, toPointer, Problem } from '../core/problem.ts'
+import { suggestField } from '../core/steps/validate.ts'
+import { findNearestName } from '../nearest-name.ts'
 import { repeatedParameter } from './query.ts'
 
 /** How the value of a query field is parsed. */
@@ -112,13 +114,15 @@ export const parseRestInput = (
     else put(name, parseQueryValue(name, route.kinds.get(name), query.getAll(name)))
   }
   if (misplaced.length > 0)
-    throw new Problem(
-      'invalid_input',
-      `${misplaced.length === 1 ? 'A field is' : 'Fields are'} in the wrong place.`,
-      { errors: misplaced },
-    )
+    throw new Problem('invalid_input', summarizeMisplaced(misplaced), { errors: misplaced })
   for (const [name, value] of Object.entries(path)) input[name] = value
   return input
+}
+
+const summarizeMisplaced = (errors: readonly FieldError[]): string => {
+  const [first] = errors
+  if (errors.length > 1) return `${errors.length} fields are in the wrong place.`
+  return `${first!.parameter ?? first!.pointer!.slice(2)} ${first!.detail}.`
 }
 
 const isPrecondition = ({ operation }: RestRoute, name: string): boolean =>
@@ -142,16 +146,35 @@ const toMisplacedError = (where: Pick<FieldError, 'pointer' | 'parameter'>): Fie
   fix: "Use the operation's other route, or /v1/ops, which takes every field.",
 })
 
-/** Returns a function that locates errors: path and query fields by `parameter`, body fields by `pointer`. */
+/**
+ * Returns a function that locates errors: path and query fields by `parameter`, body fields by `pointer`. For an
+ * unknown field it suggests the fields of the same place.
+ */
 export const createErrorLocator =
   (route: RestRoute, inQuery: ReadonlySet<string>) =>
   (error: FieldError): FieldError => {
     if (error.pointer === undefined || ['misplaced_field', 'duplicate_field'].includes(error.code))
       return error
-    const name = error.pointer.slice(2).split('/')[0]!.replaceAll('~1', '/').replaceAll('~0', '~')
-    const { pointer: _pointer, ...rest } = error
+    const path = error.pointer.slice(2).split('/')
+    const name = path[0]!.replaceAll('~1', '/').replaceAll('~0', '~')
+    const { pointer, ...rest } = error
     if (name === 'if_version') return { header: 'If-Match', ...rest }
-    if (!route.pathFields.includes(name) && !route.queryFields.includes(name) && !inQuery.has(name))
-      return error
+    const isInQuery = inQuery.has(name)
+    if (error.code === 'unknown_field' && path.length === 1)
+      return {
+        ...(isInQuery ? { parameter: name } : { pointer }),
+        ...rest,
+        fix: suggestFieldOfRoute(name, route, isInQuery),
+      }
+    if (!route.pathFields.includes(name) && !route.queryFields.includes(name) && !isInQuery) return error
     return { parameter: name, ...rest }
   }
+
+const suggestFieldOfRoute = (name: string, route: RestRoute, isInQuery: boolean): string => {
+  const { queryFields, bodyFields } = route
+  const [here, there, place] = isInQuery
+    ? [queryFields, bodyFields, 'JSON body']
+    : [bodyFields, queryFields, 'query']
+  const other = findNearestName(name, here) === undefined ? findNearestName(name, there) : undefined
+  return other === undefined ? suggestField(name, here) : `Did you mean ${other}, in the ${place}?`
+}

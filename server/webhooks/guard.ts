@@ -3,7 +3,15 @@ import { invalidField, Problem } from '../core/problem.ts'
 import { type AllowList, parseAllowList } from './guard/allow.ts'
 import { createGuardedAgent } from './guard/connect.ts'
 import { type ResolveHost, resolveWithTimeout, resolveWithSystem } from './guard/resolve.ts'
-import { type UrlFault, findUrlFault, isExempt, parseIpLiteral, isConnectAllowed } from './guard/rules.ts'
+import {
+  type UrlFault,
+  describeException,
+  findUrlFault,
+  isExempt,
+  parseIpLiteral,
+  isConnectAllowed,
+  PUBLIC_ADDRESS_FIX,
+} from './guard/rules.ts'
 
 /** Checks where webhooks may be sent, and sends them. One per server. */
 export type WebhookGuard = {
@@ -19,7 +27,6 @@ export const createWebhookGuard = (allow = '', resolve: ResolveHost = resolveWit
 }
 
 const MAX_URL_LENGTH = 2048
-const FIX = 'Give a public https address, such as https://example.com/hooks.'
 
 const toUrlProblem = ({ code, detail, fix }: UrlFault): Problem => invalidField('url', code, detail, { fix })
 
@@ -33,7 +40,7 @@ export const checkWebhookUrl = async (
 ): Promise<{ url: URL; addresses: string[] }> => {
   const url = URL.parse(text)
   if (!url || url.hostname === '' || (url.protocol !== 'https:' && url.protocol !== 'http:'))
-    throw toUrlProblem({ code: 'url_invalid', detail: 'is not an https URL', fix: FIX })
+    throw toUrlProblem({ code: 'url_invalid', detail: 'is not an https URL', fix: PUBLIC_ADDRESS_FIX })
   if (url.username !== '' || url.password !== '')
     throw toUrlProblem({
       code: 'userinfo',
@@ -55,7 +62,11 @@ export const checkWebhookUrl = async (
   const addresses = await resolveHost(url, guard, fault)
   if (isConnectAllowed(url, addresses, guard.allow)) return { url, addresses }
   throw toUrlProblem(
-    fault ?? { code: 'address_not_public', detail: 'resolves to an address that is not public', fix: FIX },
+    fault ?? {
+      code: 'address_not_public',
+      detail: 'resolves to an address that is not public',
+      fix: describeException(url),
+    },
   )
 }
 

@@ -106,6 +106,8 @@ describe('wcrm admin sla, beside a running server', () => {
         /--hours: timezone must be an IANA time zone/,
         '{"timezone":"Mars","days":{"mon":[["09:00","10:00"]]}}',
       ],
+      [/--hours: days is required\./, '{"mon":[["09:00","17:00"]]}'],
+      [/--hours: days\.monday is not a field here\./, '{"days":{"monday":[["09:00","17:00"]]}}'],
       [/Cannot read/, '@nowhere.json'],
     ] as const)
       await fail(2, detail, ...create, '8h', '--hours', hours)

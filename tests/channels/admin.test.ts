@@ -130,6 +130,15 @@ for (const database of databases)
           assert.equal(exit, 2, JSON.stringify(body))
           assert.match(body.detail, detail)
         }
+        for (const [url, exception] of [
+          ['http://10.1.2.3:8790/replies', '10.1.2.3:8790'],
+          ['https://bridge.internal/', 'bridge.internal:443'],
+          ['https://[fd00::1]:8790/', '[fd00::1]:8790'],
+        ] as const) {
+          const { body } = await admin('create', '--type', 'web', '--url', url, ...identity)
+          const { fix } = body.errors[0]
+          assert.ok(fix.includes(`set WCRM_WEBHOOK_ALLOW=${exception} for wcrm serve and wcrm admin`), fix)
+        }
         const { body: channel } = await admin('create', '--type', 'sms', '--url', bridge.url, ...identity)
         assert.equal((await admin('update', channel.id, '--type', 'chatapp')).exit, 2)
         const rows = await server.db

@@ -44,6 +44,21 @@ describe('CLI: calls', () => {
     })
   }
 
+  it('https for a server without TLS, and an unknown name, are named', async () => {
+    const plain = createServer()
+    await listen(plain)
+    const { port } = plain.address() as AddressInfo
+    for (const [url, hint] of [
+      [`https://127.0.0.1:${port}`, /EPROTO\.\n.*begin its URL with http:\/\//],
+      ['https://no-such-server.invalid', /(ENOTFOUND\.\n.*check --url or WCRM_URL|EAI_AGAIN)/],
+    ] as const) {
+      const { exit, stderr } = await fake.wcrm(['whoami', '--url', url])
+      assert.equal(exit, 8, stderr)
+      assert.match(stderr, hint)
+    }
+    plain.close()
+  })
+
   it('an unreachable server exits 8 and says how to retry', async () => {
     const closed = createServer()
     await listen(closed)

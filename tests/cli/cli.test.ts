@@ -229,6 +229,19 @@ describe('CLI: commands that there are not', () => {
   it('one wrong letter names the command, and words that nothing fits name the help', async () => {
     for (const [words, text] of [
       [['contacts', 'serch'], "unknown command 'serch' (Did you mean search?)\nSee: wcrm contacts --help\n"],
+      [
+        ['contacts', 'serach'],
+        "unknown command 'serach' (Did you mean search?)\nSee: wcrm contacts --help\n",
+      ],
+      [
+        ['ops', 'crm_get_contct'],
+        'There is no operation "crm_get_contct".\nDid you mean: crm_get_contact?\n',
+      ],
+      [
+        ['schema', 'contacts', 'serch'],
+        'There is no command "contacts serch".\n' +
+          'Did you mean: wcrm schema contacts search   All of them: wcrm contacts --help\n',
+      ],
       [['servee'], "unknown command 'servee' (Did you mean serve?)\nSee: wcrm --help\n"],
       [['xyzzy'], "unknown command 'xyzzy'\nSee: wcrm --help\n"],
     ] as const) {

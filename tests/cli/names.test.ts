@@ -78,9 +78,12 @@ describe('CLI: names where ids are asked', () => {
     fake.responses = [listed(vip), { body: {} }]
     await fake.wcrm(['groups', 'delete', 'VIP', '--confirm', 'delete'])
     assert.deepEqual(fake.requests[3]!.input, { group_id: '3' })
+    fake.responses = [listed(vip), { body: {} }]
+    await fake.wcrm(['tags', 'rename', 'VIP', '--name', 'Gold'])
+    assert.deepEqual(fake.requests[5]!.input, { tag_id: '3', name: 'Gold' })
     fake.responses = [listed(vip)]
     const { exit, stderr } = await fake.wcrm(['groups', 'delete', 'VI', '--confirm', 'delete'])
-    assert.deepEqual([exit, fake.requests.length], [3, 5])
+    assert.deepEqual([exit, fake.requests.length], [3, 7])
     assert.match(stderr, /whole name/)
   })
 

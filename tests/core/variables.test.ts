@@ -52,6 +52,15 @@ describe('Variables of the environment', () => {
     )
   })
 
+  it('with a choice name its values, and the public URL says what it takes', () => {
+    for (const [name, message] of [
+      ['WCRM_LOG_LEVEL', 'must be one of debug, info, warn, error, silent'],
+      ['WCRM_PROVIDER', 'must be one of sandbox, none'],
+      ['WCRM_PUBLIC_URL', 'must be an http or https URL, such as https://crm.example.com'],
+    ] as const)
+      assert.throws(() => readConfig({}, { [name]: 'crm.example.com' }), { message: `${name}: ${message}` })
+  })
+
   it('of an address to listen on take a port, an address and a port, or say what they take', () => {
     const read = (value: string) => readConfig({}, { WCRM_METRICS_LISTEN: value }).metricsListen
     assert.deepEqual(read('9464'), { host: undefined, port: 9464 })

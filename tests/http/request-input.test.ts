@@ -309,6 +309,30 @@ everyDatabase('HTTP: body and query', (server) => {
     )
   })
 
+  it('an unknown field is answered with the fields of its own place', async () => {
+    const cases: [string, RawRequest, string, string][] = [
+      ['/v1/contacts?limit=2', post('{}'), 'limit', 'Remove it; valid fields are dry_run.'],
+      ['/v1/contacts?nam=Ada', post('{}'), 'nam', 'Did you mean name, in the JSON body?'],
+      ['/v1/contacts', post('{"dryrun":true}'), '#/dryrun', 'Did you mean dry_run, in the query?'],
+      ['/v1/contacts?tag=1', {}, 'tag', 'Did you mean tag_ids?'],
+      ['/v1/contacts', post('{"phone_number":"+15550100042"}'), '#/phone_number', 'Did you mean phone?'],
+    ]
+    for (const [path, request, where, fix] of cases) {
+      const { errors } = (await badInput(path, request)).body
+      const found = errors.find((e: Record<string, string>) => (e['parameter'] ?? e['pointer']) === where)
+      assert.equal(found?.fix, fix, JSON.stringify(errors))
+    }
+    const change = { method: 'PATCH', body: '{"colour":1}' }
+    const fixes = [
+      (await badInput('/v1/contacts/7', change)).body.errors[0].fix,
+      (await badInput('/v1/contacts?page=2', {})).body.errors[0].fix,
+    ]
+    assert.match(fixes[0], /valid fields are name, /)
+    for (const fix of fixes) assert.doesNotMatch(fix, /contact_id|if_version|saved_filter_id|sort/)
+    const { detail } = (await badInput('/v1/contacts/search', post('{"query":"Ada"}'))).body
+    assert.equal(detail, 'query is not a field of this route.')
+  })
+
   it('a query that is not percent-encoded UTF-8 is refused, whoever routes it', async () => {
     for (const query of ['%zz', '%', '%E0%A4', '%ED%A0%80', '%ff', '100%'])
       for (const path of ['/v1/contacts', '/v1/%63ontacts']) {

@@ -171,19 +171,20 @@ const createKeyError = (
   return { pointer, code, detail: `has a name that ${describeIssue(wrong, path.at(-1))}`, ...getFix(wrong) }
 }
 
-const createUnknownFieldError = (schema: Fields, path: PropertyKey[], key: string): FieldError => {
-  const names = listFieldNames(schema, path)
+const createUnknownFieldError = (schema: Fields, path: PropertyKey[], key: string): FieldError => ({
+  pointer: toPointer([...path, key]),
+  code: 'unknown_field',
+  detail: 'is not a field of this operation',
+  fix: suggestField(key, listFieldNames(schema, path)),
+})
+
+/** The fix for an unknown field, in a place where `names` are valid. */
+export const suggestField = (key: string, names: readonly string[]): string => {
   const nearest = findNearestName(key, names)
-  return {
-    pointer: toPointer([...path, key]),
-    code: 'unknown_field',
-    detail: 'is not a field of this operation',
-    fix: nearest
-      ? `Did you mean ${nearest}?`
-      : names.length > 0
-        ? `Remove it; valid fields are ${names.join(', ')}.`
-        : 'Remove it; no fields are allowed here.',
-  }
+  if (nearest) return `Did you mean ${nearest}?`
+  return names.length > 0
+    ? `Remove it; valid fields are ${names.join(', ')}.`
+    : 'Remove it; no fields are allowed here.'
 }
 
 /** Returns the names that are valid in place of an unknown one. */

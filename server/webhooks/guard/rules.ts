@@ -6,7 +6,13 @@ import { type AllowList, hostKey } from './allow.ts'
 export type ConnectTarget = Pick<URL, 'protocol' | 'hostname' | 'port'>
 export type UrlFault = { code: string; detail: string; fix: string }
 
-const PUBLIC = 'Give a public https address, such as https://example.com/hooks.'
+export const PUBLIC_ADDRESS_FIX = 'Give a public https address, such as https://example.com/hooks.'
+
+/** The fix for an address that an exception would allow. */
+export const describeException = (target: ConnectTarget): string =>
+  `${PUBLIC_ADDRESS_FIX} To allow this one for development, ` +
+  `set WCRM_WEBHOOK_ALLOW=${hostKey(target)} for wcrm serve and wcrm admin.`
+
 const privateName = /\.(local|localhost|internal|localdomain|home\.arpa)$/
 
 /** The IP address that a host is, without brackets; undefined for a name. */
@@ -19,14 +25,20 @@ const isName = (host: string): boolean =>
   host.length <= 253 && host.split('.').every((label) => label.length > 0 && label.length <= 63)
 
 /** Returns what is wrong with the syntax of a target, before it is resolved; undefined when it is valid. */
-export const findUrlFault = ({ protocol, hostname, port }: ConnectTarget): UrlFault | undefined => {
+export const findUrlFault = (target: ConnectTarget): UrlFault | undefined => {
+  const { protocol, hostname, port } = target
   const host = hostname.replace(/\.$/, '')
-  if (protocol !== 'https:') return { code: 'not_https', detail: 'must begin with https://', fix: PUBLIC }
+  if (protocol !== 'https:')
+    return { code: 'not_https', detail: 'must begin with https://', fix: describeException(target) }
   if (parseIpLiteral(hostname) === undefined) {
     if (!isName(host))
-      return { code: 'name_invalid', detail: 'has a host that is not a valid name', fix: PUBLIC }
+      return { code: 'name_invalid', detail: 'has a host that is not a valid name', fix: PUBLIC_ADDRESS_FIX }
     if (!host.includes('.') || privateName.test(host))
-      return { code: 'name_not_public', detail: 'has a name of a private network', fix: PUBLIC }
+      return {
+        code: 'name_not_public',
+        detail: 'has a name of a private network',
+        fix: describeException(target),
+      }
   }
   if (port !== '' && port !== '443' && Number(port) < 1024)
     return {
