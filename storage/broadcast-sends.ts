@@ -127,12 +127,20 @@ export const listWaitingCountries = async (
 /** A recipient whose turn it is. `digest`: of the values that a person approved, if one did. */
 export type DueRow = { id: string; attempts: number; digest: string | null }
 
-/** Some of the recipients in these countries who may be sent their message at `now`. */
+/**
+ * Some of the recipients in these countries who may be sent their message at `now`. None waits for longer than
+ * `maxWaitSeconds`: a retry that is later was planned before the clock was set back.
+ */
 export const listDueRecipients = async (
   db: Db,
   workspaceId: string,
   broadcastId: string,
-  { countries, now, limit }: { countries: readonly (string | null)[]; now: string; limit: number },
+  {
+    countries,
+    now,
+    limit,
+    maxWaitSeconds,
+  }: { countries: readonly (string | null)[]; now: string; limit: number; maxWaitSeconds: number },
 ): Promise<DueRow[]> =>
   (
     await sql<DueRow>`
@@ -140,7 +148,8 @@ export const listDueRecipients = async (
     where r.workspace_id = ${workspaceId} and r.broadcast_id = ${broadcastId} and ${isWaiting}
       and (r.country = any(${countries.filter((c) => c !== null)}::text[])
         or (r.country is null and ${countries.includes(null)}))
-      and (r.retry_at is null or r.retry_at <= ${now}::timestamptz)
+      and (r.retry_at is null or r.retry_at <= ${now}::timestamptz
+        or r.retry_at > ${now}::timestamptz + ${maxWaitSeconds}::float8 * interval '1 second')
     limit ${limit}`.execute(db)
   ).rows
 

@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Db, TableRow } from './database.ts'
 import { hasTable } from './has-table.ts'
 
@@ -129,11 +129,15 @@ export const listPassedProblems = async (
 /** An account that the provider is to be asked about; empty for the numbers without one. */
 export type DueCheck = { workspace_id: string; account_id: string; failures: number }
 
-/** Adds the accounts of channels at the provider that are not checked yet, as due at this time. */
-export const addMissingChecks = async (db: Db, dueAt: string): Promise<void> => {
+/** The time in so many seconds, by the clock that all servers share. */
+const inSeconds = (seconds: number): RawBuilder<string> =>
+  sql<string>`clock_timestamp() + ${seconds}::float8 * interval '1 second'`
+
+/** Adds the accounts of channels at the provider that are not checked yet, as due in so many seconds. */
+export const addMissingChecks = async (db: Db, seconds: number): Promise<void> => {
   await sql`
     insert into provider_account_checks (workspace_id, account_id, next_at)
-    select distinct c.workspace_id, coalesce(c.account_id, ''), ${dueAt}::timestamptz from channels c
+    select distinct c.workspace_id, coalesce(c.account_id, ''), ${inSeconds(seconds)} from channels c
     where c.provider_phone_number_id is not null and not exists (
       select 1 from provider_account_checks k
       where k.workspace_id = c.workspace_id and k.account_id = coalesce(c.account_id, ''))
@@ -156,42 +160,37 @@ export const listNumbersOfAccount = async (
   return rows.map((row) => row.number!)
 }
 
-/** Claims accounts that are due; another server takes them over at the time `until`. Times are real times. */
-export const claimDueChecks = async (
-  db: Db,
-  now: string,
-  until: string,
-  limit: number,
-): Promise<DueCheck[]> => {
+/** Claims accounts that are due; another server takes them over after `leaseSeconds`. */
+export const claimDueChecks = async (db: Db, leaseSeconds: number, limit: number): Promise<DueCheck[]> => {
   const { rows } = await sql<DueCheck>`
     with due as (
-      select workspace_id, account_id from provider_account_checks where next_at <= ${now}::timestamptz
+      select workspace_id, account_id from provider_account_checks where next_at <= clock_timestamp()
       order by next_at limit ${limit}::int for update skip locked
     )
-    update provider_account_checks k set next_at = ${until}::timestamptz from due
+    update provider_account_checks k set next_at = ${inSeconds(leaseSeconds)} from due
     where k.workspace_id = due.workspace_id and k.account_id = due.account_id
     returning k.workspace_id, k.account_id, k.failures`.execute(db)
   return rows
 }
 
-/** Seconds until a check is due, or a problem passes by itself; undefined when none does. */
+/** Seconds until a check is due, or a problem passes by itself at real time `now`; undefined when none does. */
 export const findSecondsUntilNextCheck = async (db: Db, now: string): Promise<number | undefined> => {
   const { rows } = await sql<{ seconds: number | null }>`
     select extract(epoch from least(
-      (select min(next_at) from provider_account_checks), (select min(until) from channel_health)
-    ) - ${now}::timestamptz)::float8 as seconds`.execute(db)
+      (select min(next_at) from provider_account_checks) - clock_timestamp(),
+      (select min(until) from channel_health) - ${now}::timestamptz))::float8 as seconds`.execute(db)
   return rows[0]!.seconds ?? undefined
 }
 
-/** Sets when an account is checked next. */
+/** Sets in how many seconds an account is checked next. */
 export const scheduleCheck = async (
   db: Db,
   workspaceId: string,
   accountId: string,
-  nextAt: string,
+  seconds: number,
   failures: number,
 ): Promise<void> => {
-  const values = { next_at: nextAt, failures }
+  const values = { next_at: inSeconds(seconds), failures }
   await db
     .insertInto('provider_account_checks')
     .values({ workspace_id: workspaceId, account_id: accountId, ...values })
@@ -209,10 +208,10 @@ export const deleteCheck = async (db: Db, workspaceId: string, accountId: string
 }
 
 /** Makes the checks of accounts that use the server's own credentials due: they share a token. */
-export const hastenSharedChecks = async (db: Db, now: string): Promise<void> => {
+export const hastenSharedChecks = async (db: Db): Promise<void> => {
   await sql`
-    update provider_account_checks k set next_at = ${now}::timestamptz
-    where k.failures = 0 and k.next_at > ${now}::timestamptz and not exists (
+    update provider_account_checks k set next_at = clock_timestamp()
+    where k.failures = 0 and k.next_at > clock_timestamp() and not exists (
       select 1 from provider_accounts a
       where a.workspace_id = k.workspace_id and a.account_id = k.account_id)`.execute(db)
 }

@@ -204,7 +204,7 @@ export const updateOnOutbound = async (
         ended_by = ${sent.staffId}::bigint
       where workspace_id = ${workspaceId} and conversation_id = ${next.id}::bigint and ended_at is null
     ), e as (
-      update conversation_episodes set first_response_at = ${sent.at}::timestamptz
+      update conversation_episodes set first_response_at = greatest(${sent.at}::timestamptz, opened_at)
       where workspace_id = ${workspaceId} and conversation_id = ${next.id}::bigint
         and n = ${next.episode}::int and first_response_at is null and closed_at is null
     )
@@ -239,11 +239,11 @@ export const updateOnClose = async (
     ), e as (
       insert into conversation_episodes as e
         (workspace_id, conversation_id, n, opened_at, closed_at, closed_by, close_reason)
-      select ${workspaceId}::bigint, id, episode, created_at, ${now}::timestamptz, ${closed.by}::bigint,
-        ${closed.reason}
+      select ${workspaceId}::bigint, id, episode, created_at, greatest(${now}::timestamptz, created_at),
+        ${closed.by}::bigint, ${closed.reason}
       from closing order by id
       on conflict (workspace_id, conversation_id, n) do update
-        set closed_at = excluded.closed_at, closed_by = excluded.closed_by,
+        set closed_at = greatest(${now}::timestamptz, e.opened_at), closed_by = excluded.closed_by,
           close_reason = excluded.close_reason
     )
     update conversations v set state = 'closed', first_response_due_at = null, next_response_due_at = null,

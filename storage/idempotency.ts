@@ -41,7 +41,8 @@ const isRecord = ({ workspaceId, staffId, key }: RecordKey) =>
  * Locks a key for the rest of the transaction and reads its record, in one statement. `locked` is false
  * while another transaction has the key. The snapshot is older than the lock, so a record that was
  * committed in between is not seen; inserting ours then violates the primary key, and the caller retries.
- * The advisory lock lives in the transaction, so it also works through PgBouncer.
+ * Nothing expires by a clock that is ahead of the database's: the change would be made twice. The advisory
+ * lock lives in the transaction, so it also works through PgBouncer.
  */
 export const reserveKey = async (
   tx: Db,
@@ -53,7 +54,7 @@ export const reserveKey = async (
     select l.locked, i.operation, i.fingerprint, i.state, i.status, i.body, i.view,
       i.intent, i.give_up_at,
       coalesce(i.lease_until <= clock_timestamp(), true) as lease_over,
-      i.expires_at <= ${now}::timestamptz as expired
+      i.expires_at <= least(${now}::timestamptz, clock_timestamp()) as expired
     from (select pg_try_advisory_xact_lock(hashtextextended(${lockName}, 0)) as locked) as l
     left join idempotency i
       on i.workspace_id = ${workspaceId} and i.staff_id = ${staffId} and i.key = ${key}`.execute(tx)

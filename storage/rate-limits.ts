@@ -5,7 +5,8 @@ import type { Db } from './database.ts'
  * Takes up to `block` tokens from a token bucket that refills at `capacity` per `windowSeconds`. Returns how
  * many were granted and how many remain. The granted amount is a column that is read back: computed as new
  * minus old it admitted everything under concurrency. On real time, by the database's clock, which all
- * servers share. `surplus`: tokens that overflowed while the caller held some.
+ * servers share; when it was set back, nothing refills until the next call. `surplus`: tokens that overflowed
+ * while the caller held some.
  */
 export const leaseTokens = async (
   db: Db,
@@ -23,7 +24,7 @@ export const leaseTokens = async (
         least(${block}::float8, floor(full_now)), clock_timestamp()
       from (
         select greatest(0, least(${capacity}::float8,
-          b.tokens + extract(epoch from clock_timestamp() - b.at) * ${capacity / windowSeconds}::float8)
+          b.tokens + greatest(0, extract(epoch from clock_timestamp() - b.at)) * ${capacity / windowSeconds}::float8)
           - ${surplus}::float8) as full_now
       ) as t)
     returning granted, tokens`.execute(db)

@@ -150,10 +150,9 @@ export type NewShortLink = {
   message: string
   qr_format: 'PNG' | 'SVG' | null
   created_by: string
-  called_at: string
 }
 
-/** Inserts a link that the provider is about to create; returns its id. */
+/** Inserts a link that the provider is now called to create; returns its id. */
 export const insertPendingLink = async (
   tx: Db,
   workspaceId: string,
@@ -165,6 +164,7 @@ export const insertPendingLink = async (
     .values({
       ...link,
       workspace_id: workspaceId,
+      called_at: sql<string>`clock_timestamp()`,
       search: fold(link.message),
       code: null,
       url: null,
@@ -178,34 +178,38 @@ export const insertPendingLink = async (
   return id
 }
 
+/** `called_at`: when the provider was last called; null when no call can be in flight. `age`: seconds since then. */
+export type PendingLink = { code: string | null; called_at: string | null; age: number | null }
+
 /** Returns the state of a pending link; undefined when it was deleted. */
 export const findPendingLink = async (
   tx: Db,
   workspaceId: string,
   id: string,
-): Promise<{ code: string | null; called_at: string | null } | undefined> =>
+): Promise<PendingLink | undefined> =>
   tx
     .selectFrom('short_links')
     .select(['code', 'called_at'])
+    .select(sql<number | null>`extract(epoch from clock_timestamp() - called_at)::float8`.as('age'))
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .executeTakeFirst()
 
 /**
- * Stores when the provider was last called, in real time; null when no call can be in flight. False when
- * another call changed it from `previous`.
+ * Stores that the provider is called now, or that no call can be in flight. By the clock that all servers share: by one
+ * that is ahead, the call of another server would seem to be over. False when another call changed it from `previous`.
  */
 export const updateLinkCalledAt = async (
   tx: Db,
   workspaceId: string,
   id: string,
   previous: string | null,
-  calledAt: string | null,
+  now: 'called' | 'not in flight',
 ): Promise<boolean> =>
   (
     await tx
       .updateTable('short_links')
-      .set({ called_at: calledAt })
+      .set({ called_at: now === 'called' ? sql<string>`clock_timestamp()` : null })
       .where('workspace_id', '=', workspaceId)
       .where('id', '=', id)
       .where('url', 'is', null)

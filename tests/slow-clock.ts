@@ -13,6 +13,10 @@ export const noticeSlowClock = async (test: TestContext, { app }: TestServer): P
   await app.jobs.job('server-clock').runOnce()
 }
 
+/** Sets the clock of this process ahead for the rest of the test; that of the database goes on. */
+export const setClockAhead = (test: TestContext, minutes: number): void =>
+  test.mock.timers.enable({ apis: ['Date'], now: Date.now() + minutes * 60_000 })
+
 /** Variables of a process whose clock is slow from its start. */
 export const slowClockVariables = {
   NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(`

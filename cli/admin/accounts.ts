@@ -100,7 +100,7 @@ const restart = async (
     realNow,
   )
   if (events.length > 0) await insertEvents(tx, workspaceId, events)
-  await scheduleCheck(tx, workspaceId, accountId, realNow, 0)
+  await scheduleCheck(tx, workspaceId, accountId, 0, 0)
 }
 
 const noSuchAccountError = (accountId: string): Error =>

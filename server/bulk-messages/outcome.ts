@@ -41,7 +41,8 @@ const PAIR_RATE = 131056
 const THROUGHPUT = 130429
 const THROUGHPUT_SECONDS = 3
 const UNREACHABLE_SECONDS = 5
-const MAX_WAIT_SECONDS = 3600
+/** A recipient, or a broadcast, waits no longer for the provider. */
+export const MAX_WAIT_SECONDS = 3600
 
 /**
  * `open`: the message may have been sent, so it never is again. `refused`: this recipient gets none. `later`: this

@@ -32,7 +32,7 @@ import { computeRetrySeconds } from '../jobs/backoff.ts'
 import { computeNextRunMs, getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import type { TemplateValues } from '../messaging/template-values.ts'
 import { findOpenCountries, findRetry, findRoom } from './limits.ts'
-import { OWN_REFUSALS, type Outcome } from './outcome.ts'
+import { MAX_WAIT_SECONDS, OWN_REFUSALS, type Outcome } from './outcome.ts'
 import { createPace } from './pace.ts'
 import { type DueRecipient, type Sending, sendToRecipient } from './send.ts'
 import { digestValues, personalize, type Personal } from './values.ts'
@@ -61,7 +61,7 @@ const LOOK_MS = 500
 /** The error rate is that of the last messages, of so many at least and at most. */
 const RATE_OF = { least: 20, most: 200 }
 /** A clock that is moved, or a limit that is raised, is noticed after this. */
-const MAX_WAIT_SECONDS = 60
+const MAX_LOOK_SECONDS = 60
 
 const bulkOperation = findOperation('messaging_send_bulk') as Operation
 
@@ -253,7 +253,12 @@ const findNext = async (app: App, job: Job): Promise<Next> => {
   const { room, until } = await findRoom(app.db, workspaceId, channelId, now)
   if (room <= 0) return { waiting: { reason: 'messaging_limit', until } }
   const limit = Math.min(CHUNK, room, Math.ceil((job.input.per_second * CHUNK_MS) / 1000))
-  const due = await listDueRecipients(app.db, workspaceId, broadcastId, { ...open, now, limit })
+  const due = await listDueRecipients(app.db, workspaceId, broadcastId, {
+    ...open,
+    now,
+    limit,
+    maxWaitSeconds: MAX_WAIT_SECONDS,
+  })
   return due.length > 0 ? { due } : { waiting: await findRetry(app.db, job, now) }
 }
 
@@ -262,7 +267,7 @@ const wait = async (app: App, job: Job, waiting: NonNullable<SendRow['waiting']>
   const { workspaceId, broadcastId } = job
   await setWaiting(app.db, workspaceId, broadcastId, waiting)
   const seconds = (Date.parse(waiting.until) - Date.parse(businessTime(app, workspaceId))) / 1000
-  return Math.min(Math.max(seconds, 0.1), MAX_WAIT_SECONDS)
+  return Math.min(Math.max(seconds, 0.1), MAX_LOOK_SECONDS)
 }
 
 /** Sends for a while. Returns after how many seconds it goes on; undefined when it has ended or stopped. */

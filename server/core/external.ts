@@ -154,7 +154,6 @@ const createCallOptions = (app: App, call: WriteCall, again: boolean): CallOptio
   provider: app.provider,
   db: app.db,
   now: businessTime(app, call.actor.workspace.id),
-  realNow: app.now(),
 })
 
 /** Calls the provider and writes the result. `again`: an earlier call may still arrive there. */

@@ -88,8 +88,7 @@ export type ExternalHandler<
 /**
  * `again`: an earlier call may have reached the provider, or may still do so. `storedOnly`: the provider is
  * not asked now. `db`: outside of a transaction, so that the call sees what the provider's webhook has
- * committed and commits each of its own writes. `now`: business time;
- * `realNow`: real time.
+ * committed and commits each of its own writes. `now`: business time.
  */
 export type CallOptions = {
   again: boolean
@@ -98,7 +97,6 @@ export type CallOptions = {
   provider: Provider
   db: Db
   now: string
-  realNow: string
 }
 
 /** The handler of the operation `N`: its context emits only the events that the operation declares. */

@@ -92,7 +92,7 @@ const replayEpisode = (
     const { direction, created_at: at, staff_id: staffId } = message
     run.status = direction === 'inbound' ? 'incoming_no_reply' : 'outgoing_no_response'
     if (direction === 'outbound') {
-      if (!isAfterClose(message)) firstResponse ??= at
+      if (!isAfterClose(message)) firstResponse ??= at > openedAt ? at : openedAt
       endWait(run, at, staffId, 'reply')
     } else if (!run.open) {
       const isFirst = !isAnswered && firstResponse === null && openedBy === null && !resumed

@@ -33,10 +33,10 @@ type CreateLinkIntent = {
   qrFormat: QrFormat | null
 }
 /**
- * How long a call may still arrive at the provider, in milliseconds of real time: it, or what is between, may
+ * How long a call may still arrive at the provider, in seconds: it, or what is between, may
  * be slow. Until then another call could leave a second link there that nobody knows of.
  */
-const CALL_IN_FLIGHT_MS = 15 * 60_000
+const CALL_IN_FLIGHT_SECONDS = 15 * 60
 
 /** `code` is null in a dry run. */
 type CreateLinkResult = { code: string; url: string; qr: Uint8Array | null } | { code: null }
@@ -67,8 +67,7 @@ const prepare = async (
   const linkId = await insertPendingLink(
     tx,
     workspace.id,
-    // Real time: business time, which can be advanced, says nothing about how long a call takes.
-    { channel_id: number.id, message, qr_format: qrFormat, created_by: staff.id, called_at: ctx.realNow },
+    { channel_id: number.id, message, qr_format: qrFormat, created_by: staff.id },
     ctx.now,
   )
   return {
@@ -135,7 +134,7 @@ const callProvider = async (
 /** Lets the next call run at once, since the provider did not accept this one. */
 const clearCallTime = async (db: CallOptions['db'], workspaceId: string, linkId: string): Promise<void> => {
   const row = await findPendingLink(db, workspaceId, linkId)
-  if (row) await updateLinkCalledAt(db, workspaceId, linkId, row.called_at, null)
+  if (row) await updateLinkCalledAt(db, workspaceId, linkId, row.called_at, 'not in flight')
 }
 
 /** Returns the link that an earlier call created; undefined without one. */
@@ -162,15 +161,14 @@ const findEarlierLink = async (
 /** Throws 504 `timeout` while an earlier call may still be in flight; else records that a new one begins. */
 const requireNoCallInFlight = async (
   { workspaceId, linkId }: CreateLinkIntent,
-  { db, realNow }: CallOptions,
+  { db }: CallOptions,
 ): Promise<void> => {
   const row = await findPendingLink(db, workspaceId, linkId)
   if (!row) throw linkRemovedProblem()
-  const waitMs =
-    row.called_at === null ? 0 : Date.parse(row.called_at) + CALL_IN_FLIGHT_MS - Date.parse(realNow)
-  if (waitMs > 0) throw outcomePendingProblem(waitMs)
-  if (!(await updateLinkCalledAt(db, workspaceId, linkId, row.called_at, realNow)))
-    throw outcomePendingProblem(CALL_IN_FLIGHT_MS)
+  const waitSeconds = row.age === null ? 0 : CALL_IN_FLIGHT_SECONDS - row.age
+  if (waitSeconds > 0) throw outcomePendingProblem(Math.min(waitSeconds, CALL_IN_FLIGHT_SECONDS))
+  if (!(await updateLinkCalledAt(db, workspaceId, linkId, row.called_at, 'called')))
+    throw outcomePendingProblem(CALL_IN_FLIGHT_SECONDS)
 }
 
 const linkRemovedProblem = (): Problem =>
@@ -179,14 +177,14 @@ const linkRemovedProblem = (): Problem =>
     'The link was removed in the meantime. Create it again with a new Idempotency-Key.',
   )
 
-const outcomePendingProblem = (waitMs: number): Problem =>
+const outcomePendingProblem = (seconds: number): Problem =>
   new Problem(
     'timeout',
     'It is not known yet whether the messaging provider created the link. A repeat with the same ' +
       'Idempotency-Key finds it, or creates it once no earlier call can arrive any more, in ' +
-      `${Math.ceil(waitMs / 60_000)} minutes.`,
+      `${Math.ceil(seconds / 60)} minutes.`,
     {},
-    { 'Retry-After': String(Math.ceil(waitMs / 1000)) },
+    { 'Retry-After': String(Math.ceil(seconds)) },
   )
 
 /** Finds the newest link at the provider with this message that belongs to no row, and claims it. */

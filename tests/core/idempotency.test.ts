@@ -6,6 +6,7 @@ import { createToolRequest } from '../mcp-request.ts'
 import { assertProblem } from '../problems.ts'
 import { makeWorkspace, startSharedServers, type TestServer } from '../servers.ts'
 import { databases } from '../databases.ts'
+import { setClockAhead } from '../slow-clock.ts'
 
 let clock = Date.parse('2026-10-05T12:00:00.000Z')
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -309,6 +310,18 @@ everyDatabase(
   },
   { now: () => new Date(clock).toISOString() },
 )
+
+everyDatabase('Idempotency-Key on a server whose clock is ahead', (server) => {
+  it('a retry of the next hour finds the response', async (test) => {
+    const workspace = await makeWorkspace(server())
+    const [rest] = createRestAndOps(server(), workspace.owner.key)
+    const createGroup = () =>
+      rest.call('crm_create_group', { name: 'One' }, { idempotencyKey: 'kept-for-a-day' })
+    const first = await createGroup()
+    setClockAhead(test, 25 * 60)
+    assertReplay(await createGroup(), first)
+  })
+})
 
 /** Sends each request several times concurrently and checks that it ran exactly once. */
 const assertOneRuns = async (doors: readonly Door[], events: () => Promise<string[]>): Promise<void> => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { sql } from 'kysely'
 import { doorsOf, everyDatabase, type Reply } from '../doors.ts'
 import { assertProblem } from '../problems.ts'
 import { makeWorkspace, startSharedServers, type TestServer } from '../servers.ts'
@@ -50,6 +51,18 @@ everyDatabase(
       const wait = Number(refused.headers['retry-after'])
       assert.ok(wait <= 12 && wait > 9, `Retry-After: ${wait}`)
       assert.ok(parseLimit(refused).reset <= 60 && parseLimit(refused).reset >= wait)
+    })
+
+    it('a clock of the database that is set back takes no tokens away', async () => {
+      const { owner } = await makeWorkspace(server())
+      assert.equal(parseLimit(await sendWrite(server(), owner.key)).remaining, 4)
+      await sql`update rate_buckets set at = at + interval '2 hours'`.execute(server().db)
+      assert.deepEqual(
+        [await sendWrite(server(), owner.key), await sendWrite(server(), owner.key)].map(
+          ({ status }) => status,
+        ),
+        [200, 200],
+      )
     })
 
     it('the limit is exact for concurrent calls over all doors', async () => {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
-import { doAs } from '../calls.ts'
+import { callAs, doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
+import { createSandboxDriver, createSandboxRequest, generatePhone } from '../messaging/fixtures.ts'
 import { makeWorkspace } from '../servers.ts'
 import { typesOf, stateOf, insertWebChannel } from './conversation-state.ts'
 import { receiveMessage, plantConversation, sendReply } from './conversations.ts'
@@ -37,6 +38,27 @@ everyDatabase('Conversation lifecycle', (server) => {
       'conversation.closed/1',
       'conversation.reopened/1',
     ])
+  })
+
+  it('no period is negative where the clock was set back meanwhile', async () => {
+    const { workspace, run } = await setUp()
+    const sandbox = createSandboxDriver(server(), workspace)
+    const phone = generatePhone()
+    await sandbox.advance('2h')
+    await sandbox.say({ from: `+${phone}`, text: 'Hello' })
+    const { data } = await run('inbox_search_conversations', { query: phone })
+    await createSandboxRequest(server(), workspace)('DELETE', 'clock')
+    const { id } = data[0]
+    const reply = { conversation_id: id, text: 'Hi' }
+    await callAs(server(), workspace.owner.key)('messaging_send_reply', reply, { confirm: 'send' })
+    await run('inbox_close_conversation', { conversation_id: id })
+    const { rows } = await sql`
+      select first_response_at >= opened_at as answered, closed_at >= opened_at as closed
+      from conversation_episodes where workspace_id = ${workspace.id}`.execute(server().db)
+    assert.deepEqual(rows, [{ answered: true, closed: true }])
+    await sandbox.advance('50h')
+    const { conversations } = await run('reports_workspace_summary', { preset: 'last_7_days' })
+    assert.deepEqual([conversations.closes, conversations.median_close_seconds], [1, 0])
   })
 
   it('a late message counts as unread but is not the last message', async () => {

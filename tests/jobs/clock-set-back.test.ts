@@ -6,7 +6,7 @@ import { moveDueTimes } from '../../storage/due-times.ts'
 import { databases, onMigratedDatabase } from '../databases.ts'
 
 /** How the columns are named that hold when something goes on by itself, by the clock of the database. */
-const WAITS = /^(?:next_(?:attempt|probe)_at|lease_until|run_(?:after|until)|due_at)$/
+const WAITS = /^(?:next_(?:(?:attempt|probe)_)?at|lease_until|run_(?:after|until)|due_at|called_at)$/
 /** They go by business time. */
 const OTHER_CLOCK = 'reply_waits'
 

@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import { sql } from 'kysely'
 import { reconcileProviderCalls } from '../../server/jobs/reconcile.ts'
 import { everyDatabase, type Reply } from '../doors.ts'
-import { noticeSlowClock } from '../slow-clock.ts'
+import { noticeSlowClock, setClockAhead } from '../slow-clock.ts'
 import { createSandboxDriver, summarizeReply } from './fixtures.ts'
 import { createIdempotencyKey, createLinkScene } from './short-links.ts'
 
@@ -56,6 +56,19 @@ everyDatabase('Short links at the provider', (server) => {
     await backdateCall(901)
     await noticeSlowClock(test, server())
     assert.equal((await createLink()).status, 201)
+  })
+
+  it('create: a clock of a server that is ahead makes the 15 minutes no longer, and no shorter', async (test) => {
+    const { createLink, fault, listAtProvider } = await createScene()
+    await fault({ code: 2 })
+    setClockAhead(test, 20)
+    assert.equal((await createLink()).status, 503)
+    test.mock.timers.reset()
+    const retryAfter = Number((await createLink()).headers['retry-after'])
+    assert.ok(retryAfter > 850 && retryAfter <= 900, String(retryAfter))
+    setClockAhead(test, 20)
+    assert.deepEqual(summarizeReply(await createLink()), [504, 'timeout', 'outcome_unknown'])
+    assert.deepEqual(await listAtProvider(), [])
   })
 
   it('create: a repeat alone makes the call again, 15 minutes after the last one', async () => {

@@ -5,7 +5,7 @@ import { callAs, doAs } from '../calls.ts'
 import { databases } from '../databases.ts'
 import { plantConversation } from '../inbox/conversations.ts'
 import { makeWorkspace, startServer, type TestServer } from '../servers.ts'
-import { noticeSlowClock } from '../slow-clock.ts'
+import { noticeSlowClock, setClockAhead } from '../slow-clock.ts'
 import { type Graph, startGraph } from './graph.ts'
 import { letChecksBeDue, listChannelEvents } from './health-fixture.ts'
 
@@ -245,6 +245,20 @@ for (const database of databases)
       const seconds = (Date.parse(next) - Date.now()) / 1000
       assert.ok(seconds > 60 && seconds < 130, `${seconds}`)
       assert.deepEqual([await state(), await events()], [['connected', 'ok', null], []])
+    })
+
+    it('a server whose clock is ahead delays no check of the others', async (test) => {
+      const { workspace, check } = await setUp()
+      setClockAhead(test, 180)
+      await check()
+      test.mock.timers.reset()
+      const { next_at: next } = await server.db
+        .selectFrom('provider_account_checks')
+        .select('next_at')
+        .where('workspace_id', '=', workspace.id)
+        .executeTakeFirstOrThrow()
+      const minutes = (Date.parse(next) - Date.now()) / 60_000
+      assert.ok(minutes > 10 && minutes <= 15, `${minutes}`)
     })
 
     it('of many sends that fail at once, one event tells', async () => {

@@ -15,7 +15,7 @@ import { errorLogDetails } from '../../core/log-details.ts'
 import { computeNextRunMs, type JobDefinition } from '../../jobs/runner.ts'
 import { isProviderConfigured, type ProviderNumber } from '../port.ts'
 import type { HealthFact } from './change.ts'
-import { checkDelayMs } from './observe.ts'
+import { computeCheckSeconds } from './observe.ts'
 import { recordHealth } from './record.ts'
 import { numberStates } from './rules.ts'
 
@@ -26,10 +26,8 @@ const MIN_DELAY_MS = 50
 const ADD_INTERVAL_MS = 15_000
 const CHECK_TIMEOUT_MS = 20_000
 /** Longer than a check may last: an expired lease means that its process died. */
-const LEASE_MS = 60_000
+const LEASE_SECONDS = 60
 const MAX_CHECKS = 8
-
-const after = (now: string, ms: number): string => new Date(Date.parse(now) + ms).toISOString()
 
 /**
  * Asks the provider about each account every quarter of an hour, and more often while something is wrong, so
@@ -44,7 +42,7 @@ export const providerHealthJob = (app: App): JobDefinition => {
       if (!isProviderConfigured(app.provider)) return {}
       if (performance.now() - addedAt > ADD_INTERVAL_MS) {
         // A new channel is left alone for a moment: a sandbox must hear of its number first.
-        await addMissingChecks(app.db, after(app.now(), ADD_INTERVAL_MS))
+        await addMissingChecks(app.db, ADD_INTERVAL_MS / 1000)
         addedAt = performance.now()
       }
       let seconds = await findSecondsUntilNextCheck(app.db, app.now())
@@ -64,7 +62,7 @@ const doDueChecks = async (app: App, signal: AbortSignal): Promise<number> => {
   const passed = await listPassedProblems(app.db, app.now(), 100)
   for (const { workspace_id: workspaceId, channel_id: channelId } of passed)
     await recordHealth(app, { workspaceId, channelId }, () => [])
-  const due = await claimDueChecks(app.db, app.now(), after(app.now(), LEASE_MS), MAX_CHECKS)
+  const due = await claimDueChecks(app.db, LEASE_SECONDS, MAX_CHECKS)
   await Promise.all(due.map((check) => checkAccount(app, check, signal)))
   return due.length
 }
@@ -106,7 +104,7 @@ const checkAccount = async (
         await recordHealth(app, { phoneNumberId: number.id }, (channel: ChannelHealth) =>
           channel.workspace_id === workspaceId ? readNumber(number) : [],
         )
-    await scheduleCheck(app.db, workspaceId, accountId, after(app.now(), checkDelayMs(0)), 0)
+    await scheduleCheck(app.db, workspaceId, accountId, computeCheckSeconds(0), 0)
   } catch (error) {
     if (jobSignal.aborted) return
     // What a refusal says of the channels was recorded with the call.
@@ -115,7 +113,7 @@ const checkAccount = async (
       app.db,
       workspaceId,
       accountId,
-      after(app.now(), checkDelayMs(failures + 1)),
+      computeCheckSeconds(failures + 1),
       Math.min(failures + 1, 100),
     ).catch((scheduling: unknown) =>
       app.log.warn(errorLogDetails(scheduling), 'Cannot schedule the check of an account'),

@@ -13,8 +13,8 @@ import {
   reasonsEndedBySend,
 } from './rules.ts'
 
-/** A channel that was disconnected is checked first after this time, in milliseconds. */
-const FIRST_CHECK_MS = 30_000
+/** A channel that was disconnected is checked first after this time. */
+const FIRST_CHECK_SECONDS = 30
 
 const isSend = (name: keyof Provider): boolean => name === 'send'
 /** The checks themselves: they have a schedule of their own. */
@@ -75,13 +75,14 @@ const scheduleRecovery = async (
   strikes: number,
   isTokenRefused: boolean,
 ): Promise<void> => {
-  const nextAt = new Date(Date.parse(app.now()) + checkDelayMs(Math.max(strikes, 1))).toISOString()
-  await scheduleCheck(app.db, workspaceId, accountId ?? '', nextAt, 1)
-  if (isTokenRefused && account === null) await hastenSharedChecks(app.db, app.now())
+  await scheduleCheck(app.db, workspaceId, accountId ?? '', computeCheckSeconds(Math.max(strikes, 1)), 1)
+  if (isTokenRefused && account === null) await hastenSharedChecks(app.db)
 }
 
-const MAX_CHECK_MS = 15 * 60_000
+const MAX_CHECK_SECONDS = 15 * 60
 
-/** Milliseconds until the next check of what failed so many times in a row. */
-export const checkDelayMs = (failures: number): number =>
-  failures === 0 ? MAX_CHECK_MS : computeBackoff(failures, { first: FIRST_CHECK_MS, longest: MAX_CHECK_MS })
+/** Seconds until the next check of what failed so many times in a row. */
+export const computeCheckSeconds = (failures: number): number =>
+  failures === 0
+    ? MAX_CHECK_SECONDS
+    : computeBackoff(failures, { first: FIRST_CHECK_SECONDS, longest: MAX_CHECK_SECONDS })
