@@ -41,6 +41,9 @@ export const searchMessages = defineOperation({
     '(`orders` finds `order`) in Arabic, Armenian, Dutch, English, French, German, Greek, Hindi, ' +
     'Italian, Portuguese, Russian, Spanish, Tamil and Turkish. Words in double quotes match literally, ' +
     'as a phrase. New messages are found at once. Deleted messages and system messages are not found. ' +
+    'Where very many messages have to be read, because they are not indexed yet or because they are of one ' +
+    'conversation, a page holds what was found among some of them, maybe nothing: `searched_to` says how ' +
+    'far it came, and `next_cursor` goes on there. ' +
     'Staff limited to some channels find only messages on those. With hidden phone numbers, digits in ' +
     `\`query\` are refused. It is ${EXPENSIVE_READ}`,
   heavy: true,
@@ -73,6 +76,10 @@ export const searchMessages = defineOperation({
   output: z.object({
     data: z.array(MessageHit).describe('The rows of this page.'),
     next_cursor: NextCursor,
+    searched_to: Timestamp.nullable().describe(
+      'This page searched only messages from this time on: older ones may match too; continue with ' +
+        '`next_cursor`. Null: it is full, or the last.',
+    ),
     complete_after: Timestamp.nullable().describe(
       'After an upgrade, messages up to this time may be missing, because they are indexed newest first. ' +
         'Null: the index is complete.',
@@ -99,6 +106,7 @@ export const searchMessages = defineOperation({
           },
         ],
         next_cursor: null,
+        searched_to: null,
         complete_after: null,
       },
     },

@@ -62,3 +62,32 @@ export const countPossibleLosses = async (
       ${isMarketing ? sql`+ (select count(*) from (${withdrawn}) as w)` : sql``} as n`.execute(db)
   return Number(rows[0]!.n)
 }
+
+/** Contacts of one statement of a count. */
+const COUNTED_AT_ONCE = 5000
+
+/**
+ * Whether more than so many of these contacts have a phone and decline no message: no two of them have the same phone.
+ */
+export const hasMoreReachable = async (
+  db: Db,
+  workspaceId: string,
+  ids: readonly string[],
+  { isMarketing, than }: { isMarketing: boolean; than: number },
+): Promise<boolean> => {
+  const withdrew = sql`exists (
+    select from consents x where x.workspace_id = c.workspace_id and x.contact_id = c.id and x.purpose = 'marketing'
+      and x.state = 'withdrawn')`
+  let count = 0
+  for (let n = 0; n < ids.length && count <= than; n += COUNTED_AT_ONCE) {
+    // Nobody who is left can make them too many.
+    if (count + ids.length - n <= than) return false
+    const some = ids.slice(n, n + COUNTED_AT_ONCE)
+    const { rows } = await sql<{ n: string }>`
+      select count(*) as n from contacts c
+      where c.workspace_id = ${workspaceId} and c.id = any(${some}::bigint[]) and c.phone is not null and not c.dnd
+        ${isMarketing ? sql`and not ${withdrew}` : sql``}`.execute(db)
+    count += Number(rows[0]!.n)
+  }
+  return count > than
+}

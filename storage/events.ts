@@ -261,6 +261,19 @@ const findFirstWithin = async (
   return xid === null ? undefined : { xid, id: '' }
 }
 
+/** The first event of the log, and whether it happened at a time or later: all that is kept is then listed. */
+const findFirst = async (
+  db: Db,
+  workspaceId: string,
+  end: RawBuilder<unknown>,
+  since: string,
+): Promise<{ xid: string; since: boolean } | undefined> =>
+  (
+    await sql<{ xid: string; since: boolean }>`
+    select xid::text as xid, occurred_at >= ${since}::timestamptz as since from events
+    where workspace_id = ${workspaceId} and xid < ${end} order by events.xid, id limit 1`.execute(db)
+  ).rows[0]
+
 /**
  * The position before the first event, in the order of the log, that happened at a time or later: before all events
  * of its position. While there is none, that of the newest event. Events that a scan would not return yet do not
@@ -272,8 +285,11 @@ export const findPositionSince = async (
   since: string,
 ): Promise<EventPosition | undefined> => {
   const end = toScanEnd(await findEndedXid(db, workspaceId))
+  const time = toStorableTime(since)
+  const first = await findFirst(db, workspaceId, end, time)
+  if (first?.since) return { xid: first.xid, id: '' }
   for (const seconds of [...SPANS, undefined]) {
-    const found = await findFirstWithin(db, workspaceId, end, toStorableTime(since), seconds)
+    const found = await findFirstWithin(db, workspaceId, end, time, seconds)
     if (found) return found
   }
   return await findLatestBefore(db, workspaceId, end)
@@ -358,30 +374,4 @@ export const scanEvents = async (
     end: toScanEnd(endedXid),
   })
   return { events: [...events, ...rest.events], last: rest.last ?? last, more: rest.more }
-}
-
-/**
- * Deletes events from before a time that no unfinished delivery needs, up to `limit` of each workspace.
- * Returns the count. The first `limit` events are looked at; those that are old and needed do not count, so that
- * they are not in the way of what follows them, and those that are new do, so that the rest of the log is not read.
- */
-export const deleteEventsBefore = async (db: Db, time: string, limit: number): Promise<number> => {
-  const before = sql`${toStorableTime(time)}::timestamptz`
-  const { rows } = await sql<{ count: string }>`
-    with deleted as (
-      delete from events where (workspace_id, id) in (
-        select e.workspace_id, e.id from workspaces w
-        cross join lateral (
-          select v.workspace_id, v.id, v.occurred_at from events v
-          where v.workspace_id = w.id and not (v.occurred_at < ${before} and exists (
-            select from webhook_deliveries d
-            where d.workspace_id = v.workspace_id and d.event_id = v.id
-              and d.status in ('pending', 'failed')))
-          order by v.xid, v.id limit ${limit}
-        ) as e
-        where e.occurred_at < ${before})
-      returning 1
-    )
-    select count(*) as count from deleted`.execute(db)
-  return Number(rows[0]!.count)
 }

@@ -44,7 +44,12 @@ export const messageSearchStrategy = {
   moreRows: 4000,
   /** Matches in a span above which it is read newest first instead. */
   maxHits: 3000,
+  /** Messages of a page that are looked at where no index finds them: new ones, and those of a conversation. */
+  scanRows: 10_000,
+  /** Bytes of texts of these that are tested: the words of a message take as long as so many bytes more. */
+  scanBytes: 300_000,
 }
+const BYTES_OF_MESSAGE = 80
 
 /** Months at a time that the index is asked for: the number grows while few messages are found. */
 const MAX_MONTHS = 24
@@ -52,6 +57,8 @@ const MAX_MONTHS = 24
 type Span = { from: string | undefined; to: string | undefined }
 type Keyed = MessageSearch & { keys: readonly (readonly number[])[] }
 type Found = { ids: string[]; seen: string }
+/** What a scan found. `end`: the last message that it looked at, where it did not come to the end. */
+type Scanned = { ids: string[]; end: MessagePosition | null }
 
 /** Repeated in every statement. `row`: an alias with the workspace, `created_at` and `id`. */
 const inSpan = ({ workspaceId, after }: MessageSearch, { from, to }: Span, row: string, id: string) => {
@@ -62,14 +69,18 @@ const inSpan = ({ workspaceId, after }: MessageSearch, { from, to }: Span, row: 
     ${after === null ? sql`` : sql`and (${at!}, ${key!}) < (${after.createdAt}::timestamptz, ${after.id}::bigint)`}`
 }
 
-/** Tests what a message `m` is now, whatever the index says: keys are hashes, and tell nothing of the order. */
-const isHit = ({ terms, channels, staffId, direction }: MessageSearch): RawBuilder<unknown> => {
-  const forms = terms.flatMap((term) => (term.forms ? [term.forms] : []))
-  const phrases = terms.filter((term) => !term.forms).map(({ words }) => ` ${words.join(' ')} `)
-  return sql`m.text is not null and m.deleted_at is null and (m.direction <> 'system' or m.note)
+/** Whether a message `m` is one that the search may find, by everything but its words. */
+const isSearched = ({ channels, staffId, direction }: MessageSearch): RawBuilder<unknown> => sql`
+  m.text is not null and m.deleted_at is null and (m.direction <> 'system' or m.note)
     ${channels === undefined ? sql`` : sql`and m.channel_id = any(${channels.map(toStorableId)}::bigint[])`}
     ${staffId === undefined ? sql`` : sql`and m.staff_id = ${toStorableId(staffId)}::bigint`}
-    ${direction === undefined ? sql`` : direction === 'note' ? sql`and m.note` : sql`and m.direction = ${direction}`}
+    ${direction === undefined ? sql`` : direction === 'note' ? sql`and m.note` : sql`and m.direction = ${direction}`}`
+
+/** Tests what a message `m` is now, whatever the index says: keys are hashes, and tell nothing of the order. */
+const isHit = (search: MessageSearch): RawBuilder<unknown> => {
+  const forms = search.terms.flatMap((term) => (term.forms ? [term.forms] : []))
+  const phrases = search.terms.filter((term) => !term.forms).map(({ words }) => ` ${words.join(' ')} `)
+  return sql`${isSearched(search)}
     ${
       phrases.length === 0
         ? sql``
@@ -209,46 +220,93 @@ const walkMonths = async (tx: Db, search: Keyed): Promise<string[]> => {
   return ids
 }
 
-/** Reads all messages of a contact or a conversation: they are few. */
-const scanConversations = async (tx: Db, search: Keyed): Promise<string[]> => {
-  const { workspaceId, contactId, conversationId } = search
-  const ofContact = sql`select v.id from conversations v where v.workspace_id = ${workspaceId}
-    ${contactId === undefined ? sql`` : sql`and v.contact_id = ${toStorableId(contactId)}::bigint`}
-    ${conversationId === undefined ? sql`` : sql`and v.id = ${toStorableId(conversationId)}::bigint`}`
-  const { rows } = await sql<{ id: string }>`${sql.raw(CUSTOM_PLAN)}
-    with near as materialized (select m.id as message_id from messages m
-        left join message_search s on s.workspace_id = ${workspaceId} and s.message_id = m.id
-      where m.conversation_id = any(array(${ofContact})) and ${inSpan(search, search, 'm', 'id')}
-        and (s.message_id is null or ${hasKeys(search)}) ${newestMessages})
-    ${takeHits(search, sql`near`)}`.execute(tx)
-  return rows.map(({ id }) => id)
+/**
+ * Tests messages `m` one by one, newest first, until the page is full: so many at most, and so much text. `messages`:
+ * a query of whole messages. `indexed`: those that the index has without the words are not tested.
+ */
+const scanMessages = async (
+  tx: Db,
+  search: Keyed,
+  messages: RawBuilder<unknown>,
+  { indexed }: { indexed: boolean },
+): Promise<Scanned> => {
+  const { scanRows, scanBytes } = messageSearchStrategy
+  const isPossible = indexed
+    ? sql`${isSearched(search)} and (s.message_id is null or ${hasKeys(search)})`
+    : isSearched(search)
+  const inIndex = sql`left join message_search s on s.workspace_id = ${search.workspaceId} and s.message_id = m.id`
+  const { rows } = await sql<{
+    ids: string[]
+    created_at: string | null
+    id: string | null
+  }>`${sql.raw(CUSTOM_PLAN)}
+    with near as materialized (
+      select m.id as message_id, m.created_at, ${isPossible} as is_possible, octet_length(m.text) as bytes
+      from (select * from (${messages}) as m ${newestMessages} limit ${sql.lit(scanRows)}) as m
+        ${indexed ? inIndex : sql``}),
+    measured as (
+      select s.*, count(*) over () as found, row_number() over newest as n,
+        sum(case when s.is_possible then s.bytes + ${sql.lit(BYTES_OF_MESSAGE)} else 0 end) over newest as bytes_so_far
+      from near s window newest as (${newestFirst} rows unbounded preceding)),
+    given as materialized (
+      select * from measured s where s.n = 1 or s.bytes_so_far <= ${sql.lit(scanBytes)} order by s.n),
+    possible as materialized (select s.message_id from given s where s.is_possible order by s.n)
+    select array(${takeHits(search, sql`possible`)}) as ids, l.created_at, l.message_id as id
+    from (select 1) as one left join (
+      select * from given s order by s.n desc limit 1) as l on l.n < l.found or l.found = ${sql.lit(scanRows)}`.execute(
+    tx,
+  )
+  const { ids, created_at: createdAt, id } = rows[0]!
+  return { ids, end: createdAt === null || id === null ? null : { createdAt, id } }
 }
 
-/** Finds messages that the index does not have yet: the newest ones. */
-const scanTail = async (tx: Db, search: MessageSearch, indexedTo: string): Promise<string[]> =>
-  (
-    await sql<{ id: string }>`${sql.raw(CUSTOM_PLAN)}
-    with near as materialized (select m.id as message_id from messages m
-      where m.id > ${indexedTo}::bigint and ${inSpan(search, search, 'm', 'id')} ${newestMessages})
-    ${takeHits(search, sql`near`)}`.execute(tx)
-  ).rows.map(({ id }) => id)
+/** Scans messages of a contact or a conversation: of each conversation the newest ones. */
+const scanConversations = async (tx: Db, search: Keyed): Promise<Scanned> => {
+  const { workspaceId, contactId, conversationId } = search
+  const messages = sql`select m.* from conversations v cross join lateral (
+      select * from messages m where m.conversation_id = v.id and ${inSpan(search, search, 'm', 'id')}
+      ${newestMessages} limit ${sql.lit(messageSearchStrategy.scanRows)}) as m
+    where v.workspace_id = ${workspaceId}
+      ${contactId === undefined ? sql`` : sql`and v.contact_id = ${toStorableId(contactId)}::bigint`}
+      ${conversationId === undefined ? sql`` : sql`and v.id = ${toStorableId(conversationId)}::bigint`}`
+  return await scanMessages(tx, search, messages, { indexed: true })
+}
 
-const findIds = async (tx: Db, search: Keyed, indexedTo: string): Promise<string[]> => {
-  if (search.channels?.length === 0) return []
+/** Scans messages that the index does not have yet: the newest ones. */
+const scanTail = async (tx: Db, search: Keyed, indexedTo: string): Promise<Scanned> =>
+  await scanMessages(
+    tx,
+    search,
+    sql`select * from messages m where m.id > ${indexedTo}::bigint and ${inSpan(search, search, 'm', 'id')}`,
+    { indexed: false },
+  )
+
+const findIds = async (tx: Db, search: Keyed, indexedTo: string): Promise<Scanned> => {
+  if (search.channels?.length === 0) return { ids: [], end: null }
   if (search.contactId !== undefined || search.conversationId !== undefined)
     return await scanConversations(tx, search)
   // The tail before the index: what is indexed meanwhile is in both.
-  return [...new Set([...(await scanTail(tx, search, indexedTo)), ...(await walkMonths(tx, search))])]
+  const tail = await scanTail(tx, search, indexedTo)
+  // Messages of the index from before its end may come after one of the tail that was not looked at.
+  const from = tail.end ? later(tail.end.createdAt, search.from) : search.from
+  return {
+    ids: [...new Set([...tail.ids, ...(await walkMonths(tx, { ...search, from }))])],
+    end: tail.end,
+  }
+}
+
+/** What a search found. `searchedTo`: the message at which it stopped before the page was full; null: it did not. */
+export type MessageSearchPage = {
+  rows: MessageHitRow[]
+  searchedTo: MessagePosition | null
+  completeAfter: string | null
 }
 
 /**
- * Returns the newest messages after a position that match, at most `limit`; and the time of the newest message that
- * an older version wrote and that is not indexed yet, null when all are.
+ * Returns the newest messages after a position that match, at most `limit`; how far it came; and the time of the
+ * newest message that an older version wrote and that is not indexed yet, null when all are.
  */
-export const searchMessageRows = async (
-  tx: Db,
-  search: MessageSearch,
-): Promise<{ rows: MessageHitRow[]; completeAfter: string | null }> => {
+export const searchMessageRows = async (tx: Db, search: MessageSearch): Promise<MessageSearchPage> => {
   const { workspaceId, channels, limit } = search
   const progress = await sql<{ indexed_to: string; complete_after: string | null }>`
     select p.indexed_to, (select m.created_at from messages m
@@ -256,8 +314,8 @@ export const searchMessageRows = async (
     from message_search_progress p`.execute(tx)
   const { indexed_to: indexedTo, complete_after: completeAfter } = progress.rows[0]!
   const keys = [...search.terms.flatMap((term) => term.keys), ...(await readFilterKeys(tx, search))]
-  const ids = await findIds(tx, { ...search, keys }, indexedTo)
-  if (ids.length === 0) return { rows: [], completeAfter }
+  const { ids, end } = await findIds(tx, { ...search, keys }, indexedTo)
+  if (ids.length === 0) return { rows: [], searchedTo: end, completeAfter }
   const { rows } = await sql<MessageHitRow>`
     select m.id, m.conversation_id, v.contact_id, c.name as contact_name, v.channel_id, m.direction, m.type, m.text,
       m.note, m.staff_id, s.name as staff_name, m.created_at
@@ -268,6 +326,7 @@ export const searchMessageRows = async (
       left join staff s on s.workspace_id = ${workspaceId} and s.id = m.staff_id
     where ${channels === undefined ? sql`true` : sql`v.channel_id = any(${channels.map(toStorableId)}::bigint[])`}
       and m.text is not null
+      ${end === null ? sql`` : sql`and (m.created_at, m.id) >= (${end.createdAt}::timestamptz, ${end.id}::bigint)`}
     ${newestMessages} limit ${sql.lit(limit)}`.execute(tx)
-  return { rows, completeAfter }
+  return { rows, searchedTo: rows.length < limit ? end : null, completeAfter }
 }

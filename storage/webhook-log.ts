@@ -207,44 +207,34 @@ export const findEventLogSpan = async (
   return row?.first && row.last ? { first: row.first, last: row.last } : undefined
 }
 
+/** A span of events, of which an endpoint missed some: those that happened in [from, to). */
+export type RecoverSpan = EventLogSpan & { endpointId: string; from: string; to: string }
+
+/** `recovered`: deliveries that are made due, or would be; `reached`: the last position, undefined at the end. */
 export type RecoverStep = { recovered: number; reached: EventPosition | undefined }
 
 /**
- * Scans up to `limit` events of a span after a position, and makes due at once, oldest first, what an
- * endpoint missed of its subscriptions in [from, to): dead and skipped deliveries, and those that were never created.
- * Returns the count, and the last position scanned, undefined at the end of the span. An upsert, since its
- * unique key leaves the planner no choice: before tables were analyzed, a join compared all with all. It would lock
- * every delivery that it meets, so that those that need nothing are left out before.
+ * Expressions of what an endpoint missed of its subscriptions: `missed` has the events of the next `limit` in a span
+ * without a delivery that was made or still will be. Deliveries that need nothing are left out before any is locked.
  */
-export const recoverDeliveries = async (
-  tx: Db,
+const missedEvents = (
   workspaceId: string,
-  endpointId: string,
-  { from, to, first, last }: EventLogSpan & { from: string; to: string },
+  { endpointId, from, to, first, last }: RecoverSpan,
   after: EventPosition | undefined,
-  now: string,
   limit: number,
-): Promise<RecoverStep> => {
-  const isAfter = after ? sql`and (xid, id) > (${after.xid}::text::xid8, ${after.id})` : sql``
-  const { rows } = await sql<{ recovered: string; xid: string | null; id: string | null }>`
-    with scanned as materialized (
+) => sql`
+    scanned as materialized (
       select xid, id, type, occurred_at, row_number() over (order by xid, id) as n from events
       where workspace_id = ${workspaceId} and xid >= ${first}::text::xid8 and xid <= ${last}::text::xid8
-        ${isAfter}
+        ${after ? sql`and (xid, id) > (${after.xid}::text::xid8, ${after.id})` : sql``}
       order by xid, id limit ${limit}
-    ), start as materialized (
-      select clock_timestamp() as at
     ), kept as materialized (
       select event_id from webhook_deliveries
       where workspace_id = ${workspaceId} and endpoint_id = ${endpointId}
         and status not in ('dead', 'skipped')
         and event_id >= (select min(id) from scanned) and event_id <= (select max(id) from scanned)
-    ), due as (
-      insert into webhook_deliveries as d (workspace_id, id, endpoint_id, event_id, event_type, trigger,
-        next_attempt_at, created_at)
-      select ${workspaceId}::bigint, ${deliveryIdSql('e.id')}, ${endpointId}, e.id, e.type, 'recover',
-        start.at + e.n * interval '1 microsecond', ${now}::timestamptz
-      from scanned e, start
+    ), missed as materialized (
+      select e.* from scanned e
       where e.occurred_at >= ${toStorableTime(from)}::timestamptz
         and e.occurred_at < ${toStorableTime(to)}::timestamptz
         and exists (
@@ -252,6 +242,65 @@ export const recoverDeliveries = async (
           where s.workspace_id = ${workspaceId} and s.endpoint_id = ${endpointId}
             and s.event_type in (e.type, '*') and s.active)
         and e.id not in (select event_id from kept)
+    )`
+
+const toRecoverStep = (row: { recovered: string; xid: string | null; id: string | null }): RecoverStep => ({
+  recovered: Number(row.recovered),
+  reached: row.xid === null || row.id === null ? undefined : { xid: row.xid, id: row.id },
+})
+
+/** Counts what `recoverDeliveries` would make due, of up to `limit` events of the span after a position. */
+export const countMissed = async (
+  tx: Db,
+  workspaceId: string,
+  span: RecoverSpan,
+  after: EventPosition | undefined,
+  limit: number,
+): Promise<RecoverStep> => {
+  const { rows } = await sql<{ recovered: string; xid: string | null; id: string | null }>`
+    with ${missedEvents(workspaceId, span, after, limit)}
+    select (select count(*) from missed) as recovered, l.xid::text as xid, l.id
+    from (values (1)) as one left join (select xid, id from scanned where n = ${limit}) as l on true`.execute(
+    tx,
+  )
+  return toRecoverStep(rows[0]!)
+}
+
+/** Whether a span of the log has more than so many events. */
+export const hasMoreEvents = async (
+  tx: Db,
+  workspaceId: string,
+  { first, last }: EventLogSpan,
+  than: number,
+): Promise<boolean> => {
+  const { rows } = await sql<{ n: string }>`
+    select count(*) as n from (
+      select from events where workspace_id = ${workspaceId} and xid >= ${first}::text::xid8
+        and xid <= ${last}::text::xid8 limit ${sql.lit(than + 1)}) as e`.execute(tx)
+  return Number(rows[0]!.n) > than
+}
+
+/**
+ * Makes due at once, oldest first, what an endpoint missed among up to `limit` events of a span after a position: dead
+ * and skipped deliveries, and those that were never created. Returns the count, and the last position scanned. An
+ * upsert, since its unique key leaves the planner no choice: before tables were analyzed, a join compared all with all.
+ */
+export const recoverDeliveries = async (
+  tx: Db,
+  workspaceId: string,
+  span: RecoverSpan,
+  after: EventPosition | undefined,
+  { now, limit }: { now: string; limit: number },
+): Promise<RecoverStep> => {
+  const { rows } = await sql<{ recovered: string; xid: string | null; id: string | null }>`
+    with ${missedEvents(workspaceId, span, after, limit)}, start as materialized (
+      select clock_timestamp() as at
+    ), due as (
+      insert into webhook_deliveries as d (workspace_id, id, endpoint_id, event_id, event_type, trigger,
+        next_attempt_at, created_at)
+      select ${workspaceId}::bigint, ${deliveryIdSql('e.id')}, ${span.endpointId}, e.id, e.type, 'recover',
+        start.at + e.n * interval '1 microsecond', ${now}::timestamptz
+      from missed e, start
       on conflict (workspace_id, endpoint_id, event_id) do update set status = 'pending',
         trigger = 'recover', failures = 0, next_attempt_at = excluded.next_attempt_at
         where d.status in ('dead', 'skipped')
@@ -261,6 +310,5 @@ export const recoverDeliveries = async (
     from (values (1)) as one left join (select xid, id from scanned where n = ${limit}) as l on true`.execute(
     tx,
   )
-  const { recovered, xid, id } = rows[0]!
-  return { recovered: Number(recovered), reached: xid === null || id === null ? undefined : { xid, id } }
+  return toRecoverStep(rows[0]!)
 }

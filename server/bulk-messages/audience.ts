@@ -1,5 +1,10 @@
 import { type leftOutReasons, MAX_RECIPIENTS } from '../../catalog/send-bulk.ts'
-import { type Candidate, countPossibleLosses, listCandidates } from '../../storage/broadcast-audience.ts'
+import {
+  type Candidate,
+  countPossibleLosses,
+  hasMoreReachable,
+  listCandidates,
+} from '../../storage/broadcast-audience.ts'
 import type { NewRecipient } from '../../storage/broadcast-sends.ts'
 import { toPhoneLine } from '../contacts/phone-lines.ts'
 import type { Context } from '../core/context.ts'
@@ -75,14 +80,13 @@ const listKeys = ({ phone, chatapp_user_id: userId }: Candidate): string[] => {
 }
 
 /** An id at the messaging app begins with the country of its number. */
-const toCountry = ({ phone, chatapp_user_id: userId }: Candidate): string | null =>
+const toCountry = ({ phone, chatapp_user_id: userId }: Address): string | null =>
   phone === null ? (/^([A-Z]{2})\./.exec(userId ?? '')?.[1] ?? null) : findCountry(phone)
 
-type Seen = {
+type Address = Pick<Candidate, 'phone' | 'chatapp_user_id'>
+type Seen = Address & {
   id: string
   keys: readonly string[]
-  hasPhone: boolean
-  country: string | null
   reason: Reason | undefined
 }
 
@@ -114,17 +118,21 @@ const countServed = (reasons: readonly (Reason | undefined)[]): number =>
 /**
  * Returns a check that throws 400 as soon as there are too many, whatever contacts follow: of a million, the first
  * hundred thousand are read and kept. A contact that follows takes one recipient away at most for each of what
- * `countPossibleLosses` counts.
+ * `countPossibleLosses` counts. Where neither values nor hours leave anybody out, the database counts, and this throws.
  */
 const createRefusal = async (
   ctx: Context,
-  matched: number,
-  isMarketing: boolean,
+  ids: readonly string[],
+  { isMarketing, hours, personal }: AudienceOf,
 ): Promise<(seen: readonly Seen[], find: (key: string) => string) => void> => {
+  const matched = ids.length
   if (matched <= MAX_RECIPIENTS) return () => {}
   const upTo = matched - MAX_RECIPIENTS
-  const certain =
-    MAX_RECIPIENTS + (await countPossibleLosses(ctx.tx, ctx.actor.workspace.id, { isMarketing, upTo }))
+  const { tx, actor } = ctx
+  const certain = MAX_RECIPIENTS + (await countPossibleLosses(tx, actor.workspace.id, { isMarketing, upTo }))
+  const isCountable = certain < matched && !hours && personal.sources.length === 0
+  if (isCountable && (await hasMoreReachable(tx, actor.workspace.id, ids, { isMarketing, than: certain })))
+    throw tooManyProblem()
   let checkAt = certain + 1
   return (seen, find) => {
     // Nobody knows before the end.
@@ -140,22 +148,24 @@ const createRefusal = async (
 export const chooseAudience = async (
   ctx: Context,
   ids: readonly string[],
-  { channelType, isMarketing, hours, personal, fits, holdsValues, approved }: AudienceOf,
+  of: AudienceOf,
 ): Promise<Audience> => {
+  const { channelType, isMarketing, hours, personal, fits, holdsValues, approved } = of
   const { workspace } = ctx.actor
   const groups = createGroups()
   const seen: Seen[] = []
   const lacking = new Map<string, number>()
   const digests = new Map<string, string>()
   const openings = new Map<string | null, boolean>()
-  const isEverOpen = (country: string | null): boolean => {
+  const isEverOpen = (address: Address): boolean => {
     if (!hours) return true
+    const country = toCountry(address)
     const known =
       openings.get(country) ?? findOpening(hours, ctx.now, listZones(country, workspace.timezone)) !== null
     openings.set(country, known)
     return known
   }
-  const refuseTooMany = await createRefusal(ctx, ids.length, isMarketing)
+  const refuseTooMany = await createRefusal(ctx, ids, of)
   const isApproved = (id: string): boolean => approved === undefined || approved.get(id) === digests.get(id)
   for (let n = 0; n < ids.length; n += AT_ONCE) {
     const fieldIds = personal.fieldIds
@@ -167,13 +177,13 @@ export const chooseAudience = async (
         findReason(contact, filled.missing, isMarketing) ??
         (fits(filled.values) ? undefined : 'values_do_not_fit') ??
         (isApproved(contact.id) ? undefined : 'values_changed')
-      const country = toCountry(contact)
       const keys = listKeys(contact)
       if (isReachable(own))
         for (const variable of filled.lacking) lacking.set(variable, (lacking.get(variable) ?? 0) + 1)
       groups.join(keys)
-      const reason = own ?? (isEverOpen(country) ? undefined : 'no_common_hour')
-      seen.push({ id: contact.id, keys, hasPhone: contact.phone !== null, country, reason })
+      const reason = own ?? (isEverOpen(contact) ? undefined : 'no_common_hour')
+      const { id, phone, chatapp_user_id } = contact
+      seen.push({ id, phone, chatapp_user_id, keys, reason })
     }
     refuseTooMany(seen, groups.find)
     ctx.reached(Math.min(0.9, (n + AT_ONCE) / ids.length))
@@ -186,8 +196,10 @@ export const chooseAudience = async (
     (reason) => reason,
   )
   return {
-    recipients: seen.flatMap(({ id: contactId, country }, n) =>
-      reasons[n] === undefined ? [{ contactId, country, digest: digests.get(contactId) ?? null }] : [],
+    recipients: seen.flatMap((one, n) =>
+      reasons[n] === undefined
+        ? [{ contactId: one.id, country: toCountry(one), digest: digests.get(one.id) ?? null }]
+        : [],
     ),
     leftOut: [
       ...(missing > 0 ? [{ reason: 'not_found' as const, count: missing }] : []),
@@ -210,7 +222,7 @@ const chooseOnePerPerson = (seen: readonly Seen[], find: (key: string) => string
     if (persons[n] === undefined) return
     if (declines(one)) declined.set(persons[n], one.reason!)
     const before = served.get(persons[n])
-    if (one.reason === undefined && (!before || (!before.hasPhone && one.hasPhone)))
+    if (one.reason === undefined && (!before || (before.phone === null && one.phone !== null)))
       served.set(persons[n], one)
   })
   return seen.map((one, n) => {

@@ -138,7 +138,9 @@ export const sendBulk: Handler<'messaging_send_bulk'> = async (ctx, input) => {
     isMarketing: prepared.template.category === 'MARKETING',
     hours: input.hours,
     personal: prepared.personal,
-    fits: (values) => 'preview' in fillTemplate(prepared.template, values, ctx.now),
+    // Values that are the same for all were checked with the template.
+    fits: (values) =>
+      prepared.personal.sources.length === 0 || 'preview' in fillTemplate(prepared.template, values, ctx.now),
     holdsValues: holds,
     approved: holds ? named.approved : undefined,
   })

@@ -1,5 +1,13 @@
 import type { EventPosition } from '../../storage/events.ts'
-import { recoverDeliveries, findEventLogSpan } from '../../storage/webhook-log.ts'
+import {
+  countMissed,
+  findEventLogSpan,
+  hasMoreEvents,
+  recoverDeliveries,
+  type RecoverSpan,
+  type RecoverStep,
+} from '../../storage/webhook-log.ts'
+import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { invalidField, type Problem } from '../core/problem.ts'
 import { requireDeliveryLog } from './access.ts'
@@ -8,15 +16,42 @@ import { requireEnabledEndpoint } from './require-enabled.ts'
 const MAX_SPAN_MS = 14 * 86_400_000
 /** Events that one statement scans. */
 const EVENTS_PER_STEP = 5000
-/** Deliveries that one call makes due, and events that it scans: one transaction, which has a deadline of 30 s. */
-const MAX_RECOVERED = 100_000
-const MAX_SCANNED = 1_000_000
+/**
+ * Deliveries that one call makes due, and events that it scans: one transaction, which has a deadline of 30 s. An
+ * object, so that tests can reach them with few rows.
+ */
+export const recoverLimits = { deliveries: 100_000, events: 1_000_000 }
 
 const tooManyEvents = (detail: string): Problem =>
   invalidField('to', 'too_many_events', detail, {
     reason: 'too_many_events',
     fix: 'Recover a shorter span at a time.',
   })
+
+/** Adds up the steps of a span, until there are too many. */
+const addUp = async (
+  takeStep: (position: EventPosition | undefined) => Promise<RecoverStep>,
+): Promise<number> => {
+  let sum = 0
+  for (let position: EventPosition | undefined; ;) {
+    const { recovered, reached } = await takeStep(position)
+    sum += recovered
+    if (!reached || sum > recoverLimits.deliveries) return sum
+    position = reached
+  }
+}
+
+/** Throws 400 before anything is written: writing a hundred thousand deliveries takes many seconds. */
+const refuseTooMany = async ({ tx, actor }: Context, span: RecoverSpan): Promise<void> => {
+  const workspaceId = actor.workspace.id
+  if (await hasMoreEvents(tx, workspaceId, span, recoverLimits.events))
+    throw tooManyEvents(`ends a span of more than ${recoverLimits.events} events`)
+  const missed = await addUp((position) => countMissed(tx, workspaceId, span, position, EVENTS_PER_STEP))
+  if (missed > recoverLimits.deliveries)
+    throw tooManyEvents(
+      `ends a span in which the endpoint missed more than ${recoverLimits.deliveries} events`,
+    )
+}
 
 export const recoverEndpoint: Handler<'webhooks_recover_endpoint'> = async (
   ctx,
@@ -32,24 +67,12 @@ export const recoverEndpoint: Handler<'webhooks_recover_endpoint'> = async (
     })
   await requireEnabledEndpoint(ctx, id)
   const workspaceId = ctx.actor.workspace.id
-  const span = await findEventLogSpan(ctx.tx, workspaceId, from, to)
-  let recovered = 0
-  let position: EventPosition | undefined
-  for (let scanned = 0; span; scanned += EVENTS_PER_STEP) {
-    if (scanned >= MAX_SCANNED) throw tooManyEvents(`ends a span of more than ${MAX_SCANNED} events`)
-    const step = await recoverDeliveries(
-      ctx.tx,
-      workspaceId,
-      id,
-      { ...span, from, to },
-      position,
-      ctx.now,
-      EVENTS_PER_STEP,
-    )
-    recovered += step.recovered
-    if (recovered > MAX_RECOVERED)
-      throw tooManyEvents(`ends a span in which the endpoint missed more than ${MAX_RECOVERED} events`)
-    if (!(position = step.reached)) break
-  }
+  const log = await findEventLogSpan(ctx.tx, workspaceId, from, to)
+  if (!log) return { endpoint_id: id, recovered: 0 }
+  const span = { ...log, endpointId: id, from, to }
+  await refuseTooMany(ctx, span)
+  const recovered = await addUp((position) =>
+    recoverDeliveries(ctx.tx, workspaceId, span, position, { now: ctx.now, limit: EVENTS_PER_STEP }),
+  )
   return { endpoint_id: id, recovered }
 }

@@ -59,6 +59,7 @@ import * as agentConsumers from './0077-agent-consumers.ts'
 import * as latestMessagePlan from './0078-latest-message-plan.ts'
 import * as keyFamilies from './0082-key-families.ts'
 import * as approvedSubjects from './0084-approved-subjects.ts'
+import * as contactExchangesByLookUp from './0085-contact-exchanges-by-look-up.ts'
 
 /**
  * The migrations, oldest first, each with what it locks (CONTRIBUTING.md, "Writing a migration"). Migrations that a
@@ -250,6 +251,11 @@ export const migrations = {
   '0084-approved-subjects': {
     ...approvedSubjects,
     cost: { closes: ['approvals'] },
+    oldest: '0030-approval-plans',
+  },
+  '0085-contact-exchanges-by-look-up': {
+    ...contactExchangesByLookUp,
+    cost: {},
     oldest: '0030-approval-plans',
   },
 } satisfies MigrationList

@@ -143,6 +143,116 @@ everyDatabase('When customers wrote and were answered', (server) => {
   })
 })
 
+/** Rows of messages that a transaction read. */
+const countRowsRead = async (tx: Db): Promise<number> => {
+  const { rows } = await sql<{ read: number }>`
+    select (idx_tup_fetch + seq_tup_read)::int as read from pg_stat_xact_user_tables
+    where relname = 'messages'`.execute(tx)
+  return rows[0]!.read
+}
+
+everyDatabase('When customers wrote and were answered in long conversations', (server) => {
+  const insertMany = (workspaceId: string, conversationId: string, count: number) =>
+    sql`
+      insert into messages (workspace_id, conversation_id, direction, type, status, text, created_at)
+      select ${workspaceId}, ${conversationId},
+        case when n % 2 = 0 then 'outbound' else 'inbound' end, 'TEXT',
+        case when n % 2 = 0 then 'sent' else 'received' end, 'Message ' || n, now() - n * interval '1 minute'
+      from generate_series(1, ${count}::int) as n`.execute(server().db)
+
+  it('is known of a message that fails or is deleted without reading all of the conversation', async () => {
+    const workspace = await makeWorkspace(server())
+    const { id } = await plantConversation(server(), workspace.id, { inboundAt: null })
+    await insertMany(workspace.id, id, 5000)
+    for (const [change, order] of [
+      [
+        sql`update messages set status = 'failed'`,
+        sql`direction = 'outbound' and status <> 'failed' order by created_at desc`,
+      ],
+      [sql`delete from messages`, sql`direction = 'inbound' order by created_at desc`],
+      [sql`delete from messages`, sql`direction = 'inbound' order by created_at`],
+      [sql`delete from messages`, sql`direction = 'outbound' order by created_at offset 100`],
+    ])
+      await server()
+        .db.transaction()
+        .execute(async (tx) => {
+          const { rows } = await sql<{ id: string }>`
+          select id from messages
+          where workspace_id = ${workspace.id} and conversation_id = ${id} and ${order} limit 1`.execute(tx)
+          const before = await countRowsRead(tx)
+          await sql`${change} where workspace_id = ${workspace.id} and id = ${rows[0]!.id}`.execute(tx)
+          const read = (await countRowsRead(tx)) - before
+          assert.ok(read <= 20, `${read} rows`)
+        })
+    await assertKept(server().db)
+  })
+
+  it('agrees with the messages after any changes of them', async () => {
+    const workspace = await makeWorkspace(server())
+    const agent = await workspace.key(workspace.owner.staffId, { agent: true, policy: autonomous })
+    const { rows: keys } = await sql<{ id: string }>`
+      select id from api_keys where workspace_id = ${workspace.id} order by agent`.execute(server().db)
+    assert.ok(agent.key)
+    const conversations: string[] = []
+    for (const _ of [1, 2])
+      conversations.push((await plantConversation(server(), workspace.id, { inboundAt: null })).id)
+    const kinds = [
+      'inbound received',
+      'outbound sent',
+      'outbound pending',
+      'outbound failed',
+      'system system',
+    ]
+    const message = fc.record({
+      kind: fc.constantFrom(...kinds),
+      at: fc.nat(5),
+      place: fc.nat(1),
+      key: fc.constantFrom(null, ...keys.map((key) => key.id)),
+    })
+    const change = fc.record({
+      which: fc.nat(19),
+      to: fc.constantFrom('sent', 'failed', 'read', 'move', 'delete'),
+    })
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(message, { minLength: 1, maxLength: 20 }),
+        fc.array(change, { maxLength: 12 }),
+        async (messages, changes) => {
+          await sql`delete from messages where workspace_id = ${workspace.id}`.execute(server().db)
+          await assertKept(server().db)
+          const ids: string[] = []
+          for (const { kind, at, place, key } of messages) {
+            const [direction, status] = kind.split(' ')
+            const { rows } = await sql<{ id: string }>`
+              insert into messages (workspace_id, conversation_id, direction, type, status, text, created_at, key_id)
+              values (${workspace.id}, ${conversations[place]!}, ${direction}, 'TEXT', ${status}, 'Hi',
+                '2026-01-01'::timestamptz + ${at}::int * interval '1 hour', ${key}) returning id`.execute(
+              server().db,
+            )
+            ids.push(rows[0]!.id)
+          }
+          for (const { which, to } of changes) {
+            const here = sql`where workspace_id = ${workspace.id} and id = ${ids[which % ids.length]!}`
+            if (to === 'delete') await sql`delete from messages ${here}`.execute(server().db)
+            else if (to === 'move')
+              await sql`
+                update messages set conversation_id = case when conversation_id = ${conversations[0]!}
+                  then ${conversations[1]!}::bigint else ${conversations[0]!}::bigint end ${here}`.execute(
+                server().db,
+              )
+            else
+              await sql`update messages set status = ${to} ${here} and direction = 'outbound'`.execute(
+                server().db,
+              )
+          }
+          await assertKept(server().db)
+        },
+      ),
+      { numRuns: runs(30, 300) },
+    )
+  })
+})
+
 const date = fc.constantFrom(...relativeDates, '2026-03-01', '2026-02-28T12:00:00Z')
 const fieldFilter = fc.oneof(
   ...['lastInboundAt', 'lastOutboundAt'].map((field) =>

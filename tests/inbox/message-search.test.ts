@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
+import { it } from 'node:test'
 import { sql } from 'kysely'
 import { messageSearchStrategy } from '../../storage/message-search.ts'
 import { doAs, everyPage } from '../calls.ts'
-import { everyDoor } from '../doors.ts'
+import { everyDatabase, everyDoor } from '../doors.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
 import {
   idsOf,
@@ -106,10 +107,15 @@ const strategies = [
   { headRows: 0, moreRows: 0, maxHits: 10_000 },
   { headRows: 1, moreRows: 0, maxHits: 0 },
 ]
+/** Few rows, or few texts, of those that no index finds. */
+const shortScans = [{ scanRows: 2 }, { scanRows: 3, scanBytes: 0 }, { scanBytes: 250 }]
 
 /** Runs `check` with each way of finding messages. */
-const withStrategies = async (check: () => Promise<void>): Promise<void> => {
-  for (const strategy of strategies) {
+const withStrategies = async (
+  check: () => Promise<void>,
+  given: readonly Partial<typeof defaults>[] = strategies,
+): Promise<void> => {
+  for (const strategy of given) {
     Object.assign(messageSearchStrategy, strategy)
     try {
       await check()
@@ -281,5 +287,44 @@ everyDoor('Search in messages', (test) => {
     const refused = await find({ query: 'order 1555' }, { hide_phone_numbers: true })
     assert.equal(refused.status, 403)
     assert.equal(refused.body.reason, 'phone_hidden')
+  })
+})
+
+everyDatabase('Search in messages that no index finds', (getServer) => {
+  it('says how far it came where a page would read too much, and goes on there', async () => {
+    const server = getServer()
+    const workspace = await makeWorkspace(server)
+    const data = await createMessages({ server, workspace })
+    const run = doAs(server, workspace.owner.key)
+    let short = 0
+    const checkAll = async (): Promise<void> => {
+      for (const [input, expected] of searches(data)) {
+        const found: number[] = []
+        for (let cursor: string | null | undefined; cursor !== null;) {
+          const page = await run('inbox_search_messages', {
+            ...input,
+            limit: 2,
+            ...(cursor ? { cursor } : {}),
+          })
+          found.push(...idsOf(page).map((id) => data.ids.indexOf(id)))
+          cursor = page.next_cursor
+          const isShort = cursor !== null && page.data.length < 2
+          if (isShort) short++
+          assert.equal(page.searched_to !== null, isShort, JSON.stringify(page))
+          assert.ok(
+            !isShort || page.data.every((row: { created_at: string }) => row.created_at >= page.searched_to),
+          )
+        }
+        assert.deepEqual(found, expected, JSON.stringify([messageSearchStrategy, input]))
+      }
+    }
+    await withStrategies(checkAll, shortScans)
+    assert.ok(short > 0)
+    await indexMessages(server)
+    await withStrategies(checkAll, shortScans)
+    const sinceThird = sql`message_id > ${data.ids[3]!}::bigint`
+    await sql`delete from message_search where ${sinceThird}`.execute(server.db)
+    await sql`update message_search_progress set indexed_to = ${data.ids[3]!}::bigint`.execute(server.db)
+    await withStrategies(checkAll, shortScans)
   })
 })

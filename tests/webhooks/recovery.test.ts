@@ -2,9 +2,12 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
 import { createEventId } from '../../server/ids.ts'
+import { recoverLimits } from '../../server/webhooks/recover.ts'
 import { insertEvents } from '../../storage/events.ts'
+import { callAs } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
 import { makeWorkspace } from '../servers.ts'
+import { recordTexts } from '../statements.ts'
 import {
   callAsOwner,
   createEndpoint,
@@ -147,5 +150,37 @@ everyDatabase('Webhook recovery of many events', (server) => {
           lag(event_id) over (order by next_attempt_at, event_id), '') as ordered
         from webhook_deliveries where workspace_id = ${at.workspace.id}) as d`.execute(at.server.db)
     assert.deepEqual([...rows], [{ n: '12001', ordered: true }])
+  })
+
+  it('refuses too many before anything is written', async () => {
+    const at = { server: server(), workspace: await makeWorkspace(server()) }
+    const id = await createEndpoint(at, '*')
+    await sql`
+      insert into events (workspace_id, id, type, occurred_at, data)
+      select ${at.workspace.id}::bigint, 'evt_01M0000000' || lpad(n::text, 16, '0'), 'group.created/1',
+        '2026-10-01T00:00:00Z', '{}'::jsonb
+      from generate_series(1, 30) as n`.execute(at.server.db)
+    const call = callAs(at.server, at.workspace.owner.key)
+    const span = { endpoint_id: id, from: '2026-10-01T00:00:00Z', to: '2026-10-02T00:00:00Z' }
+    const before = { ...recoverLimits }
+    try {
+      for (const limits of [{ deliveries: 29 }, { events: 29 }]) {
+        Object.assign(recoverLimits, before, limits)
+        for (const dry_run of [true, false]) {
+          const written = await recordTexts(
+            async () => {
+              const { status, body } = await call('webhooks_recover_endpoint', { ...span, dry_run })
+              assert.deepEqual([status, body.reason], [400, 'too_many_events'])
+            },
+            (text) => text.includes('insert into webhook_deliveries'),
+          )
+          assert.deepEqual(written, [])
+        }
+      }
+      Object.assign(recoverLimits, { deliveries: 30, events: 30 })
+      assert.equal((await call('webhooks_recover_endpoint', span)).body.recovered, 30)
+    } finally {
+      Object.assign(recoverLimits, before)
+    }
   })
 })
