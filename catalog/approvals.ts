@@ -267,8 +267,9 @@ export const approveApproval = defineOperation({
   description:
     "Needs a person's key: of an owner, admin or manager, or of the staff member of the asking key; " +
     'the approver must be able to make the call. It must still act on what the approver was shown, by ' +
-    '`summary_version` of `approvals_get`, or, without one, on what it was requested for: after a merge or a ' +
-    'changed number it is refused (409 `subject_changed`, with `changed`). `text` replaces the text of a reply, ' +
+    '`summary_version` of `approvals_get`, or, without one, on what it was requested for: after a merge, an ' +
+    'opt-out, or a changed number, webhook endpoint or template it is refused (409 `subject_changed`, with ' +
+    '`changed`). `text` replaces the text of a reply, ' +
     'note or caption. The call then runs as the agent, under the policy and reply window at that moment; ' +
     '`approvals_get` shows the outcome.',
   input: z.object({

@@ -604,7 +604,7 @@ export type Operations = {
     ) => Listing<types.ApprovalsListOutput>
     /** Show an approval request, and wait for the decision. With `wait_seconds` it returns as soon as the call has ended, or after that time. Operation `approvals_get`. */
     readonly get: (input: types.ApprovalsGetInput, options?: CallOptions) => Promise<types.ApprovalsGetOutput>
-    /** Approve a call of an AI agent, so that it runs once. Needs a person's key: of an owner, admin or manager, or of the staff member of the asking key; the approver must be able to make the call. It must still act on what the approver was shown, by `summary_version` of `approvals_get`, or, without one, on what it was requested for: after a merge or a changed number it is refused (409 `subject_changed`, with `changed`). `text` replaces the text of a reply, note or caption. The call then runs as the agent, under the policy and reply window at that moment; `approvals_get` shows the outcome. Operation `approvals_approve`. */
+    /** Approve a call of an AI agent, so that it runs once. Needs a person's key: of an owner, admin or manager, or of the staff member of the asking key; the approver must be able to make the call. It must still act on what the approver was shown, by `summary_version` of `approvals_get`, or, without one, on what it was requested for: after a merge, an opt-out, or a changed number, webhook endpoint or template it is refused (409 `subject_changed`, with `changed`). `text` replaces the text of a reply, note or caption. The call then runs as the agent, under the policy and reply window at that moment; `approvals_get` shows the outcome. Operation `approvals_approve`. */
     readonly approve: (
       input: types.ApprovalsApproveInput,
       options?: ChangeOptions,

@@ -27,7 +27,7 @@ export const records: Readonly<Record<string, { label: string; kind: RecordKind 
 /** The one contact or conversation that a call is about has lines of its own. */
 const DESCRIBED_APART = new Set(['contact_id', 'conversation_id'])
 
-/** As many records of a list are named; of the others there is the id. */
+/** As many records of a list are named in a summary; of the others there is the id. */
 const MAX_NAMED = 50
 
 /** The records that an input names, one by one: `[field of the record, id]`. */

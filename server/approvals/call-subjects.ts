@@ -4,37 +4,33 @@ import { isObject } from '../../catalog/values.ts'
 import type { ApprovalRow } from '../../storage/approvals.ts'
 import type { Db } from '../../storage/database.ts'
 import { findLiveKeyById } from '../../storage/keys.ts'
+import { findLabels } from '../../storage/labels.ts'
 import type { App } from '../core/app.ts'
 import type { Actor } from '../core/context.ts'
 import { canonicalJson } from '../core/cursors.ts'
 import { Problem } from '../core/problem.ts'
 import { toActor } from '../core/steps/authenticate.ts'
-import { createRead, createRecordReader, type Read } from '../core/read-records.ts'
+import { createRead, createRecordReader, type Read, type RecordReader } from '../core/read-records.ts'
 import { listReferences, records } from './call-records.ts'
+import {
+  describeContact,
+  describeOptOuts,
+  describeRecord,
+  listNamed,
+  listOthers,
+  listTagSubjects,
+  listUndoneOptOuts,
+  type Subject,
+} from './subject-records.ts'
 
 /*
  * What a call acts on beyond its input, which may change while it waits: whom a contact has become by a merge, its
- * number, where a webhook endpoint leads. A person approves what they were shown, so that is compared. Names of
- * contacts are left out: customers change them, and a message goes to the number.
+ * number, what it has declined, where a webhook endpoint leads and which events it gets. A person approves what they
+ * were shown, so that is compared. Names of contacts are left out: customers change them, and a message goes to the
+ * number.
  */
 
 type Json = Record<string, unknown>
-type Subject = readonly [name: string, value: unknown]
-
-/** What makes a record another one, or tells what becomes of it; counts and states change all the time. */
-const IDENTITY = [
-  'name',
-  'title',
-  'label',
-  'key',
-  'url',
-  'message',
-  'event_type_id',
-  'language',
-  'filter',
-  'role',
-  'identifier',
-]
 
 /** The same for every reader, and before and after phones are hidden from one. */
 const seeAll = (actor: Actor): Actor => ({
@@ -52,48 +48,79 @@ export const toConversationId = (record: Json | null): string | undefined => {
   return typeof id === 'string' ? id : undefined
 }
 
-const pick = (record: Json | null): Json | null =>
-  record && Object.fromEntries(IDENTITY.map((name) => [name, record[name]]))
-
-/** The address is what a message goes to: of the others, some become known by themselves. */
-const describeContact = (name: string, contact: Json | null): Subject[] => [
-  [name, contact && contact['id']],
-  [
-    contact?.['phone'] === null ? `${name}_address` : `${name}_phone`,
-    contact && (contact['phone'] ?? contact['chatapp_user_id'] ?? contact['web_visitor_id']),
-  ],
-]
+type Asked = { asker: Actor; op: Operation; call: Call }
 
 /** The contact of the conversation, or the one that is named: merged ones are read as those that they became. */
-const findCustomer = async (read: Read, { input, conversationId }: Call): Promise<Subject[]> => {
+const findCustomer = async (
+  db: Db,
+  read: Read,
+  { asker, call: { input, conversationId } }: Asked,
+): Promise<Subject[]> => {
   const named = toConversationId(input) ?? conversationId
   const conversation =
     named === undefined ? null : await read('inbox_get_conversation', { conversation_id: named })
   const { contact: own } = conversation ?? {}
   const id = (isObject(own) ? own['id'] : undefined) ?? input['contact_id']
-  if (typeof id !== 'string') return []
+  // Always under the same names: what appears is a change too.
+  if (typeof id !== 'string') return named === undefined ? [] : [['customer', null]]
   const contact = await read('crm_get_contact', { contact_id: id })
-  return [...describeContact('customer', contact), ['customer_dnd', contact && contact['dnd']]]
+  return [
+    ...describeContact('customer', contact as Parameters<typeof describeContact>[1]),
+    ['customer_dnd', contact && contact['dnd']],
+    await describeOptOuts(db, asker.workspace.id, contact?.['id']),
+  ]
 }
 
-const listSubjects = async (
-  app: App,
-  db: Db,
-  { asker, op, call }: { asker: Actor; op: Operation; call: Call },
+/** Where a delivery is sent again. */
+const describeDelivery = async (
+  readRecord: RecordReader,
+  name: string,
+  delivery: Json | null,
 ): Promise<Subject[]> => {
-  const { input } = call
-  const read = createRead(app, db, seeAll(asker))
-  const readRecord = createRecordReader(read)
-  const subjects = await findCustomer(read, call)
+  const id = delivery?.['endpoint_id']
+  const endpoint = typeof id === 'string' ? await readRecord({ kind: 'endpoint', id }) : null
+  return describeRecord(`${name}_endpoint`, 'endpoint', endpoint)
+}
+
+/** The records that fields of the input name by their ids. */
+const listRecordSubjects = async (
+  readRecord: RecordReader,
+  { asker, op, call: { input } }: Asked,
+  db: Db,
+): Promise<Subject[]> => {
+  const subjects: Subject[] = []
   for (const [field, id] of listReferences(op, input)) {
     const { kind } = records[field]!
-    // What a job was begun with stays; who matches a filter is the plan of the call.
+    // What a job was begun with stays; who matches a filter is the plan of the call; lists of these are read whole.
     if (kind === 'job' || kind === 'conversation' || (kind === 'saved_filter' && 'plan_id' in input)) continue
-    const record = await readRecord({ kind, id })
+    if (kind === 'contact' && !(field in input)) continue
     const name = field.replace(/_id$/, '')
-    subjects.push(...(kind === 'contact' ? describeContact(name, record) : [[name, pick(record)] as const]))
+    const record =
+      kind === 'tag' || kind === 'group'
+        ? ((await findLabels(db, asker.workspace.id, kind, [id], []))[0] ?? null)
+        : await readRecord({ kind, id })
+    if (kind === 'contact')
+      subjects.push(...describeContact(name, record as Parameters<typeof describeContact>[1]))
+    else subjects.push(...describeRecord(name, kind, record))
+    if (kind === 'delivery') subjects.push(...(await describeDelivery(readRecord, name, record)))
   }
-  return [['call', [op.name, input]], ...subjects]
+  return subjects
+}
+
+const listSubjects = async (app: App, db: Db, asked: Asked): Promise<Subject[]> => {
+  const { asker, op, call } = asked
+  const { input } = call
+  const scope = { db, workspaceId: asker.workspace.id, input }
+  const read = createRead(app, db, seeAll(asker))
+  return [
+    ['call', [op.name, input]],
+    ...(await findCustomer(db, read, asked)),
+    ...(await listRecordSubjects(createRecordReader(read), asked, db)),
+    ...(await listNamed(scope)),
+    ...(await listUndoneOptOuts(scope)),
+    ...(await listTagSubjects(scope)),
+    ...(await listOthers(read, scope)),
+  ]
 }
 
 export const createSalt = (): string => randomBytes(16).toString('base64url')
@@ -120,14 +147,20 @@ export const readSubjects = async (
   )
 }
 
-/** Returns the names of what differs between two versions. */
+const getName = (part: string): string => part.split(':')[0]!
+
+/**
+ * Returns the names of what differs between two versions. A name that only the present one has is of a later release,
+ * which compares more: what it was before is not known.
+ */
 const listChanged = (before: string, now: string): string[] => {
   const [shown, present] = [before.split('.'), now.split('.')]
+  const known = new Set(shown.map(getName))
   const differing = [
-    ...present.filter((part) => !shown.includes(part)),
+    ...present.filter((part) => known.has(getName(part)) && !shown.includes(part)),
     ...shown.filter((part) => !present.includes(part)),
   ]
-  return [...new Set(differing.map((part) => part.split(':')[0]!))]
+  return [...new Set(differing.map(getName))]
 }
 
 /** Returns what a request acts on otherwise than at a version; undefined where nothing, or nothing is known. */
@@ -138,7 +171,8 @@ const findChanged = async (
   before: string | null,
 ): Promise<string[] | undefined> => {
   const now = await readStored(app, app.db, asker, row)
-  return before === null || now === null || before === now ? undefined : listChanged(before, now)
+  const changed = before === null || now === null ? [] : listChanged(before, now)
+  return changed.length === 0 ? undefined : changed
 }
 
 const readStored = async (

@@ -4,9 +4,10 @@ import { isObject } from '../../catalog/values.ts'
 import type { Db } from '../../storage/database.ts'
 import type { App } from '../core/app.ts'
 import type { Actor } from '../core/context.ts'
-import { createRead, createRecordReader, type Read } from '../core/read-records.ts'
+import { createRead, createRecordReader, type Read, type RecordKind } from '../core/read-records.ts'
 import { describeBulk } from './bulk-summary.ts'
 import { listReferences, records } from './call-records.ts'
+import { listDeclining, listTagIds } from './subject-records.ts'
 import { line, toWords } from './summary-line.ts'
 
 /*
@@ -38,6 +39,21 @@ const describeContact = (contact: unknown, id: unknown): string[] => [
     ? ['Do-not-disturb: yes, no marketing']
     : []),
 ]
+
+/** What the customer has withdrawn the consent to. */
+const describeWithdrawals = async (read: Read, id: unknown): Promise<string[]> => {
+  if (typeof id !== 'string') return []
+  const answer = await read('crm_list_consents', { contact_id: id, limit: 100 })
+  const withdrawn = ((answer?.data ?? []) as Json[]).filter(
+    ({ holds, state }) => holds === true && state === 'withdrawn',
+  )
+  return line(
+    'Consent withdrawn',
+    withdrawn
+      .map(({ purpose, channel, at: time }) => `${String(purpose)} (${String(channel)}) at ${String(time)}`)
+      .join(', '),
+  )
+}
 
 /** A time as the clocks of the workspace show it, such as `2026-10-02 12:25 Europe/Berlin`. */
 const showTime = (time: unknown, zone: string): string => {
@@ -131,6 +147,30 @@ const describeRecord = (id: string, record: Json | null): string | undefined => 
   )
 }
 
+const listSubscribed = ({ subscriptions }: Json): string =>
+  ((at(subscriptions, 'event_types') ?? []) as { id: string; active: boolean }[])
+    .map(({ id, active }) => (active ? id : `${id} (not active)`))
+    .join(', ')
+
+/** What else a person decides by: all of it is compared with what becomes of the record (`subject-records.ts`). */
+const details: Partial<Record<RecordKind, (record: Json) => string[]>> = {
+  endpoint: (record) => [
+    ...line('Events of the endpoint', listSubscribed(record) || 'none'),
+    ...line('Payload format', record.payload_format),
+    ...line('Headers', Object.keys((record.custom_headers ?? {}) as Json).join(', ')),
+  ],
+  template: ({ category, body }) => line('Template text', join(category, at(body, 'text'))),
+  quick_message: (record) => [
+    ...line('Text of the quick message', record.text),
+    ...line('File', join(record.media_url, record.file_name)),
+    ...line('Visible to', record.visibility),
+  ],
+  custom_field: ({ type, visibility, options }) => [
+    ...line('Type and visibility', join(type, visibility)),
+    ...line('Options', ((options ?? []) as { label: string }[]).map(({ label }) => label).join(', ')),
+  ],
+}
+
 const describeRecords = async (read: Read, op: Operation, input: Json, zone: string): Promise<string[]> => {
   const readRecord = createRecordReader(read)
   const lines: string[] = []
@@ -139,6 +179,7 @@ const describeRecords = async (read: Read, op: Operation, input: Json, zone: str
     const record = await readRecord({ kind, id })
     lines.push(
       ...(kind === 'job' && record ? describeJob(id, record, zone) : line(label, describeRecord(id, record))),
+      ...(record ? (details[kind]?.(record) ?? []) : []),
     )
   }
   return lines
@@ -157,6 +198,18 @@ const describeUndoneMerge = async (read: Read, output: Json | null): Promise<str
     ...line('Out of', describeRecord(String(kept.id), shown)),
   ]
 }
+
+/** Tags that are named by their ids. */
+const describeTags = async (read: Read, input: Json): Promise<string[]> => {
+  const readRecord = createRecordReader(read)
+  const lines: string[] = []
+  for (const id of listTagIds(input))
+    lines.push(...line(records['tag_id']!.label, describeRecord(id, await readRecord({ kind: 'tag', id }))))
+  return lines
+}
+
+const countDeclining = async (db: Db, actor: Actor, input: Json): Promise<number | undefined> =>
+  (await listDeclining({ db, workspaceId: actor.workspace.id, input }))?.length
 
 /** Where a message goes that begins a conversation, in which the customer has not written. */
 const describeNewConversation = async (
@@ -275,6 +328,7 @@ export const summarizeCall = async (
   return [
     op.summary,
     ...describeContact(contact, input.contact_id),
+    ...(await describeWithdrawals(read, at(contact, 'id'))),
     ...(isSend ? line('Phone', input.phone) : []),
     ...(conversation
       ? describeConversation(conversation, zone)
@@ -284,6 +338,8 @@ export const summarizeCall = async (
       ? [...describeMessage(input, output), ...(await describeQuoted(read, input))]
       : [
           ...(await describeRecords(read, op, input, zone)),
+          ...(await describeTags(read, input)),
+          ...line('Of them have declined messages', await countDeclining(db, actor, input)),
           ...(op.name === 'crm_undo_contact_merge' ? await describeUndoneMerge(read, output) : []),
           ...(await describeFilter(read, input)),
           ...line('Contacts', at(output, 'export', 'contacts', 'total')),

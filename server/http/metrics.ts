@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { BlockList } from 'node:net'
+import { BlockList, isIP } from 'node:net'
 import { H3 } from 'h3'
 import { AggregatorRegistry } from 'prom-client'
 import { FastResponse } from 'srvx/node'
@@ -22,7 +22,10 @@ export const serveMetrics = async (app: App, request: Request): Promise<Response
   const { token, isApart } = app.config.metrics
   if (isApart) throw noMetrics('They are served on a port of their own (WCRM_METRICS_LISTEN).')
   if (token === undefined && !isFromThisMachine(app, request))
-    throw noMetrics('Set WCRM_METRICS_TOKEN or WCRM_METRICS_LISTEN to read them from other machines.')
+    throw noMetrics(
+      'From this machine, ask at 127.0.0.1 or localhost. Set WCRM_METRICS_TOKEN or WCRM_METRICS_LISTEN to read ' +
+        'them from other machines or under another name.',
+    )
   return await sendMetrics(app, request)
 }
 
@@ -78,8 +81,19 @@ const isFromThisMachine = ({ config }: App, request: Request): boolean => {
     peer !== undefined &&
     containsAddress(loopback, peer) &&
     !containsAddress(config.trustedProxies, peer) &&
-    !isForwarded
+    !isForwarded &&
+    isLoopbackHost(request)
   )
+}
+
+/**
+ * Whether the request names this machine by itself. A web page whose name leads here (DNS rebinding), and a proxy that
+ * passes on the name but not who asks, name it otherwise.
+ */
+const isLoopbackHost = (request: Request): boolean => {
+  const host =
+    URL.parse(`http://${request.headers.get('host') ?? ''}`)?.hostname.replace(/^\[|\]$/g, '') ?? ''
+  return host === 'localhost' || (isIP(host) !== 0 && containsAddress(loopback, host))
 }
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()

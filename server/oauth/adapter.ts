@@ -8,6 +8,7 @@ import {
 import { hashApiKey } from '../api-keys.ts'
 import type { App } from '../core/app.ts'
 import type { Sealer } from '../sealer.ts'
+import { findDisallowedRedirectUri } from './clients.ts'
 
 /*
  * Where the library keeps its records. The id of a code or token is the credential itself, so the database
@@ -92,6 +93,9 @@ export const createAdapter = (kind: string, context: AdapterContext): Adapter =>
     find: async (id) => {
       const row = await findOauthRecord(db, kind, hashApiKey(id), app.now())
       const payload = row && read(id, row.payload)
+      // Of a client that registered before the scheme was refused: nobody can sign in to it any more.
+      if (kind === 'Client' && findDisallowedRedirectUri(payload?.['redirect_uris']) !== undefined)
+        return undefined
       if (!payload || row.consumed_at === null) return payload
       return { ...payload, consumed: Math.floor(Date.parse(row.consumed_at) / 1000) }
     },

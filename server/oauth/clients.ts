@@ -37,6 +37,9 @@ export const findDisallowedRedirectUri = (uris: unknown): string | undefined =>
     ? uris.find((uri) => DISALLOWED_SCHEMES.test(URL.parse(uri)?.protocol ?? ''))
     : undefined
 
+/** Whether an answer to this address reaches only a program on the device of the person. */
+export const isLoopbackUri = (uri: string): boolean => LOOPBACK.test(uri)
+
 const isStringArray = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((one) => typeof one === 'string')
 

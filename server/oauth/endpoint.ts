@@ -7,7 +7,7 @@ import { Problem } from '../core/problem.ts'
 import { getClientAddress } from '../http/address.ts'
 import { tryParseJson, withBody } from '../http/body.ts'
 import { withProblems } from '../http/door.ts'
-import { findDisallowedRedirectUri, normalizeClient } from './clients.ts'
+import { findDisallowedRedirectUri, isLoopbackUri, normalizeClient } from './clients.ts'
 import { serveLoginCodes } from './issue-login-code.ts'
 import {
   createResourceMetadata,
@@ -16,7 +16,7 @@ import {
   normalizeResource,
   OAUTH_PATHS,
 } from './metadata.ts'
-import { errorPageResponse } from './pages.ts'
+import { errorPageResponse, errorWithLinkResponse } from './pages.ts'
 import { NETWORK_HEADER } from './provider.ts'
 
 /*
@@ -214,9 +214,21 @@ const createLibraryHandler = (app: App): Serve => {
       const response = await fetchNodeHandler(await getLibrary(), await toInnerRequest(app, request, text))
       if (response.status === 404)
         return refuse(path, 404, 'not_found', 'There is no such endpoint, or it takes another method.')
-      return hardenResponse(response)
+      const leaving = path === OAUTH_PATHS.authorize ? findWayOut(app, response) : undefined
+      return leaving === undefined ? hardenResponse(response) : errorWithLinkResponse(leaving)
     })
   }
+}
+
+/**
+ * Returns where the answer to a request of authorization sends the browser, when that is neither this server nor a
+ * program on the device. Nobody has signed in yet, so it is an error: anybody can register an address and make a link
+ * to this server whose errors lead there, which a person follows only knowingly (RFC 9700, 4.11.2).
+ */
+const findWayOut = ({ config: { publicUrl } }: App, { headers }: Response): URL | undefined => {
+  const location = headers.get('location')
+  const url = location === null ? null : URL.parse(location, publicUrl)
+  return url && url.origin !== new URL(publicUrl).origin && !isLoopbackUri(url.href) ? url : undefined
 }
 
 /** The library's answers are for one client alone, and its session is not kept. */

@@ -189,8 +189,8 @@ const errorTexts: Record<string, string> = {
   server_error: 'wcrm could not finish this. Start again in a moment.',
 }
 
-/** The page of a request that cannot go back to the application. */
-export const renderErrorPage = (code: string, description?: string): string => {
+/** The page of a request that cannot go back to the application, or goes back by `link`, which is HTML. */
+export const renderErrorPage = (code: string, description?: string, link = ''): string => {
   const key =
     code === 'invalid_request' && /session|expired|interaction/.test(description ?? '')
       ? 'session_not_found'
@@ -199,10 +199,26 @@ export const renderErrorPage = (code: string, description?: string): string => {
   const technical = description === undefined ? code : `${code}: ${description}`
   return renderPage(
     'This did not work',
-    `<p>${escapeHtml(text)}</p><p><small>For whoever runs the application: <code>${escapeHtml(
+    `<p>${escapeHtml(text)}</p>${link}<p><small>For whoever runs the application: <code>${escapeHtml(
       technical.slice(0, 300),
     )}</code></small></p>`,
   )
+}
+
+/** The page of an error that the application is told of once the person follows its link. */
+export const errorWithLinkResponse = (to: URL): Response => {
+  // A response type that is not supported is answered in the fragment.
+  const told = to.searchParams.has('error') ? to.searchParams : new URLSearchParams(to.hash.slice(1))
+  const target = to.protocol === 'https:' || to.protocol === 'http:' ? to.host : to.protocol.slice(0, -1)
+  const link = `<div class="box warn"><p>Anybody can write a link to this page, and choose where it leads. If you have
+just come from the application: <a rel="noreferrer" href="${escapeHtml(to.href)}">back to
+${isolate(target)}</a></p></div>`
+  const page = renderErrorPage(
+    told.get('error') ?? 'server_error',
+    told.get('error_description') ?? undefined,
+    link,
+  )
+  return new Response(page, { status: 400, headers: pageHeaders("'none'") })
 }
 
 /** A complete page of an error, outside of the library. */

@@ -220,6 +220,19 @@ everyDatabase(
       for (const name of ['X-Forwarded-For', 'Forwarded', 'Via'])
         await refused(404, 'not_found', '/metrics', { headers: { [name]: '127.0.0.1' } })
     })
+
+    it('are read at names of this machine alone, not at one that a web page made lead here', async () => {
+      const { raw, refused } = createRawClient(server().url, '')
+      for (const Host of ['localhost:8787', '127.0.0.2', '[::1]:8787'])
+        assert.equal((await raw('/metrics', { headers: { Host } })).status, 200, Host)
+      for (const Host of [
+        'rebound.example.com:8787',
+        'localhost.example.com',
+        '127.0.0.1.example.com',
+        '10.0.0.1',
+      ])
+        await refused(404, 'not_found', '/metrics', { headers: { Host } })
+    })
   },
   {},
 )

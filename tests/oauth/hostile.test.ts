@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { sql } from 'kysely'
+import { hashApiKey } from '../../server/api-keys.ts'
 import { databases } from '../databases.ts'
 import { makeWorkspace, startWithOptions, type TestServer, type TestWorkspace } from '../servers.ts'
 import {
@@ -147,6 +149,48 @@ for (const database of databases)
       const { body: client } = await registerClient(server, { redirect_uris: [uri] })
       const { text } = await open(client.client_id, { redirect_uri: uri })
       assert.ok(text.includes('that opens <strong><bdi>operator.app://x/cb?a=1&amp;b</bdi></strong>.'), text)
+    })
+
+    it('cannot sign anybody in where they registered, earlier, what leads off the device', async () => {
+      const { body: client } = await registerClient(server, { redirect_uris: ['cursor://x/cb', REDIRECT] })
+      assert.equal((await open(client.client_id)).status, 200)
+      await sql`update oauth_records set payload = replace(payload, 'cursor://x', 'microsoft-edge:https://evil.example')
+        where kind = 'Client' and hash = ${hashApiKey(client.client_id as string)}`.execute(server.db)
+      for (const uri of ['microsoft-edge:https://evil.example/cb', REDIRECT]) {
+        const page = await open(client.client_id, { redirect_uri: uri })
+        assert.deepEqual([page.status, page.location], [400, undefined], uri)
+        assert.match(page.text, /invalid_client/)
+      }
+      const code = await makeLoginCode(server, workspace.id, workspace.owner.staffId)
+      await assert.rejects(
+        allow(server, authorizeUrl(client.client_id, createPkce().challenge), code),
+        /Not a form: 400/,
+      )
+    })
+
+    it('send nobody away with an error before somebody signs in, but to a program on the device', async () => {
+      const uris = ['https://phishing.example.com/cb?a=1', 'com.example.app:/cb', REDIRECT]
+      const { body: client } = await registerClient(server, { redirect_uris: uris })
+      const wrong: Record<string, string>[] = [
+        { prompt: 'none' },
+        { response_type: 'token' },
+        { code_challenge_method: 'plain' },
+        { resource: 'https://other.example/mcp' },
+        { request: 'x' },
+      ]
+      for (const more of wrong)
+        for (const uri of uris) {
+          const page = await open(client.client_id, { redirect_uri: uri, state: '"><b>', ...more })
+          const [, href] = /<a rel="noreferrer" href="([^"]+)"/.exec(page.text) ?? []
+          const isLocal = uri === REDIRECT
+          assert.deepEqual([page.status < 400, page.location !== undefined], [isLocal, isLocal], uri)
+          const to = new URL(isLocal ? page.location! : href!.replaceAll('&amp;', '&'))
+          assert.equal(to.href.startsWith(uri), true, to.href)
+          const told = to.searchParams.has('error') ? to.searchParams : new URLSearchParams(to.hash.slice(1))
+          assert.deepEqual([told.get('state'), told.get('iss')], ['"><b>', PUBLIC_URL])
+          assert.ok(page.text.includes(told.get('error')!) || isLocal, page.text)
+          assert.equal(page.text.includes('<b>'), false)
+        }
     })
 
     it('need PKCE with S256, a code and no other way', async () => {
