@@ -133,6 +133,19 @@ export const claimErasure = async (
     returning e.workspace_id, e.id, e.attempts`.execute(db)
   ).rows[0]
 
+/**
+ * How many erasures of all workspaces take more steps than these, and have waited for minutes for a server of a later
+ * version.
+ */
+export const countLaterErasures = async (db: Db, steps: number): Promise<number> =>
+  Number(
+    (
+      await sql<{ n: string }>`
+      select count(*) as n from erasures where state = 'running' and not ${takesAtMost(steps)}
+        and run_after < clock_timestamp() - interval '5 minutes'`.execute(db)
+    ).rows[0]!.n,
+  )
+
 /** Seconds until an erasure is due; undefined when none runs. */
 export const findSecondsUntilErasure = async (db: Db, steps: number): Promise<number | undefined> =>
   (

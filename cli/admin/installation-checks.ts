@@ -2,10 +2,13 @@ import { statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { type ApiVersion, versions } from '../../catalog/versions.ts'
 import type { Config } from '../../server/config.ts'
+import { steps } from '../../server/erasures/steps.ts'
 import { describeMediaLocation, type MediaLocation, mediaLocationsOf } from '../../server/media/location.ts'
 import { openMediaStore } from '../../server/media/open-store.ts'
 import { chooseProvider, SANDBOX_TOKEN_PREFIX } from '../../server/provider/settings.ts'
+import { version } from '../../server/version.ts'
 import type { Db } from '../../storage/database.ts'
+import { countLaterErasures } from '../../storage/erasures.ts'
 import {
   countOldAccounts,
   countOldKeys,
@@ -48,6 +51,20 @@ const checkQueues = async ({ db }: Installation): Promise<Finding[]> =>
         'Check that a server runs, and its log; add wcrm worker if it cannot keep up.',
       ),
     )
+
+/** They are late in their queue too, but no server of this version would take them. */
+const checkLaterErasures = async ({ db }: Installation): Promise<Finding[]> => {
+  const count = await countLaterErasures(db, steps.length)
+  if (count === 0) return []
+  return [
+    problem(
+      'erasures',
+      `${count === 1 ? '1 erasure' : `${count} erasures`} of a later version than ${version} cannot end here: ` +
+        'copies of the personal data stay until a server of that version has erased them.',
+      'Start a server of the version that the database ran with before the downgrade, or of a later one.',
+    ),
+  ]
+}
 
 const checkServers = async ({ db }: Installation): Promise<Finding[]> => {
   const servers = await listServers(db)
@@ -213,6 +230,7 @@ const installationChecks: readonly InstallationCheck[] = [
   { name: 'tables', asks: 'database', run: checkTables },
   { name: 'replication', asks: 'postgresql', run: checkReplication },
   { name: 'queues', asks: 'database', run: checkQueues },
+  { name: 'later_erasures', asks: 'database', run: checkLaterErasures },
   { name: 'servers', asks: 'database', run: checkServers },
   { name: 'provider', asks: 'none', run: checkProvider },
   { name: 'secrets', asks: 'database', run: checkSecrets },

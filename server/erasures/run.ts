@@ -1,6 +1,7 @@
 import {
   claimErasure,
   type ClaimedErasure,
+  countLaterErasures,
   findSecondsUntilErasure,
   finishErasure,
   lockErasure,
@@ -124,14 +125,28 @@ const runAll = async (app: App, signal: AbortSignal): Promise<number> => {
 }
 
 const MIN_DELAY_MS = 200
+/** After a downgrade these erasures wait until somebody sees to them. */
+const WARN_INTERVAL_MS = 10 * 60_000
+const LATER =
+  'Erasures that a later version began wait for a server of it, which takes steps that this version lacks: start one'
 
 /** Erases the copies of what is held on persons, after their contacts. */
-export const erasuresJob = (app: App): JobDefinition => ({
-  name: 'erasures',
-  intervalMs: getIdleMs(app),
-  run: async (signal) => {
-    const processed = await runAll(app, signal)
-    const seconds = await findSecondsUntilErasure(app.db, steps.length)
-    return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: getIdleMs(app) }) }
-  },
-})
+export const erasuresJob = (app: App): JobDefinition => {
+  let lookedAt = -Infinity
+  const warnOfLater = async (): Promise<void> => {
+    if (performance.now() - lookedAt < WARN_INTERVAL_MS) return
+    lookedAt = performance.now()
+    const count = await countLaterErasures(app.db, steps.length)
+    if (count > 0) app.log.warn({ count }, LATER)
+  }
+  return {
+    name: 'erasures',
+    intervalMs: getIdleMs(app),
+    run: async (signal) => {
+      const processed = await runAll(app, signal)
+      await warnOfLater()
+      const seconds = await findSecondsUntilErasure(app.db, steps.length)
+      return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: getIdleMs(app) }) }
+    },
+  }
+}
