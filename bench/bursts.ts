@@ -11,11 +11,11 @@ const CONNECTIONS = 16
 /** Processor time of the product in one burst. */
 const BURST_US = 30_000
 /**
- * Of the bursts of a side, the one that a quarter is faster than counts: on a busy machine it was interrupted
- * least, and half as many rounds are needed as with the median.
+ * The first quartile of the bursts of a side counts: on a busy machine it was interrupted least, and half as many
+ * rounds are needed as with the median.
  */
 const QUIET_SHARE = 0.25
-/** Until the code is compiled, or the time is over. */
+/** The warm-up ends when the code is compiled, or after this time. */
 const WARM_UP_REQUESTS = 10_000
 const WARM_UP_MS = 2000
 
@@ -23,7 +23,7 @@ type Burst = { requests: number; milliseconds: number; processor: ProcessorTime 
 
 /**
  * Opens connections to both sides of a case. A round loads them in turns with bursts of a few dozen requests,
- * so that whatever else the machine does meets both.
+ * so that other load on the machine affects both.
  */
 export const openBursts = async (
   { product, other, writes }: Pick<BenchCase, 'product' | 'writes'> & { other: CaseSide },

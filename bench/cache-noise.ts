@@ -1,17 +1,17 @@
 /*
- * Whether others use the caches of this machine: programs of other virtual machines on the same processor, which no
- * counter here shows. A request to the bare server fits into the first two levels; one to the product needs the third,
- * so that it takes up to three times as long when that is taken, and the bare one does not.
+ * Measures whether other virtual machines on the same processor use its caches, which no counter of this machine
+ * shows. A request to the bare server fits into the first two levels. One to the product needs the third, so it takes
+ * up to three times as long when that level is in use, and the bare one does not.
  */
 
 const ACCESSES = 2_000_000
-/** Fits into the second level of any server's processor, and into the third alone. */
+/** Sizes that fit into the second level of any server's processor, and only into the third. */
 const SMALL_BYTES = 256 * 1024
 const LARGE_BYTES = 4 * 1024 * 1024
 /** On a quiet machine the third level takes three to five times as long as the second. */
 const QUIET_FACTOR = 6
 
-/** Numbers that lead from one to the next through all of them, in random order (Sattolo's algorithm). */
+/** A random cycle through all numbers, each leading to the next (Sattolo's algorithm). */
 const createCycle = (bytes: number): Uint32Array => {
   const next = Uint32Array.from({ length: bytes / Uint32Array.BYTES_PER_ELEMENT }, (_, i) => i)
   for (let i = next.length - 1; i > 0; i--) {
@@ -27,7 +27,7 @@ const small = createCycle(SMALL_BYTES)
 const large = createCycle(LARGE_BYTES)
 let at = 0
 
-/** Milliseconds of accesses of which each waits for the one before. */
+/** Milliseconds of dependent accesses: each waits for the previous one. */
 const measureAccesses = (cycle: Uint32Array): number => {
   const startedAt = performance.now()
   let position = at % cycle.length

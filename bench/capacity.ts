@@ -25,7 +25,7 @@ const { values: flags } = parseArgs({
 const RECORD = new URL('recorded-capacity.json', import.meta.url)
 const UPDATE_DAYS = 8
 const CONNECTIONS_PER_PROCESS = 18
-/** A core is planned to be this busy at the peak. */
+/** The planned utilisation of a core at the peak. */
 const UTILISATION = 0.5
 /** Data for which the benchmark spreads conversations (days), and what people look at. */
 const [SPREAD_DAYS, HOT_DAYS] = [730, 30]
@@ -89,7 +89,7 @@ const printMeasured = (measurements: readonly Measurement[]): void => {
   printRow('vacuum of 1 GB, seconds', ...measurements.map((m) => m.vacuumSecondsPerGb))
 }
 
-/** What so many times the measurement needs, under the assumptions of the flags. */
+/** The needs of a multiple of the measurement, under the assumptions of the flags. */
 const simulate = (base: Measurement, factor: number): string[] => {
   const { groups, kept, wal } = base
   const size = (name: GroupName, part: 'bytes' | 'indexBytes' = 'bytes'): number =>

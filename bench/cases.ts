@@ -20,17 +20,17 @@ export type BenchCase = {
   /** The least ratio of processor times that passes, whatever was recorded. */
   least?: number
   /**
-   * The gate sends these requests to `other` in place of its own, which need so little of the caches that they are
-   * fast where others use them and the product is not.
+   * The gate sends these requests to `other` instead of its own. Its own need so little of the caches that they stay
+   * fast while other virtual machines use them, and the product does not.
    */
   yardstick?: WrkRequest[]
 }
 
 /** A read over MCP takes at most 1.5 times the processor time of the same read over REST. */
 const LEAST_OF_REST = 1 / 1.5
-/** Above what 17 µs more for each response leave of it (1.7 to 2.05), below what was ever recorded (2.39). */
+/** Above the ratio when each response takes 17 µs more (1.7 to 2.05), below the lowest recorded one (2.39). */
 const LEAST_OF_NO_QUERY = 2.15
-/** Whole rows, which are asked for, are at that limit (1.4 to 1.6 times): what was recorded bounds them. */
+/** Explicitly requested whole rows are at that limit (1.4 to 1.6 times), so only the recorded ratio bounds them. */
 const WHOLE_ROWS = { least: 0 }
 
 /** Replaces the placeholders in a body, as `requests.lua` does. */
@@ -58,7 +58,7 @@ const FIRST_NEW_PHONE = 33_700_000_000
 export const createCases = ({ key, otherKeys, people, contacts }: Dataset): BenchCase[] => {
   const authorization = { Authorization: `Bearer ${key}` }
   const keys = [key, ...otherKeys]
-  // Of expensive reads of one key at most 32 may wait.
+  // At most 32 expensive reads of one key may wait.
   const keyOf = (n: number): string => keys[n % keys.length]!
   const get = (path: string): WrkRequest => ({ path, headers: authorization })
   const post = (path: string, body: string): WrkRequest => ({

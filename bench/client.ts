@@ -4,8 +4,8 @@ import type { WrkRequest } from './wrk.ts'
 
 /**
  * A small HTTP client for loads that wrk cannot make: shorter than a second, or with the latency of each kind
- * of request. It takes more processor time per request than wrk, which nobody counts, and fewer requests per
- * second come out of the same machine.
+ * of request. It takes more processor time per request than wrk, which is not measured, and reaches fewer requests
+ * per second on the same machine.
  */
 export type LoadClient = {
   /** Sends requests over all connections until so many are sent or the time is over. Returns their number. */

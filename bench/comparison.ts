@@ -51,7 +51,7 @@ export const createRounds = (
   const loadSide = async (side: 'product' | 'other', load: Load): Promise<Sample> => {
     const { server } = side === 'product' ? product : other
     const { url, pid } = servers[server]!
-    // The server still does what the round before had sent when it ended.
+    // The server is still processing the last requests of the previous round.
     await pause(SETTLE_MS)
     const stop = await reader?.start(pid, applications[server])
     const { requests, ...sample } = await runWrkRound(url, files[side], {

@@ -12,8 +12,8 @@ import { requireWrk, runWrkRound, writeRequests, type WrkSample } from './wrk.ts
 
 /**
  * Measures what one key's most expensive reads do to another key's ordinary ones, on both databases: the
- * latency of gets and lists over 16 connections, quiet and while the first key sends one kind of expensive
- * read over 32. Prints a line for each kind; exits with 1 when a p99 is over three times the quiet one.
+ * latency of gets and lists over 16 connections, idle and while the first key sends one kind of expensive
+ * read over 32. Prints a line for each kind; exits with 1 when a p99 is over three times the idle one.
  */
 const { values: flags } = parseArgs({
   options: {
@@ -68,7 +68,7 @@ const startHostile = (url: string, key: string, { requests }: HostileCase) => {
   }
 }
 
-/** Waits until the server has done what was left of the expensive reads. */
+/** Waits until the server has completed the remaining expensive reads. */
 const settle = async (url: string, key: string): Promise<void> => {
   for (let attempt = 0; attempt < 100; attempt++) {
     const response = await fetch(`${url}/v1/contacts?query=zz&limit=1`, {
@@ -92,7 +92,7 @@ const formatLine = (name: string, sample: WrkSample, quiet: WrkSample, statuses:
   ].join('')
 }
 
-/** Returns the worst ratio of a p99 to the quiet one. */
+/** Returns the worst ratio of a p99 to the idle one. */
 const measure = async (name: string, target: Target): Promise<number> => {
   const product = await startProduct(target.database, `${root}bin/wcrm.js`)
   const folder = mkdtempSync(join(tmpdir(), 'wcrm-fairness-'))

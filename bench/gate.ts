@@ -15,8 +15,8 @@ import { requireSameAnswers } from './same-answers.ts'
  * Fails when the product became slower against the bare server than `recorded-ratios.json` says
  * (docs/decisions/0026-a-gate-for-speed.md). A ratio is the processor time per request of the bare server
  * divided by that of the product, each with its PostgreSQL processes. A case fails when its ratio is below
- * 0.85 of the recorded one, or below the limit of the case, in each of three rounds. A slow round during which others
- * used the caches of the machine counts for nothing: a case without three others is not judged, and named. A case that
+ * 0.85 of the recorded one, or below the limit of the case, in each of three rounds. A slow round does not count while
+ * other virtual machines used the caches: a case without three other rounds is reported as not judged. A case that
  * is too slow is judged once more after all others, with servers that were started anew, and fails there. `--record`
  * raises the ratios that were beaten, in the slowest of five rounds; `--record=all` replaces all of them.
  */
@@ -33,7 +33,7 @@ const { values: flags } = parseArgs({
 const LEAST_SHARE = 0.85
 /** Pairs of bursts in each round: the first one passes most cases, the others look more closely. */
 const ROUNDS = [20, 30, 30]
-/** Rounds of a case, with those that count for nothing. */
+/** Maximum rounds of a case, including those that do not count. */
 const MAX_ROUNDS = 6
 const RECORDED_ROUNDS = [20, 20, 20, 20, 20]
 const startedAt = performance.now()
@@ -55,8 +55,8 @@ const STRAIN_PAIRS = 4
 
 /**
  * Measures how many times as long the yardstick of a case takes the bare server as the request of the case, which is
- * the only one of both that fits into the first levels of the caches. Others may use what `measureCacheNoise` does not
- * see, such as the cache of instructions.
+ * the only one of both that fits into the first levels of the caches. It also detects use of what `measureCacheNoise`
+ * does not measure, such as the instruction cache.
  */
 const createStrainMeter = async (
   { other, yardstick }: BenchCase,
@@ -72,7 +72,7 @@ const createStrainMeter = async (
 
 type Verdict = 'ok' | 'too slow' | 'not judged'
 
-/** Runs rounds until one is fast enough, or enough on a quiet machine were too slow. */
+/** Runs rounds until one is fast enough, or enough of those that count were too slow. */
 const judge = async (
   { name, least: limit = 0 }: BenchCase,
   { runRound, isStrained }: { runRound: RunRound; isStrained: () => Promise<boolean> },

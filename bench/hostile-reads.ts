@@ -16,7 +16,7 @@ const attribute = (key: string, condition: object, quantifier = 'some') => ({
   attributes: { [quantifier]: { attributeName: { eq: key }, ...condition } },
 })
 
-/** Expressions that are about as complex as one may be, each time others. */
+/** Different expressions near the limit of complexity. */
 const nestedRegexes = (n: number): object => ({
   or: times(6, (i) => attribute('city', { stringValue: { regex: `^(?:(?:[^${i}]x?)+y${n}){1,20}z$` } })),
 })

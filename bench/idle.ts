@@ -7,7 +7,7 @@ import postgres from 'postgres'
 import { createBenchDatabase, dropBenchDatabase, withPostgres } from './databases.ts'
 import { type RunningServer, startProduct } from './processes.ts'
 
-/** The processor time of a server that nobody uses, with its database, as a share of one core. Linux only. */
+/** Measures the processor time of an idle server with its database, as a share of one core. Linux only. */
 const TARGET_PERCENT = 0.5
 
 const { values } = parseArgs({
@@ -50,7 +50,7 @@ const readProcessorNs = (pid: string): number => {
   }
 }
 
-/** What processes took that have ended, such as those of autovacuum, in nanoseconds. */
+/** Nanoseconds of processes that have ended, such as those of autovacuum. */
 const readEndedNs = (pid: number): number => {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
   return (Number(fields[13]) + Number(fields[14])) * 10_000_000

@@ -6,9 +6,9 @@ import { type Dataset, fillDatabase } from './data.ts'
 import { startProduct } from './processes.ts'
 
 /**
- * What a replica saves its primary: searches and lists by 8 clients, while contacts are written, with and without
- * `WCRM_DATABASE_READ_URL`. Prints the processor time of both servers of the database for each read, and how many of
- * the reads the replica answered. Linux only.
+ * Measures what a replica saves its primary: searches and lists by 8 clients, while contacts are written, with and
+ * without `WCRM_DATABASE_READ_URL`. Prints the processor time of both servers of the database for each read, and how
+ * many of the reads the replica answered. Linux only.
  */
 const { values } = parseArgs({
   options: {

@@ -25,7 +25,7 @@ const describeMachine = async (adminUrl: string): Promise<string> => {
   return `${date}, commit ${describeCommit()}, ${cores} cores, PostgreSQL ${version}, Node ${process.versions.node}`
 }
 
-/** Replaces what stands between the markers of this name in README.md. */
+/** Replaces the text between the markers of this name in README.md. */
 export const writeResults = async (
   name: string,
   lines: readonly string[],

@@ -24,7 +24,7 @@ const withoutDigests = (text: string): string => text.replaceAll(/("version":"\d
 /** The ids of a page: what both sides of a case show where one shows fewer fields. */
 const toIds = ({ data }: Json): Json => ({ data: (data as { id: string }[]).map(({ id }) => id) })
 
-/** What differs between two writes: ids, times, phones, counts. Of those only the form is compared. */
+/** Values that differ between two writes: ids, times, phones, counts. Only their form is compared. */
 const toForm = (text: string): string =>
   text
     .replaceAll(/"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"/g, '"time"')
@@ -84,7 +84,7 @@ export const requireSameAnswers = async (
   servers: Servers,
   database: { databaseUrl: string; workspaceId: string },
 ): Promise<void> => {
-  // Beyond the numbers that the rounds reach, or below those that they begin with.
+  // Outside the range of numbers that the rounds use.
   const { base, rows = 1 } = writes ?? { base: 0 }
   const n = rows > 1 ? 199 * rows : base - 2
   const sendFirst = ({ server, requests: [first] }: CaseSide, number: number): Promise<Json> =>

@@ -5,8 +5,8 @@ import { fillDatabase } from './data.ts'
 import { dropBenchDatabase, withPostgres } from './databases.ts'
 
 /**
- * What autovacuum leaves behind of a burst of updates: dead rows and growth of the tables that change most, with the
- * storage parameters of the schema and with the defaults of PostgreSQL, on the same data in the same order.
+ * Measures what autovacuum leaves after a burst of updates: dead rows and growth of the tables that change most, with
+ * the storage parameters of the schema and with the defaults of PostgreSQL, on the same data in the same order.
  */
 const { values: flags } = parseArgs({
   options: {

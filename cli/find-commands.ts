@@ -5,7 +5,7 @@ import { type CommandSpec, commandName, readOperationCommands } from './manifest
 const MAX_FOUND = 3
 
 /** Returns the commands of operations for what somebody wants to do, best first. */
-export const findCommands = (query: string): CommandSpec[] => {
+const findCommands = (query: string): CommandSpec[] => {
   const specs = readOperationCommands()
   const search = createOperationSearch(
     specs.map((spec) => ({

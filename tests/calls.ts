@@ -7,7 +7,7 @@ import { runDeferredWrite } from '../storage/deferred-write.ts'
 import { checked, type Door, doorsOf } from './doors.ts'
 import type { TestServer } from './servers.ts'
 
-/** Returns a caller of `/v1/ops`, the quickest door; answers must be what the catalog promises. */
+/** Returns a caller of `/v1/ops`, the quickest door. It throws when an answer does not match the catalog. */
 export const callAs = (server: Pick<TestServer, 'url'>, key: string): Door['call'] =>
   checked(doorsOf(server.url, key)[1]!).call
 
@@ -34,7 +34,7 @@ export const plantContact = async (
   return id!
 }
 
-/** A page of contacts, as tests look at it. */
+/** The fields of a page of contacts that tests use. */
 export type ContactsPage = {
   data: { id: string; name: string | null }[]
   total: number | null

@@ -18,10 +18,10 @@ ryGu3W8152+IKXbXUzyt9w==
 -----END CERTIFICATE-----
 `
 
-/** A certificate of client.example.com for tests, and its key: they protect nothing. */
+/** A certificate of client.example.com for tests, and its key, which is public. */
 export const certificate = { key, cert }
 
-/** One of 127.0.0.1, and of no name. */
+/** A certificate of 127.0.0.1, without a name. */
 export const localCertificate = {
   key: `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgrfp/HwMIEDcsl7O7

@@ -35,7 +35,7 @@ export const anyDatabase = databases.at(-1)!
 /** A database of a test's own. */
 export type TestDatabase = {
   location: Location
-  /** Where it is without the pooler, if there is one: for what needs a session of its own. */
+  /** Its URL without the pooler, if there is one, for tests that need a session. */
   direct: Location
   /** The flags by which `wcrm serve` finds it, and a data folder. The first and its value are those of `wcrm admin`. */
   flags: string[]
@@ -46,8 +46,8 @@ export type TestDatabase = {
 const newFolder = (): string => mkdtempSync(join(tmpdir(), 'wcrm-test-'))
 
 /**
- * Makes a data folder with the newest schema where there is a prepared one, and returns its path: a server starts on it
- * in half the processor time of a first start. Without one the server makes it.
+ * Returns the path of a data folder, with a copy of the prepared database if there is one: a server starts on it in
+ * half the processor time of a first start. Otherwise the server creates the database.
  */
 export const prepareFolder = (dataDir: string): string => {
   if (env.WCRM_TEST_TEMPLATE) cpSync(env.WCRM_TEST_TEMPLATE, dataDir, { recursive: true })
@@ -61,7 +61,7 @@ const createEmbedded = (template: string | undefined): TestDatabase => {
     location: { dataDir },
     direct: { dataDir },
     flags: ['--data', dataDir],
-    // A worker that was just ended may still have a write under way.
+    // A worker that was just terminated may still be writing.
     remove: async () => rmSync(dataDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }),
   }
 }

@@ -3,7 +3,7 @@ import type { App } from '../server/core/app.ts'
 import type { JobDefinition } from '../server/jobs/runner.ts'
 import { webhookDeliveriesJob } from '../server/webhooks/delivery-job.ts'
 
-/** Runs a job until nothing is due, each time until what it began is recorded. Returns the count. */
+/** Runs a job until nothing is due, each time until its results are recorded. Returns the count. */
 const runToEnd = async ({ run, drain }: JobDefinition): Promise<number> => {
   let total = 0
   for (let processed = 1; processed > 0; total += processed) {

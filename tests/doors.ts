@@ -31,7 +31,7 @@ export type CallOptions = {
   idempotencyKey?: string
   confirm?: string
   version?: string
-  /** `show`, or the token of a plan; not through the command line, which has files of plans. */
+  /** `show`, or the token of a plan. Not for the command line, which uses plan files. */
   plan?: string
 }
 export type Door = {
@@ -114,11 +114,11 @@ const opsCall =
       }),
     )
 
-/** What makes a tool answer as the other doors do, whose answers tests compare. */
+/** Arguments with which a tool answers like the other doors, so that tests can compare the answers. */
 export const wholeAnswer = (op: Operation): { detail?: string } =>
   op.slim ? { detail: op.input.shape['detail']?.safeParse('summary').success ? 'summary' : 'full' } : {}
 
-/** Whether an answer is the request for a person's approval: 202, which MCP and the command line do not show. */
+/** Whether an answer is an approval request: 202, a status that MCP and the command line do not show. */
 const isAsked = (body: any): boolean => body?.approval !== undefined && typeof body.next === 'string'
 
 const getSuccess = (name: string, body: unknown): number =>

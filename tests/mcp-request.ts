@@ -1,4 +1,4 @@
-/** The revision of the protocol whose requests say who calls. */
+/** The revision of the protocol whose requests identify the client. */
 const MODERN = '2026-07-28'
 
 type ToolRequest = {
@@ -7,7 +7,7 @@ type ToolRequest = {
   client?: { name: string; version: string }
   capabilities?: Record<string, unknown>
   headers?: Record<string, string>
-  /** Beside the tool, its arguments and `_meta`. */
+  /** Further parameters of the call. */
   params?: Record<string, unknown>
 }
 

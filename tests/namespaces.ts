@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { userInfo } from 'node:os'
 
 /**
- * Returns the words to put before a command that shall run in namespaces of its own, as in a container;
- * undefined where this user may not create them. `needs` is a shell command that must work in them.
+ * Returns the prefix of a command that runs in namespaces of its own, as in a container; undefined where this user
+ * may not create them. `needs` is a shell command that must work in them.
  */
 export const inNamespaces = (options: readonly string[], needs = 'true'): string[] | undefined => {
   const userOptions = userInfo().uid === 0 ? [] : ['--user', '--map-root-user']

@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** A request as it came in, with its whole body. */
+/** A received request with its whole body. */
 type Asked = {
   method: string
   path: string
@@ -41,7 +41,7 @@ const give = (response: ServerResponse, answer: Answer): void => {
   response.end(raw ? body : JSON.stringify(body))
 }
 
-/** Starts one on a free port of this machine. */
+/** Starts one on a free port of the loopback interface. */
 export const startPeer = async (): Promise<Peer> => {
   const asked: Asked[] = []
   const answers: Answer[] = []

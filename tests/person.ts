@@ -10,12 +10,12 @@ import { createSandboxDriver } from './messaging/fixtures.ts'
 import type { TestServer, TestWorkspace } from './servers.ts'
 import { buildExampleInputs, seedWorld, type World } from './world.ts'
 
-/* A marked person, whatever can be done with them, and a look through the whole database for what is left of them. */
+/* Creates a marked person, runs every operation on them, and searches the whole database for their data. */
 
 export const operations: readonly Operation[] = catalog
 export const declared: Readonly<Record<string, PersonalData | 'none'>> = personalData
 
-/** What only the person has: in names, texts and values, and in phones. */
+/** The unique markers of the person: in names, texts and values, and in phones. */
 export const MARKER = 'quillbymark'
 export const DIGITS = '5557719204'
 
@@ -92,7 +92,7 @@ const markInput = (input: Record<string, unknown>): Record<string, unknown> => {
   return Object.fromEntries(Object.entries(input).map(([field, value]) => [field, mark(field, value)]))
 }
 
-/** Runs every operation for the person, those that delete last. Returns the names of those that answered. */
+/** Runs every operation for the person, deletions last. Returns the names of those that succeeded. */
 export const runEverything = async (world: World, doors: readonly Door[]): Promise<Set<string>> => {
   const answered = new Set<string>()
   const isLast = (op: Operation): boolean => op.confirm !== undefined || op.name === 'crm_merge_contacts'
@@ -113,7 +113,7 @@ export const runEverything = async (world: World, doors: readonly Door[]): Promi
 
 /** Runs the job until the erasures of a workspace are done. */
 export const finishErasures = async (server: TestServer, workspaceId: string): Promise<void> => {
-  // It waits for transactions of others, which take as long as they take.
+  // It waits for transactions of other tests, which may take long.
   const end = performance.now() + 60_000
   while (performance.now() < end) {
     await sql`

@@ -1,4 +1,4 @@
-/** Returns what fits an output that a document shows, in which `…` stands for anything. */
+/** Returns a pattern for an output in a document, in which `…` stands for anything. */
 export const toPattern = (output: string): RegExp =>
   new RegExp(
     `^${output

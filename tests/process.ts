@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 
-/** A server as people run it: in a process of its own. `kill` sends the signal and waits for the end. */
+/** A server in its own process, as in production. `kill` sends the signal and waits for the end. */
 export type ServerProcess = {
   url: string
   pid: number
@@ -13,7 +13,7 @@ export type ServerProcess = {
   stop: () => Promise<number | null>
 }
 
-/** What a process of a test needs of this one's environment: it finds compiled code, and no keys or settings. */
+/** The environment of a process of a test: with the compile cache, without keys or settings. */
 export const processEnvironment: Readonly<Record<string, string | undefined>> = {
   PATH: process.env.PATH,
   NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,

@@ -36,7 +36,7 @@ import { type Location, openStorage, type Storage } from '../storage/open.ts'
 import { atEnd } from './at-end.ts'
 import { createDatabase } from './databases.ts'
 
-/** A server in this process, with what tests look at behind its doors. */
+/** A server in this process, with the internals that tests inspect. */
 export type TestServer = {
   /** `embedded` or `postgresql`. */
   database: string
@@ -95,7 +95,7 @@ export type ServerOptions = {
 /** A rate limit that no test reaches. */
 const NO_LIMIT = 1_000_000
 
-/** Stands in for DNS: example names have a public address, and no other name exists. */
+/** A substitute for DNS: example names have a public address, and no other name exists. */
 const resolveExamples = async (name: string): Promise<string[]> => {
   if (name === 'localhost') return ['127.0.0.1']
   if (/(^|\.)example(\.com)?$/.test(name)) return ['93.184.215.14']
@@ -155,7 +155,7 @@ export const serveStorage = async (
   const sandbox = service.sandbox!
   const http = createHttpApp(app, { ...mounts, ...createDiscovery(app), '/mcp': createMcpEndpoint(app, mcp) })
   const listener = createListener(server, { publicUrl: url, log: app.log })
-  // Clients keep connections from one test to the next, and must not find one closing that they reuse.
+  // Clients reuse connections across tests, and must not use one that the server is closing.
   server.keepAliveTimeout = 0
   listener.serve(nodeHandler((request) => http.fetch(request), { publicUrl: url, log: app.log }))
   return {
@@ -170,7 +170,7 @@ export const serveStorage = async (
       do {
         await sandbox.drain()
         applied = await app.jobs.job('provider-updates').runOnce()
-        // Also what a run applied that was in progress, of which this one does not tell.
+        // This includes what a run in progress applied, which this run does not report.
         if (app.media) await app.jobs.job('media-downloads').runOnce()
       } while (applied > 0 || (await sandbox.pump()) > 0)
     },
@@ -347,7 +347,7 @@ export const makeWorkspace = async (
   return { id, key, staff, owner: await staff({ name: 'Owner', role: 'owner' }) }
 }
 
-/** The policy of an agent that asks nobody. */
+/** The policy of an agent that needs no approval. */
 export const autonomous: KeyPolicy = {
   ...defaultPolicy,
   verbs: {

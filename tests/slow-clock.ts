@@ -3,11 +3,11 @@ import type { TestServer } from './servers.ts'
 
 const SLOW_MS = 2 * 60 * 60_000
 
-/** Sets the clock of this process back for the rest of the test; that of the database goes on. */
+/** Sets the clock of this process back for the rest of the test; the database's clock is unchanged. */
 export const slowClockDown = (test: TestContext): void =>
   test.mock.timers.enable({ apis: ['Date'], now: Date.now() - SLOW_MS })
 
-/** The same, and the server has noticed it. */
+/** The same, and waits until the server has noticed it. */
 export const noticeSlowClock = async (test: TestContext, { app }: TestServer): Promise<void> => {
   slowClockDown(test)
   await app.jobs.job('server-clock').runOnce()

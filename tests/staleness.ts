@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 const LIMIT_MS = 20_000
 
 /**
- * Asks again and again until a change that was just made counts. Returns how long after it, in milliseconds, the last
- * question was asked that was answered as before: on a busy machine an answer takes as long as it takes.
+ * Polls until a change that was just made takes effect. Returns how many milliseconds after the change the last poll
+ * with the old result was started: its start, because on a busy machine a response may take long.
  */
 export const measureStaleness = async (isInForce: () => Promise<boolean>): Promise<number> => {
   const changedAt = performance.now()

@@ -1,6 +1,6 @@
 import { type StatementMessage, statementChannel } from '../storage/statement-channel.ts'
 
-/** Returns the texts of the statements that `work` sends, of those for which `isMeant` is true. */
+/** Returns the texts of the statements that `work` sends and for which `isMeant` is true. */
 export const recordTexts = async (
   work: () => Promise<unknown>,
   isMeant: (text: string) => boolean = () => true,

@@ -1,10 +1,10 @@
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 
-/** A proxy between a service and its PostgreSQL, which fails in the ways of a network or of a stopped server. */
+/** A proxy between a service and its PostgreSQL that emulates failures of a network or a stopped server. */
 export type TcpProxy = {
-  /** Returns the URL of a database by way of the proxy. */
+  /** Returns the URL of a database through the proxy. */
   route: (databaseUrl: string) => string
-  /** Forwards nothing in either direction, on connections old and new, until `resume`. */
+  /** Forwards nothing in either direction, on existing and new connections, until `resume`. */
   silence: () => void
   resume: () => void
   /**
@@ -21,7 +21,7 @@ export type TcpProxy = {
 
 const MAX_BEGINNING = 4096
 
-/** Starts a proxy before the server of this URL. */
+/** Starts a proxy in front of the server of this URL. */
 export const startTcpProxy = async (target: string): Promise<TcpProxy> => {
   const { hostname, port } = new URL(target)
   const sockets = new Set<Socket>()

@@ -13,7 +13,7 @@ export type Terminal = {
   readonly printed: () => string
   /** Resolves to the exit code when the process has ended. Rejects when the terminal is not as it was before. */
   readonly ended: Promise<number>
-  /** Ends the process, if it has not. Resolves when all is gone. */
+  /** Ends the process if it is running. Resolves when all of its processes have ended. */
   readonly close: () => Promise<void>
   /** The most memory that the process had, in MB. */
   readonly peakMemory: () => number
@@ -21,7 +21,7 @@ export type Terminal = {
   readonly processorTime: () => number
 }
 
-/** Sizes the terminal, then runs the words after it, and tells its process and the terminal's modes around it. */
+/** Sets the size of the terminal, runs the given command, and prints its process id and the terminal's modes. */
 const SHELL = `
 trap : INT
 stty cols "$1" rows "$2"; shift 2
@@ -31,9 +31,9 @@ code=$?
 if [ "$before" = "$(stty -g)" ]; then echo "ended $code restored"; else echo "ended $code changed"; fi
 `
 
-/** What a terminal is told to leave its alternate screen, to show its cursor, and to no longer mark pasted text. */
+/** The sequences that leave the alternate screen, show the cursor, and turn bracketed paste off. */
 const RESTORING = ['\u001b[?1049l', '\u001b[?25h', '\u001b[?2004l']
-/** Characters that are kept of the output. */
+/** The number of characters of the output that are kept. */
 const KEPT = 100_000
 
 const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
@@ -81,7 +81,7 @@ export const openTerminal = (
     try {
       if (pid > 0) process.kill(pid, name)
     } catch {
-      // It has ended meanwhile.
+      // It has already ended.
     }
   }
   return {

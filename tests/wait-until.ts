@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 const LIMIT_MS = 120_000
 const PAUSE_MS = 5
 
-/** Waits until something holds that others bring about. */
+/** Waits until a condition holds that something asynchronous brings about. */
 export const waitUntil = async (what: string, holds: () => boolean | Promise<boolean>): Promise<void> => {
   for (const end = performance.now() + LIMIT_MS; !(await holds());) {
     assert.ok(performance.now() < end, `it never happened: ${what}`)

@@ -25,7 +25,7 @@ export const seedReports = async (
   )
 }
 
-/** Inserts two calls that an agent asked for, and when its key sent. */
+/** Inserts two approval requests of an agent, and the times of its sends. */
 export const seedApprovals = async (
   db: Db,
   { id, owner, key }: TestWorkspace,
@@ -92,7 +92,7 @@ export const seedJobs = async (
     where workspace_id = ${id} and job_id = ${failedId}`.execute(db)
 }
 
-/** Inserts what the key of an AI agent saw of contacts. */
+/** Inserts the record of contacts that the key of an AI agent read. */
 export const seedContactViews = async (db: Db, { id, owner }: TestWorkspace, now: string): Promise<void> => {
   await sql`
     insert into contact_views (workspace_id, key_id, day, subject) values (${id}, ${owner.keyId}, ${now}, 0)`.execute(

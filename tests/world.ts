@@ -70,7 +70,7 @@ export const withoutPlans = (rows: Record<string, string[]>): Record<string, str
 /** Number of contacts in a world. */
 export const CONTACT_COUNT = 3
 
-/** Has two records of the last saved filter: without members, and with those that it has. */
+/** Makes two membership records of the last saved filter: an empty one, and one with its members. */
 const seedMembers = async (
   { db, app }: TestServer,
   workspaceId: string,
@@ -214,7 +214,7 @@ const seedSecondChannel = async (db: Db, workspaceId: string, marker: string, no
   )
 }
 
-/** What is known of the account and the first channel at the provider. */
+/** The provider's data on the account and the first channel. */
 const seedProviderState = async (db: Db, workspaceId: string, marker: string, now: string): Promise<void> => {
   await sql`
     insert into provider_accounts (workspace_id, account_id, name, token, created_at, updated_at)
@@ -232,7 +232,7 @@ const seedProviderState = async (db: Db, workspaceId: string, marker: string, no
     where workspace_id = ${workspaceId} and is_default`.execute(db)
 }
 
-/** Creates a link to the second channel, which the provider knows by now. */
+/** Creates a link to the second channel, which is registered with the provider by then. */
 const seedShortLink = async (
   { db }: TestServer,
   workspace: TestWorkspace,
@@ -252,7 +252,7 @@ const seedShortLink = async (
   )
 }
 
-/** Gives the web chat a bridge, which knows a contact, and has a reply to take. */
+/** Gives the web chat a bridge with a known contact and a pending reply. */
 const seedOwnChannel = async (
   { db, app }: TestServer,
   workspaceId: string,
@@ -341,7 +341,7 @@ const findTable = (field: string): string | undefined => {
   return noun === undefined ? undefined : (tablesByField[noun] ?? `${noun}s`)
 }
 
-/** Fields with ids that are of no table: the provider's accounts, event types, ids of other systems, and plans. */
+/** Id fields without a table: the provider's accounts, event types, ids of other systems, and plans. */
 const externalIdFields = new Set(['business_account_id', 'event_type_id', 'external_id', 'plan_id'])
 
 /** Returns the fields of an operation that hold ids. */
@@ -388,9 +388,9 @@ export const buildExampleInputs = (world: World, op: Operation): Record<string, 
     const ofContacts = { savedFilter: { eq: world.ids['saved_filters']![0] } }
     if (filled['filter'] !== undefined)
       filled['filter'] = 'conversation_ids' in op.input.shape ? { contact: ofContacts } : ofContacts
-    // Those of the example may be of this world, whose templates other examples need.
+    // The ids of the example may exist in this world, and other examples need those templates.
     if (filled['ids'] !== undefined) filled['ids'] = ['999999998', '999999999']
-    // Nothing that the tests do ends what the examples wait for.
+    // Nothing in these tests completes what the examples wait for.
     if (filled['wait_seconds'] !== undefined) filled['wait_seconds'] = 0
     return filled
   })

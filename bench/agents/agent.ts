@@ -24,7 +24,7 @@ export type Agent = {
   call: (tool: string, input?: Record<string, unknown>) => Promise<any>
   /** The same for a call that may fail: `problem` is what it answered then. */
   attempt: (tool: string, input?: Record<string, unknown>) => Promise<{ body?: any; problem?: any }>
-  /** Finds tools that the list does not show, by what they do; nothing is called for those that it shows. */
+  /** Searches for tools by what they do, if the list does not show them. */
   learn: (query: string, ...tools: string[]) => Promise<void>
   /**
    * Calls a tool that a person may have to approve, and waits until it ran: `ran` is its answer, `approved` the id
@@ -34,7 +34,7 @@ export type Agent = {
   /** The person's words. */
   readonly task: string
   readonly cost: Readonly<Cost>
-  /** What each conversation pays before its first call. */
+  /** The tokens of a conversation before its first call. */
   readonly listed: { tools: number; tokens: number }
 }
 

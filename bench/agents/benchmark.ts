@@ -6,10 +6,10 @@ import { inboxJobs } from './jobs/inbox.ts'
 import { workJobs } from './jobs/work.ts'
 import { startWorld, type World } from './world.ts'
 
-/** In this order, in one workspace: some build on what others left. */
+/** In this order, in one workspace: some depend on the results of others. */
 const jobs: readonly Job[] = [...inboxJobs, ...contactJobs, ...workJobs, ...hostileJobs]
 
-/** What became of a job; `problem` when its answer was wrong or the script failed. */
+/** The result of a job; `problem` when its answer was wrong or the script failed. */
 type JobResult = Cost & { name: string; problem?: string }
 export type Benchmark = { listed: { tools: number; tokens: number }; jobs: JobResult[] }
 

@@ -1,9 +1,9 @@
 import type { Agent } from './agent.ts'
 import type { Decision, World } from './world.ts'
 
-/** Something a person asks an agent for, with a script of what a careful agent does, and a check of what came of it. */
+/** A request of a person to an agent, with a script of what a careful agent does, and a check of the result. */
 export type Job = {
-  /** As it is in the table. */
+  /** Its name in the table. */
   name: string
   /** The person's words. */
   task: string | ((world: World) => string)
@@ -11,7 +11,7 @@ export type Job = {
   phones?: true
   /** What the person who is asked for approval does; approves when absent. */
   decision?: Decision
-  /** What customers do, and what stands in the workspace, before the agent begins. */
+  /** What customers do, and what the workspace contains, before the agent begins. */
   prepare?: (world: World) => Promise<void>
   /** Returns the agent's answer to the person. */
   run: (agent: Agent) => Promise<unknown>

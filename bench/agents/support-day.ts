@@ -3,8 +3,8 @@ import { type Agent, connectAgent, type Cost, type Era, type Mode } from './agen
 import { startWorld, type World } from './world.ts'
 
 /*
- * A short day at the inbox, as an assistant works through it: who waits; answers, and templates where the window is
- * shut; one customer handed over, one conversation closed; the figures of the day before; and what people approved.
+ * A short day of an assistant at the inbox: it lists who waits, answers, sends templates where the window is closed,
+ * hands over one customer, closes one conversation, and reads the figures of the day before and the approvals.
  */
 
 export type DayResult = Cost & { mode: Mode; era: Era }

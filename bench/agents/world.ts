@@ -14,7 +14,7 @@ const START = Date.parse('2026-11-16T09:00:00.000Z')
 
 export type Decision = 'approve' | 'decline'
 
-/** A server with the demo workspace on a database of its own, where every answer is determined. */
+/** A server with the demo workspace on a database of its own, with deterministic answers. */
 export type World = {
   server: TestServer
   /** Calls an operation as the owner: how a person, or a check, sees the workspace. */
@@ -23,9 +23,9 @@ export type World = {
   sandbox: (method: string, path: string, body?: object) => Promise<any>
   /** The key of the agent, of a manager who may do what the jobs ask for. `phones`: it sees phone numbers. */
   agentKey: (options: { phones: boolean }) => string
-  /** The address of a receiver of webhooks that takes everything. */
+  /** The address of a webhook receiver that accepts everything. */
   receiver: string
-  /** What the person does from now on with calls that wait for approval. */
+  /** Sets what the person does from now on with calls that wait for approval. */
   decide: (decision: Decision) => void
   /** What happens after each call of the agent: a second passes, and the person decides on what waits. */
   afterCall: () => Promise<void>
@@ -97,7 +97,7 @@ export const startWorld = async (): Promise<World> => {
       staff_id: manager.id,
       name: 'assistant',
       agent: true,
-      // The person behind the client answers, and may let data leave to the endpoint of a job.
+      // The user of the client answers, and may allow data to be sent to the endpoint of a job.
       policy: {
         ...defaultPolicy,
         operations: { webhooks_create_endpoint: 'allow' as const },

@@ -91,7 +91,7 @@ const toContact = (row: ContactRow, { fields, tags, groups }: Names, full: boole
   version: String(row['version']),
 })
 
-/** A cursor as bare as it gets: the position in base64. */
+/** A minimal cursor: the position in base64. */
 export const toCursor = (position: unknown): string =>
   Buffer.from(JSON.stringify(position)).toString('base64url')
 

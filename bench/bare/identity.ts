@@ -15,7 +15,7 @@ const identitySql = `
   join workspaces w on w.id = k.workspace_id
   where k.workspace_id = $1 order by k.id limit 1`
 
-/** Reads the identity of the key once, as the product remembers it; what is left of its limits is counted. */
+/** Reads the identity of the key once, since the product caches it; the rest of its limits is counted. */
 export const createIdentity = async ({ quick, workspaceId }: Database) => {
   const [row] = await quick(identitySql, [workspaceId])
   const identity = row!['identity'] as Record<string, unknown>

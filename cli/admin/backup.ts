@@ -30,7 +30,7 @@ import { notFoundError, stringFlag } from './flags.ts'
 import { openWorkingStore } from './working-store.ts'
 import { requireDatabase } from './session.ts'
 import { createProgressLine } from '../result.ts'
-import type { AdminSession, AdminVerb } from './verb.ts'
+import type { AdminFlags, AdminSession, AdminVerb } from './verb.ts'
 
 const dumpInfo = (session: AdminSession) => ({ product: readManifest().version, now: session.now })
 
@@ -88,6 +88,10 @@ const explainingFaults = (work: () => void): void => {
 
 const sumRows = (rows: Record<string, number>): number => Object.values(rows).reduce((sum, n) => sum + n, 0)
 
+/** The rows of each table, for programs alone: people would not see what is printed before so many lines. */
+const tablesFor = (flags: AdminFlags, rows: Record<string, number>) =>
+  flags['json'] === true ? { tables: rows } : {}
+
 /** Passes lines on, and keeps the last one, which has the counts. */
 const keepTrailer = (lines: BackupLines) => {
   let trailer: BackupTrailer | undefined
@@ -142,7 +146,14 @@ const backup: AdminVerb = {
             ? describeMissing(files)
             : `It does not contain received files: back up ${describeMediaLocation(location)} too, or add --media.\n`),
       )
-      return { file: resolve(file), bytes, sha256, media: files, rows: sumRows(rows), tables: rows }
+      return {
+        file: resolve(file),
+        bytes,
+        sha256,
+        media: files,
+        rows: sumRows(rows),
+        ...tablesFor(flags, rows),
+      }
     } finally {
       await media?.close()
     }
@@ -173,9 +184,9 @@ const verify: AdminVerb = {
       schema: compareMigrations(migrations),
       media: trailer.media ?? null,
       rows: sumRows(trailer.rows),
-      tables: trailer.rows,
-      // Too many to read.
-      ...(flags['json'] === true ? { checksums: sumsOf(parts) } : {}),
+      ...(flags['json'] === true
+        ? { tables: trailer.rows, checksums: sumsOf(parts) }
+        : { tables: Object.fromEntries(Object.entries(trailer.rows).filter(([, count]) => count > 0)) }),
     }
   },
 }
@@ -228,7 +239,7 @@ const restore: AdminVerb = {
       line.end()
       session.io.stderr.write(describeRestored(session.config, header, trailer, media !== null))
       const { made_at, product } = header
-      return { file: resolve(file), made_at, product, media, rows: sumRows(rows), tables: rows }
+      return { file: resolve(file), made_at, product, media, rows: sumRows(rows), ...tablesFor(flags, rows) }
     } finally {
       line.end()
       await storage.close()
@@ -285,7 +296,7 @@ const move: AdminVerb = {
           `Start the server with WCRM_DATABASE_URL and the same secret as before: ` +
             `${describeSecretLocation(session.config)}.\n`,
         )
-        return { rows: sumRows(rows), tables: rows }
+        return { rows: sumRows(rows), ...tablesFor(flags, rows) }
       } finally {
         await target.close()
       }

@@ -61,6 +61,22 @@ describe('admin: backup verify', () => {
     await succeed('backup', file, '--data', folder)
   })
 
+  it('people see what else to back up, not a line for each table; verify lists those with rows', async () => {
+    const printed = async (...argv: string[]) => {
+      const { exit, out, err } = await runAdminWith({}, ...argv)
+      assert.equal(exit, 0, err)
+      return { out, err }
+    }
+    const written = await printed('backup', copy, '--data', folder)
+    assert.match(written.err, /does not contain the secret/)
+    assert.match(written.out, /^rows: \d+$/m)
+    const restored = await printed('restore', copy, '--data', databases.newFolder())
+    for (const { out } of [written, restored]) assert.doesNotMatch(out, /tables/)
+    const { out } = await printed('backup', 'verify', copy)
+    assert.match(out, /^tables\.workspaces: 1$/m)
+    assert.doesNotMatch(out, /^tables\.\w+: 0$/m)
+  })
+
   it('says what a whole file has', async () => {
     const { bytes, sha256, format, schema, rows, tables, media, checksums } = await succeed(
       'backup',
