@@ -8,6 +8,7 @@ import { toArgv } from '../cli/argv.ts'
 import { runCommandLine } from '../cli/main.ts'
 import { readManifest } from '../cli/manifest.ts'
 import { anyDatabase, databases } from './databases.ts'
+import { runs } from './level.ts'
 import { createToolRequest } from './mcp-request.ts'
 import {
   makeWorkspace,
@@ -253,12 +254,13 @@ const ALL_DOORS = [0, 1, 2, 3]
 
 /**
  * The doors of the nth test of a suite, by their place in `doorsOf`. What reaches a database is the same through all of
- * them: each test takes all doors to one database, and one to the other, which changes from test to test. Behind a
- * pooler one is enough.
+ * them: each test takes all doors to one database, and one to the other, which changes from test to test; in the soak
+ * all. Behind a pooler one is enough.
  */
 const doorsFor = (database: string, n: number): readonly number[] => {
   if (process.env.WCRM_TEST_POOLER_URL !== undefined) return [1]
-  return database === anyDatabase ? ALL_DOORS : [n % ALL_DOORS.length]
+  if (database === anyDatabase) return ALL_DOORS
+  return Array.from({ length: runs(1, ALL_DOORS.length) }, (_, k) => (n + k) % ALL_DOORS.length)
 }
 
 /** Returns the server that all files share, or a new one for tests that name options. */

@@ -239,7 +239,7 @@ describe(
   { skip: databases.length === 1 || process.platform !== 'linux', concurrency: true },
   () => {
     const startServer = async (t: TestContext) => {
-      const database = await createEmptyDatabase('postgresql')
+      const database = await createDatabase('postgresql')
       t.after(() => database.remove())
       const headers = { Authorization: `Bearer ${await createOwnerKey(database.location)}` }
       await addChannel(database.location)
