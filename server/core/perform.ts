@@ -59,6 +59,8 @@ export type CallRequest = {
   operation: Operation | undefined
   /** The name of the route or operation that was requested, for the 404. */
   requestedName?: string
+  /** Finds the name that was probably meant instead. */
+  findSimilarName?: () => string | undefined
   /** The raw input, with `dry_run`. */
   input: unknown
   /**
@@ -226,11 +228,7 @@ const runSteps = async (
   const version = resolveApiVersion(actor, call.apiVersion, call.transport)
   Object.assign(headers, createVersionHeaders(version, app.config.publicUrl))
   const op = call.operation
-  if (!op)
-    throw new Problem(
-      'not_found',
-      `There is no ${call.requestedName ?? 'such operation'}. ${app.config.publicUrl}/docs lists them all.`,
-    )
+  if (!op) throw unknownOperationProblem(app, call)
   requireScope(actor, op)
   Object.assign(headers, await inTime(() => takeToken(app, actor, kind)))
   progress.limited = true
@@ -387,4 +385,13 @@ const toErrorResponse = (
     requestId,
     headers: { ...headers, ...problem.headers },
   })
+}
+
+const unknownOperationProblem = (app: App, { requestedName, findSimilarName }: CallRequest): Problem => {
+  const similar = findSimilarName?.()
+  return new Problem(
+    'not_found',
+    `There is no ${requestedName ?? 'such operation'}. ${similar ? `Did you mean ${similar}? ` : ''}` +
+      `${app.config.publicUrl}/docs lists them all.`,
+  )
 }

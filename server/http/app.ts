@@ -228,7 +228,7 @@ const serveRest = async (app: App, route: RestRoute, event: DoorEvent): Promise<
       let given = route
       const call = toCallRequest(app, event, 'rest', route.operation, {
         requestId,
-        locateError: (error) => createErrorLocator(given, new Set(query.keys()))(error),
+        locateError: (error) => createErrorLocator(given, query)(error),
         readInput: async (actor, past) => {
           if (past) given = toPastRoute(route, past)
           return { input: parseInput(given, event, await body.text(actor.key.id)) }

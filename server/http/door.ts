@@ -9,6 +9,7 @@ import { Problem } from '../core/problem.ts'
 import { type CallResponse, toProblemResult } from '../core/respond.ts'
 import { createRequestId } from '../ids.ts'
 import { getClientAddress, getPresence } from './address.ts'
+import { findSimilarRoute } from './similar-route.ts'
 
 /*
  * What the two doors over HTTP share: REST (rest.ts, app.ts) and `/v1/ops` (ops.ts).
@@ -88,6 +89,7 @@ export const serveUnknownRoute = async (app: App, event: DoorEvent): Promise<Res
       app,
       toCallRequest(app, event, 'rest', undefined, {
         requestedName: `route ${event.req.method} ${event.url.pathname.slice(0, 200)}`,
+        findSimilarName: () => findSimilarRoute(app.operations, event.req.method, event.url.pathname),
       }),
     ),
   )

@@ -8,6 +8,7 @@ import { readIfMatch, refuseIfNoneMatch } from './etag.ts'
 import { normalizeConfirm } from '../core/steps/confirm.ts'
 import { locateKeyError, unquoteIdempotencyKey } from '../core/steps/idempotency.ts'
 import { createRequestId } from '../ids.ts'
+import { findNearestName } from '../nearest-name.ts'
 import { DEFAULT_MAX_BODY_BYTES, parseJson, withBody } from './body.ts'
 import {
   type DoorEvent,
@@ -37,6 +38,11 @@ export const serveOps = async (app: App, event: DoorEvent): Promise<Response> =>
       const call = toCallRequest(app, event, 'ops', operation, {
         requestId,
         requestedName: `operation ${name.slice(0, 100)}`,
+        findSimilarName: () =>
+          findNearestName(
+            name,
+            app.operations.map((op) => op.name),
+          ),
         locateError: (error) =>
           locateError(query, locateKeyError(error, getHeader(event, 'idempotency-key'))),
       })

@@ -151,7 +151,7 @@ const toMisplacedError = (where: Pick<FieldError, 'pointer' | 'parameter'>): Fie
  * unknown field it suggests the fields of the same place.
  */
 export const createErrorLocator =
-  (route: RestRoute, inQuery: ReadonlySet<string>) =>
+  (route: RestRoute, query: URLSearchParams) =>
   (error: FieldError): FieldError => {
     if (error.pointer === undefined || ['misplaced_field', 'duplicate_field'].includes(error.code))
       return error
@@ -159,7 +159,7 @@ export const createErrorLocator =
     const name = path[0]!.replaceAll('~1', '/').replaceAll('~0', '~')
     const { pointer, ...rest } = error
     if (name === 'if_version') return { header: 'If-Match', ...rest }
-    const isInQuery = inQuery.has(name)
+    const isInQuery = query.has(name)
     if (error.code === 'unknown_field' && path.length === 1)
       return {
         ...(isInQuery ? { parameter: name } : { pointer }),
@@ -167,7 +167,10 @@ export const createErrorLocator =
         fix: suggestFieldOfRoute(name, route, isInQuery),
       }
     if (!route.pathFields.includes(name) && !route.queryFields.includes(name) && !isInQuery) return error
-    return { parameter: name, ...rest }
+    const isJoined =
+      route.kinds.get(name) === 'array' && query.getAll(name).some((value) => value.includes(','))
+    const fix = `${rest.fix ?? ''} For several values, repeat the parameter: ${name}=1&${name}=2.`
+    return { parameter: name, ...rest, ...(isJoined ? { fix } : {}) }
   }
 
 const suggestFieldOfRoute = (name: string, route: RestRoute, isInQuery: boolean): string => {

@@ -110,6 +110,16 @@ everyDatabase('HTTP: routes, methods and pages', (server) => {
         await refused(401, 'unauthenticated', path, { method, headers: { Authorization: '' } })
       }
     }
+    for (const [method, path, similar] of [
+      ['GET', '/v1/contactz', 'GET /v1/contacts'],
+      ['GET', '/v1/contact/7', 'GET /v1/contacts/{contact_id}'],
+      ['POST', '/v1/webhooks', 'POST /v1/webhooks/endpoints'],
+      ['POST', '/v1/ops/crm_list_tag', 'crm_list_tags'],
+    ] as const) {
+      const reply = await raw(path, { method, ...(method === 'POST' ? { body: '{}' } : {}) })
+      assert.ok(reply.body.detail.includes(` Did you mean ${similar}? `), reply.text)
+    }
+    assert.doesNotMatch((await raw('/v1/nowhere/at/all')).body.detail, /Did you mean/)
     await refused(404, 'not_found', '/nothing/here')
     await refused(404, 'not_found', '/V1/me')
   })

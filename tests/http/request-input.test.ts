@@ -329,6 +329,10 @@ everyDatabase('HTTP: body and query', (server) => {
     ]
     assert.match(fixes[0], /valid fields are name, /)
     for (const fix of fixes) assert.doesNotMatch(fix, /contact_id|if_version|saved_filter_id|sort/)
+    assert.match(
+      (await badInput('/v1/contacts?group_ids=7,8', {})).body.errors[0].fix,
+      /repeat the parameter: group_ids=1&group_ids=2\.$/,
+    )
     const { detail } = (await badInput('/v1/contacts/search', post('{"query":"Ada"}'))).body
     assert.equal(detail, 'query is not a field of this route.')
   })
