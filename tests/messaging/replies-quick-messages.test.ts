@@ -158,7 +158,11 @@ everyDatabase('Replies with quick messages', (server) => {
           ['contact.plan', contact.attributes.plan ?? undefined],
           ['staff.name', reader === agent ? 'Bea' : 'Owner'],
         ])
-        const hidden = ['contact.phone', 'contact.mobile', ...(contact.name === 'Ada' ? [] : ['contact.name'])]
+        const hidden = [
+          'contact.phone',
+          'contact.mobile',
+          ...(contact.name === 'Ada' ? [] : ['contact.name']),
+        ]
         for (const { names, quickId } of texts) {
           const answer = await call('messaging_send_reply', {
             conversation_id: id,
