@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { defaultPolicy } from '../../catalog/policy.ts'
-import { changeKey } from '../../storage/admin-keys.ts'
+import { changeKey, updateKey } from '../../storage/admin-keys.ts'
 import { createChannel } from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
 import { doorsOf, everyDatabase } from '../doors.ts'
@@ -42,6 +42,41 @@ everyDatabase("Bounds of agents' keys", (server, database) => {
     assert.equal(await ask('eight'), 201)
     await scene.setPolicy({ ...allow, bounds: { hours: { days: [], from: '00:00', to: '24:00' } } })
     assert.deepEqual(await ask('nine'), ['hours'])
+  })
+
+  it('of several conversations at once are never known to be met', async () => {
+    const scene = await createAgentScene(server())
+    const assignment = { conversation_id: scene.id, staff_id: scene.manager.staffId }
+    await scene.person('inbox_assign_conversation', assignment)
+    await scene.setPolicy({ bounds: { assigned: true } })
+    const input = { conversation_ids: [scene.id], reason: 'Delivered' }
+    const { status, body } = await scene.ask('inbox_close_conversations', input)
+    assert.deepEqual([status, body.approval?.asked_for], [202, ['assigned']])
+    assert.equal((await scene.ask('inbox_close_conversation', { conversation_id: scene.id })).status, 200)
+  })
+
+  it('other than the one that was asked for hold when an approved call runs, and so does the scope', async () => {
+    const scene = await createAgentScene(server())
+    const run = async (text: string, change: () => Promise<unknown>) => {
+      await scene.setPolicy({ ...allow, bounds: { assigned: true } })
+      const { approval } = (await scene.ask(...scene.reply(text))).body
+      assert.deepEqual(approval.asked_for, ['assigned'])
+      await markApproved({ db: server().db, workspace: scene.workspace }, approval.id)
+      await change()
+      await scene.work()
+      const { body } = await scene.person('approvals_get', { approval_id: approval.id })
+      return [body.status, body.outcome?.code ?? null, body.outcome?.reason ?? null]
+    }
+    const bounds = (more: object) => () => scene.setPolicy({ ...allow, bounds: { assigned: true, ...more } })
+    assert.deepEqual(await run('One.', bounds({})), ['done', null, null])
+    const hours = { days: [], from: '00:00', to: '24:00' }
+    assert.deepEqual(await run('Two.', bounds({ hours })), ['failed', 'forbidden', 'denied_by_policy'])
+    const loseScope = async () => {
+      await updateKey(server().db, scene.workspace.id, scene.agent.keyId, { scopes: ['mcp:read'] })
+      server().app.keyCache.keys.clear()
+    }
+    assert.deepEqual((await run('Three.', loseScope)).slice(0, 2), ['failed', 'insufficient_scope'])
+    assert.equal((await scene.sandbox.sent(scene.phone)).length, 1)
   })
 
   /** A channel on which the contact wrote last; its conversation is assigned to the agent's manager. */

@@ -6,7 +6,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { runCommandLine } from '../../cli/main.ts'
 import { createChannel } from '../../storage/admin.ts'
 import { everyDatabase } from '../doors.ts'
-import { makeLoginCode } from '../oauth/browser.ts'
+import { makeLoginCode, PUBLIC_URL } from '../oauth/browser.ts'
 import { makeWorkspace } from '../servers.ts'
 import { visit } from './page.ts'
 import { createAgentScene } from './scene.ts'
@@ -157,6 +157,28 @@ everyDatabase('The page of an approval', (server) => {
     assert.deepEqual(
       [signIns.length, new Set(signIns.map(({ actor }: any) => actor.key.name)), signIns[0].client],
       [5, new Set(['Approval page']), 'node'],
+    )
+  })
+
+  it('lets nobody stay signed in for longer than the key that made the login code', async () => {
+    const scene = await createScene()
+    const { approval_url: url } = await scene.ask('Soon.')
+    const keyExpiresAt = new Date(Date.parse(server().app.now()) + 60_000).toISOString()
+    const browser = visit(url)
+    await browser.load()
+    const grantable = { keyExpiresAt }
+    const code = await makeLoginCode(server(), scene.workspace.id, scene.manager.staffId, grantable)
+    assert.match((await browser.submit({ step: 'login', code })).text, /value="approve"/)
+    const keys = await server()
+      .db.selectFrom('api_keys')
+      .select(['expires_at', 'phones', 'agent', 'scopes'])
+      .where('workspace_id', '=', scene.workspace.id)
+      .where('name', '=', 'Approval page')
+      .execute()
+    const scopes = ['mcp:read', 'messaging:write', 'approvals:write']
+    assert.deepEqual(
+      keys.map((key) => ({ ...key, scopes: key.scopes.toSorted() })),
+      [{ expires_at: keyExpiresAt, phones: false, agent: false, scopes: scopes.toSorted() }],
     )
   })
 
@@ -318,4 +340,15 @@ everyDatabase(
     })
   },
   { limitAuthFailures: 3, trustProxy: '127.0.0.1' },
+)
+
+everyDatabase(
+  'The page of an approval behind TLS',
+  (server) => {
+    it('keeps its sign-in to encrypted connections', async () => {
+      const { headers } = await fetch(`${server().url}/approvals/1`)
+      assert.match(headers.get('set-cookie')!, /; HttpOnly; SameSite=Strict; Max-Age=\d+; Secure$/)
+    })
+  },
+  { publicUrl: PUBLIC_URL },
 )

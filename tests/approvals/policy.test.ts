@@ -189,6 +189,17 @@ everyDatabase("Answers of the person behind an agent's client", (server) => {
     const never = await callConfirming(at, scene.reply('Never.'))
     assert.deepEqual([never.questions, never.result?.approval?.status, await countSent()], [0, 'pending', 1])
   })
+
+  it('to a message count it as one of the hour', async () => {
+    const scene = await createAgentScene(server())
+    const bounds = { sends_per_hour: 1 }
+    await scene.setPolicy({ approval: 'client', bounds })
+    const at = { url: server().url, key: scene.agent.key }
+    assert.equal((await callConfirming(at, scene.reply('One.'))).result?.message?.status, 'sent')
+    await scene.setPolicy({ verbs: { send: 'allow' }, bounds })
+    const { status, body } = await scene.ask(...scene.reply('Two.'))
+    assert.deepEqual([status, body.approval?.asked_for], [202, ['sends_per_hour']])
+  })
 })
 
 everyDatabase('What a person saw is what runs', (server) => {

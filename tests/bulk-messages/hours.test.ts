@@ -83,6 +83,20 @@ describe('Hours of recipients', () => {
       }),
       { numRuns: 200 },
     )
+    // Hours over which the clocks are set back come twice in a night.
+    const repeated = { from: '02:30', to: '02:45' }
+    for (const [now, next] of [
+      ['2026-10-24T23:00:00.000Z', '2026-10-25T00:30:00.000Z'],
+      ['2026-10-25T00:50:00.000Z', '2026-10-25T01:30:00.000Z'],
+      ['2026-10-25T01:50:00.000Z', '2026-10-26T01:30:00.000Z'],
+    ] as const)
+      assert.equal(findOpening(repeated, now, ['Europe/Berlin']), next)
+    // Two zones have one time until the clocks of one of them change.
+    const zones = ['America/Denver', 'America/Phoenix']
+    for (const both of [zones, zones.toReversed()]) {
+      const find = (to: string) => findOpening({ from: '09:00', to }, '2026-03-07T18:00:00.000Z', both)
+      assert.deepEqual([find('10:00'), find('11:00')], [null, '2026-03-08T16:00:00.000Z'])
+    }
     // Hours that a change skips come again a week later.
     const skipped = { from: '02:00', to: '03:00', days: ['sun'] as 'sun'[] }
     assert.equal(

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { revokeKey } from '../../storage/admin-keys.ts'
+import { revokeKey, updateKey } from '../../storage/admin-keys.ts'
+import type { Db } from '../../storage/database.ts'
 import { callAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { type BulkScene, createBulkScene, phoneOf, runSends, TEMPLATE } from './scene.ts'
@@ -26,25 +27,31 @@ let clock: number | undefined
 everyDatabase(
   'A broadcast on its way',
   (server) => {
-    it('stops within a second after its key was revoked', async () => {
-      const scene = await createScene(server())
-      const { id: workspaceId, owner, key } = scene.workspace
-      const sender = await key(owner.staffId)
-      const input = { filter: {}, all: true, template: TEMPLATE, ...SLOW }
-      const send = callAs(server(), sender.key)
-      const { body } = await send('messaging_send_bulk', input, { confirm: 'send' })
-      await findFirst(scene)
-      await revokeKey(server().db, workspaceId, sender.keyId, new Date().toISOString())
-      await runSends(server())
-      const sent = (await scene.sandbox.sent()).length
-      assert.ok(sent <= 4, `${sent} of ${RECIPIENTS} messages were sent`)
-      const jobs = await server()
-        .db.selectFrom('bulk_jobs')
-        .select(['id', 'state'])
-        .where('workspace_id', '=', workspaceId)
-        .execute()
-      assert.deepEqual(jobs, [{ id: body.job.id, state: 'failed' }])
-    })
+    const changes = {
+      'its key was revoked': revokeKey,
+      'its key lost the scope': (db: Db, workspaceId: string, id: string) =>
+        updateKey(db, workspaceId, id, { scopes: ['mcp:read'] }),
+    }
+    for (const [name, change] of Object.entries(changes))
+      it(`stops within a second after ${name}`, async () => {
+        const scene = await createScene(server())
+        const { id: workspaceId, owner, key } = scene.workspace
+        const sender = await key(owner.staffId)
+        const input = { filter: {}, all: true, template: TEMPLATE, ...SLOW }
+        const send = callAs(server(), sender.key)
+        const { body } = await send('messaging_send_bulk', input, { confirm: 'send' })
+        await findFirst(scene)
+        await change(server().db, workspaceId, sender.keyId, new Date().toISOString())
+        await runSends(server())
+        const sent = (await scene.sandbox.sent()).length
+        assert.ok(sent <= 4, `${sent} of ${RECIPIENTS} messages were sent`)
+        const jobs = await server()
+          .db.selectFrom('bulk_jobs')
+          .select(['id', 'state'])
+          .where('workspace_id', '=', workspaceId)
+          .execute()
+        assert.deepEqual(jobs, [{ id: body.job.id, state: 'failed' }])
+      })
 
     it('sends nothing after the hours of its recipients', async () => {
       clock = Date.parse('2026-07-01T17:59:00.000Z')

@@ -48,6 +48,8 @@ everyDatabase(
       const { conversation_id: id } = await post(server(), channel, 'inbound', hello)
       const call = callAs(server(), workspace.owner.key)
       const confirm = { confirm: 'send' }
+      // To staff who do not see its channel, a conversation is like one that does not exist.
+      const stranger = callAs(server(), (await workspace.staff({ channel_ids: [] })).key)
       for (const dry_run of [true, false]) {
         const reply = await call(
           'messaging_send_reply',
@@ -61,6 +63,12 @@ everyDatabase(
           confirm,
         )
         assert.deepEqual(summarizeReply(none).slice(0, 2), [503, 'service_unconfigured'])
+        const hidden = await stranger(
+          'messaging_send_reply',
+          { conversation_id: id, text: 'Hi', dry_run },
+          confirm,
+        )
+        assert.deepEqual(summarizeReply(hidden), summarizeReply(none))
       }
       const run = doAs(server(), workspace.owner.key)
       const last = async () => (await run('inbox_get_conversation', { conversation_id: id })).last_message

@@ -82,6 +82,24 @@ describe('CLI: ids from standard input', () => {
     assert.equal((JSON.parse(json.stderr) as { idempotency_key: string }).idempotency_key, 'a-run-of-mine')
   })
 
+  it('a first call that is refused is told as such: there is nothing to continue', async () => {
+    fake.responses = [{ status: 403, body: problemBody('forbidden') }]
+    const { exit, stderr } = await fake.wcrm(tag, { stdin: ids(1200).join('\n') })
+    assert.deepEqual(
+      [exit, fake.requests.length, /Stopped after|--idempotency-key/.test(stderr)],
+      [4, 1, false],
+    )
+  })
+
+  it('ends where a person has to approve a call: the others are not asked for', async () => {
+    const approval = { body: { approval: { id: '12', status: 'pending' } }, headers: { 'Approval-Id': '12' } }
+    fake.responses = [answer(500), { status: 202, ...approval }]
+    const { exit, stderr } = await fake.wcrm(tag, { stdin: ids(1600).join('\n') })
+    assert.deepEqual([exit, fake.requests.length], [10, 2])
+    assert.match(stderr, /Asked for 1000 of 1600 ids; the others were not sent\.\n/)
+    assert.match(stderr, /wcrm approvals get 12/)
+  })
+
   it('a dry run rehearses all of them', async () => {
     fake.responses = [
       { body: { ...answer(500).body, dry_run: true } },

@@ -6,7 +6,6 @@ import { describe, it } from 'node:test'
 import { errors } from '../../catalog/errors.ts'
 import { loadCredentials, storeCredentials } from '../../cli/credentials.ts'
 import { credentialsPath } from '../../cli/credentials-file.ts'
-import { exitCodeForStatus } from '../../cli/error.ts'
 import { type FakeResponse, listen, problemBody, useFakeServer } from './fake-server.ts'
 
 const fake = useFakeServer()
@@ -158,7 +157,14 @@ describe('CLI: calls', () => {
     service_unconfigured: 8,
     internal_error: 1,
     payload_too_large: 2,
-  } as const
+    unsupported_media_type: 2,
+    method_not_allowed: 1,
+    declined: 4,
+    precondition_failed: 5,
+    window_closed: 5,
+    upstream_unavailable: 8,
+    timeout: 8,
+  } as const satisfies Record<keyof typeof errors, number>
   for (const [code, exit] of Object.entries(exits) as [keyof typeof exits, number][]) {
     it(`${code} exits ${exit} with the problem on stderr only`, async () => {
       const body = JSON.stringify(problemBody(code))
@@ -170,11 +176,6 @@ describe('CLI: calls', () => {
       assert.match(plain.stderr, /What happened\.[^]*req_1/)
     })
   }
-
-  it('every status of the catalog has a specified exit code', () => {
-    for (const { status } of Object.values(errors))
-      assert.ok(exitCodeForStatus(status) >= 1 && exitCodeForStatus(status) <= 8)
-  })
 
   it('a response that is not from the service exits by its status', async () => {
     fake.responses = [{ status: 502, body: '<html>' }]
@@ -214,6 +215,34 @@ describe('CLI: calls', () => {
     assert.equal(fake.requests[1]!.headers['api-confirm'], 'delete')
   })
 
+  it('nobody is asked to confirm where --json is given, on a terminal too', async () => {
+    fake.responses = [{ status: 428, body: problemBody('confirm_required') }]
+    const terminal = { columns: 100, rows: 30 }
+    const { exit } = await fake.wcrm(['contacts', 'delete', '42', '--json'], { terminal })
+    assert.deepEqual([exit, fake.requests.map(({ input }) => input['dry_run'])], [6, [undefined]])
+  })
+
+  it('a call that waits for a person exits 10, and is no answer to what reads a field of one', async () => {
+    const body = {
+      approval: { id: '12', status: 'pending', operation: 'messaging_send_reply' },
+      message: null,
+    }
+    fake.responses = [{ status: 202, headers: { 'Approval-Id': '12' }, body }]
+    const reply = ['conversations', 'reply', '7', '--text', 'Hi', '--confirm', 'send']
+    for (const [flags, pattern] of [
+      [[], /12/],
+      [['--json'], /"approval":\{"id":"12"/],
+      [['--quiet'], /^$/],
+      [['--jq', '.message.id'], /^$/],
+      [['--template', '{message.id}'], /^$/],
+    ] as const) {
+      const { exit, stdout, stderr } = await fake.wcrm([...reply, ...flags])
+      assert.equal(exit, 10, `${flags.join(' ')}: ${stderr}`)
+      assert.match(stdout, pattern, flags.join(' '))
+      assert.equal(/wcrm approvals get 12/.test(stderr), flags[0] !== '--json', flags.join(' '))
+    }
+  })
+
   it('a partly failed bulk call prints the response and exits 9', async () => {
     fake.responses = [
       {
@@ -229,6 +258,16 @@ describe('CLI: calls', () => {
     const { exit, stdout } = await fake.wcrm(['contacts', 'tag', '--contact-ids', '42,43', '--tags', 'VIP'])
     assert.equal(exit, 9)
     assert.match(stdout, /failures\.0\.id: 43/)
+  })
+
+  it('a bulk call that stopped early exits 9 as well; a job of which some failed is an answer like any', async () => {
+    fake.responses = [
+      { body: { requested: 2, succeeded: 1, failed: 0, failures: [], stopped_early: true } },
+      { body: { id: '7', state: 'done', done: 5, failed: 3 } },
+    ]
+    const untag = ['contacts', 'untag', '--contact-ids', '42,43', '--tags', 'VIP', '--json']
+    assert.equal((await fake.wcrm(untag)).exit, 9)
+    assert.equal((await fake.wcrm(['jobs', 'get', '7', '--json'])).exit, 0)
   })
 
   it('a check that finds errors prints the response and exits 2', async () => {

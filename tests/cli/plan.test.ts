@@ -5,15 +5,24 @@ import { join } from 'node:path'
 import { after, it } from 'node:test'
 import { doorsOf, everyDatabase, runCli } from '../doors.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
+import { openTerminal } from '../terminal.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'plan-'))
 after(() => rmSync(folder, { recursive: true }))
 
 everyDatabase('Plan and apply on the command line', (server) => {
   const open = async (name: string) => {
-    const { owner } = await makeWorkspace(server() satisfies TestServer)
+    const workspace = await makeWorkspace(server() satisfies TestServer)
+    const { owner } = workspace
     const env = { WCRM_URL: server().url, WCRM_API_KEY: owner.key, XDG_CONFIG_HOME: '/nonexistent' }
-    const wcrm = (...argv: string[]) => runCli(argv, env)
+    const as =
+      (WCRM_API_KEY: string) =>
+      (...argv: string[]) =>
+        runCli(argv, { ...env, WCRM_API_KEY })
+    const wcrm = as(owner.key)
+    /** Returns the command line with another key of the same person. */
+    const key = async (options: { agent?: boolean; test?: boolean }) =>
+      as((await workspace.key(owner.staffId, options)).key)
     const ops = doorsOf(server().url, owner.key)[1]!
     const upsert = async (phone: string) =>
       (await ops.call('crm_upsert_contact', { phone, name: 'Ada' })).body.contact.id as string
@@ -22,7 +31,7 @@ everyDatabase('Plan and apply on the command line', (server) => {
       await Promise.all(
         ids.map(async (id) => (await ops.call('crm_get_contact', { contact_id: id })).body.name),
       )
-    return { wcrm, ops, upsert, file, names }
+    return { wcrm, env, key, ops, upsert, file, names }
   }
 
   it('writes what a dry run would do, shows it and does it, once', async () => {
@@ -96,8 +105,56 @@ everyDatabase('Plan and apply on the command line', (server) => {
     const refused = await wcrm('apply', file)
     assert.deepEqual([refused.exit, refused.stdout], [6, ''])
     assert.match(refused.stderr, /add: --confirm delete/)
+    const other = await wcrm('apply', file, '--confirm', 'archive', '--confirm', 'send')
+    assert.deepEqual(
+      [other.exit, (await wcrm('contacts', 'get', id)).exit],
+      [6, 0],
+      'not the verb of the step',
+    )
     assert.equal((await wcrm('apply', file, '--confirm', 'delete')).exit, 0)
     assert.equal((await wcrm('contacts', 'get', id)).exit, 3)
+  })
+
+  it('asks on a terminal, where nothing but the verb is a yes', async () => {
+    const { wcrm, env, upsert, file } = await open('prompt')
+    const id = await upsert('+15550155201')
+    assert.equal((await wcrm('contacts', 'delete', id, '--plan', file)).exit, 0)
+    for (const [answer, exit, left] of [
+      ['yes', 6, 0],
+      ['delete', 0, 3],
+    ] as const) {
+      const terminal = openTerminal(['apply', file], { ...env, HOME: '/nonexistent' })
+      try {
+        assert.ok(await terminal.waitFor('Type delete to continue:', 60_000), terminal.printed())
+        terminal.type(`${answer}\r`)
+        assert.equal(await terminal.ended, exit, terminal.printed())
+      } finally {
+        await terminal.close()
+      }
+      assert.equal((await wcrm('contacts', 'get', id)).exit, left)
+    }
+  })
+
+  it('stops at a step that waits for a person, and with a test key notes nothing as done', async () => {
+    const { wcrm, upsert, file, names, key } = await open('waits')
+    const [first, second] = [await upsert('+15550155201'), await upsert('+15550155202')]
+    const asAgent = await key({ agent: true })
+    assert.equal((await asAgent('contacts', 'delete', first, '--plan', file)).exit, 0)
+    assert.equal((await asAgent('contacts', 'update', second, '--name', 'Ada L', '--plan', file)).exit, 0)
+    const plan = readFileSync(file, 'utf8')
+    const waiting = await asAgent('apply', file, '--json')
+    assert.deepEqual(
+      [waiting.exit, JSON.parse(waiting.stdout).steps.map((step: any) => step.outcome)],
+      [10, ['waits_for_approval']],
+    )
+    assert.deepEqual([await names(first, second), readFileSync(file, 'utf8')], [['Ada', 'Ada'], plan])
+    rmSync(file)
+    await wcrm('contacts', 'update', second, '--name', 'Ada L', '--plan', file)
+    const rehearsed = await (await key({ test: true }))('apply', file, '--json')
+    assert.equal(JSON.parse(rehearsed.stdout).steps[0].outcome, 'dry_run', rehearsed.stderr)
+    assert.deepEqual(await names(second), ['Ada'])
+    assert.equal((await wcrm('apply', file)).exit, 0)
+    assert.deepEqual(await names(second), ['Ada L'])
   })
 
   it('prints what is shown once, and with --json also what was done before a step that is refused', async () => {

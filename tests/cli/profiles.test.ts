@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { beforeEach, describe, it } from 'node:test'
 import { loadCredentials, storeCredentials } from '../../cli/credentials.ts'
@@ -154,8 +154,11 @@ describe('CLI: the file of the keys', () => {
     const locked = await fake.wcrm(['whoami'], { env: stored })
     assert.deepEqual([locked.exit, /keychain, which cannot be read/.test(locked.stderr)], [4, true])
     assert.match(locked.stderr, /WCRM_API_KEY/)
-    chmodSync(file(), 0o644)
-    assert.match((await fake.wcrm(['profiles'], { env: stored })).stderr, /could be read by other users/)
+    for (const mode of [0o644, 0o640, 0o604]) {
+      chmodSync(file(), mode)
+      assert.match((await fake.wcrm(['profiles'], { env: stored })).stderr, /could be read by other users/)
+      assert.equal(statSync(file()).mode & 0o777, 0o600)
+    }
   })
 
   it('http to another machine is warned of, http to this one is not', async () => {
@@ -166,6 +169,9 @@ describe('CLI: the file of the keys', () => {
     assert.equal(await warned('http://crm.invalid'), true)
     assert.equal(await warned(fake.url.replace('127.0.0.1', 'localhost')), false)
     assert.equal(await warned('https://crm.invalid'), false)
+    const profile = { url: 'http://crm.invalid', store: 'file', account: 'a', key: 'wc_live_x' }
+    write(JSON.stringify({ profiles: { plain: profile }, default: 'plain' }))
+    assert.match((await fake.wcrm(['whoami'], { env: stored })).stderr, /not encrypted/, 'of a profile too')
   })
 })
 
@@ -191,6 +197,10 @@ describe('CLI: no key is printed by mistake', () => {
       [['mcp'], { WCRM_URL: `https://${text}@crm.invalid` }],
     ]),
     [['whoami'], { WCRM_API_KEY: `${key} ${key}` }],
+    [['whoami', '--url', 'https://:Zq7Zq7@crm.invalid'], {}],
+    [['whoami', '--url', 'https://crm.invalid/#Zq7Zq7'], {}],
+    // The server quotes it.
+    [['whoami'], {}],
     [['login', '--json'], { WCRM_API_KEY: '' }, `${key} ${key}`],
   ]
   for (const json of [false, true])

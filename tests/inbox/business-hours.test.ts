@@ -172,6 +172,8 @@ describe('Business time', () => {
       { ...day([['09:00', '18:00']]), timezone: '+02:00' },
       { ...day([['09:00', '18:00']]), holidays: ['2026-02-30'] },
       { ...day([['09:00', '18:00']]), holiday: [] },
+      day(Array.from({ length: 25 }, (_, n) => [timeOf(2 * n), timeOf(2 * n + 1)])),
+      { ...day([['09:00', '18:00']]), holidays: Array.from({ length: 1001 }, () => '2028-02-29') },
     ])
       assert.equal(BusinessHours.safeParse(hours).success, false, JSON.stringify(hours))
     for (const hours of [
@@ -181,6 +183,7 @@ describe('Business time', () => {
         ['09:00', '12:00'],
       ]),
       { ...day([['09:00', '18:00']]), timezone: 'Europe/Berlin', holidays: ['2028-02-29'] },
+      day(Array.from({ length: 24 }, (_, n) => [timeOf(2 * n), timeOf(2 * n + 1)])),
     ]) {
       assert.equal(BusinessHours.safeParse(hours).success, true, JSON.stringify(hours))
     }

@@ -26,6 +26,30 @@ everyDatabase('Access to conversation changes', (server) => {
     assert.equal((await stateOf(server(), workspace.id, main.id))['state'], 'open')
   })
 
+  it('nobody gets a conversation on a channel that they may not have, or on none', async () => {
+    const workspace = await makeWorkspace(server())
+    const web = await insertWebChannel(server(), workspace)
+    const { staffId } = await workspace.staff({ channel_ids: [web] })
+    const ids = [
+      await plantConversation(server(), workspace.id),
+      await plantConversation(server(), workspace.id),
+    ]
+    await server()
+      .db.updateTable('conversations')
+      .set({ channel_id: null })
+      .where('workspace_id', '=', workspace.id)
+      .where('id', '=', ids[1]!.id)
+      .execute()
+    const run = callAs(server(), workspace.owner.key)
+    for (const { id } of ids) {
+      const one = await run('inbox_assign_conversation', { conversation_id: id, staff_id: staffId })
+      assert.deepEqual([one.status, one.body.reason], [403, 'no_channel_access'])
+      const many = await run('inbox_assign_conversations', { conversation_ids: [id], staff_id: staffId })
+      assert.deepEqual([many.status, many.body.failed], [200, 1], many.text)
+      assert.equal((await stateOf(server(), workspace.id, id))['assigned_staff_id'], null)
+    }
+  })
+
   it('conversations of other workspaces are 404 and stay unchanged', async () => {
     const [mine, other] = [await makeWorkspace(server()), await makeWorkspace(server())]
     const { id } = await plantConversation(server(), other.id)

@@ -226,6 +226,8 @@ everyDatabase(
       await inChangeContext(server(), workspace.id, at(71 * HOUR), async (context) => {
         const conversation = (await lockConversation(context.tx, workspace.id, id))!
         await applyWindowCorrection(context, conversation, at(70 * HOUR))
+        // A report about an earlier message that comes later.
+        await applyWindowCorrection(context, conversation, at(-HOUR))
       })
       assert.deepEqual(await windowAt(id, 71 * HOUR), closed('free_entry', 70 * HOUR, 'expired'))
     })

@@ -174,16 +174,21 @@ describe(`MCP endpoint (${databases[0]})`, () => {
   })
 
   it('elicitation: a confirmation is bound to its call', async () => {
-    const { owner } = await makeWorkspace(server)
+    const workspace = await makeWorkspace(server)
+    const { owner } = workspace
     const group = async (name: string): Promise<string> =>
       ((await doAs(server, owner.key)('crm_create_group', { name })) as { group: { id: string } }).group.id
     const [one, other] = [await group('One'), await group('Other')]
-    const call = async (group_id: string, more: Record<string, unknown> = {}): Promise<any> => {
+    const call = async (
+      group_id: string,
+      more: Record<string, unknown> = {},
+      key = owner.key,
+    ): Promise<any> => {
       const toolRequest = createToolRequest(
         'crm_delete_group',
         { group_id },
         {
-          key: owner.key,
+          key,
           capabilities: { elicitation: {} },
           params: more,
         },
@@ -197,6 +202,9 @@ describe(`MCP endpoint (${databases[0]})`, () => {
     for (const state of [{ requestState: question.requestState }, { requestState: 'made up' }, {}]) {
       assert.equal((await call(other, { ...yes, ...state })).resultType, 'input_required', 'asked again')
     }
+    const { key } = await workspace.key(owner.staffId)
+    const stolen = await call(one, { ...yes, requestState: question.requestState }, key)
+    assert.equal(stolen.resultType, 'input_required', 'another key asks its own person')
     const wrong = {
       inputResponses: { confirm: { action: 'accept', content: { confirm: 'send' } } },
       requestState: question.requestState,

@@ -41,6 +41,15 @@ everyDatabase('Replies with quick messages', (server) => {
       caption: 'For Ada',
       filename: 'a.pdf',
     })
+    // Of a quick message that was a document once.
+    const imageId = await insertQuickMessageRow(server(), workspace.id, {
+      owner_staff_id: owner,
+      type: 'IMAGE',
+      media_url: 'https://files.example.com/a',
+      file_name: 'a.pdf',
+    })
+    await reply({ quick_message_id: imageId })
+    assert.deepEqual((await sandbox.sent(phone)).at(-1)!['image'], { link: 'https://files.example.com/a' })
   })
 
   it('a quick message that cannot be sent as a reply is rejected with the reason', async () => {
@@ -109,6 +118,70 @@ everyDatabase('Replies with quick messages', (server) => {
       'invalid_input',
       '#/quick_message_id unknown_placeholder',
     ])
+  })
+
+  it('what is hidden is refused, then what is missing, whatever else the text has', async () => {
+    const { workspace, id, contactId, run, phone } = await createScene()
+    const owner = workspace.owner
+    for (const [key, type] of [
+      ['mobile', 'phone'],
+      ['plan', 'text'],
+    ])
+      await run('crm_create_custom_field', { key, label: key, type })
+    const agent = await workspace.staff({ name: 'Bea', hide_phone_numbers: true })
+    const named = ['contact.name', 'contact.phone', 'contact.mobile', 'contact.plan', 'staff.name']
+    const texts = await Promise.all(
+      named.flatMap((first, n) =>
+        named.slice(n).map(async (second) => {
+          const text = `{{ ${first} }} and {{${second}}}`
+          const quickId = await insertQuickMessageRow(server(), workspace.id, {
+            owner_staff_id: owner.staffId,
+            text,
+          })
+          return { names: [first, second], quickId }
+        }),
+      ),
+    )
+    const contacts = [
+      { name: 'Ada', attributes: { mobile: '+1 555 010 7777', plan: 'Gold' } },
+      { name: 'Ada +1 555 010 7777', attributes: { mobile: null, plan: 'Gold' } },
+      { name: 'Ada', attributes: { mobile: '+1 555 010 7777', plan: null } },
+    ]
+    for (const contact of contacts) {
+      await run('crm_update_contact', { contact_id: contactId, ...contact })
+      for (const reader of [owner, agent]) {
+        const call = callAs(server(), reader.key)
+        const values = new Map<string, string | undefined>([
+          ['contact.name', contact.name],
+          ['contact.phone', phone],
+          ['contact.mobile', contact.attributes.mobile?.replaceAll(/\D/g, '')],
+          ['contact.plan', contact.attributes.plan ?? undefined],
+          ['staff.name', reader === agent ? 'Bea' : 'Owner'],
+        ])
+        const hidden = [
+          'contact.phone',
+          'contact.mobile',
+          ...(contact.name === 'Ada' ? [] : ['contact.name']),
+        ]
+        for (const { names, quickId } of texts) {
+          const answer = await call('messaging_send_reply', {
+            conversation_id: id,
+            quick_message_id: quickId,
+            dry_run: true,
+          })
+          const missing = [...new Set(names)].filter((name) => !values.get(name))
+          const isHidden = reader === agent && names.some((name) => hidden.includes(name))
+          const [status, found, expected] = isHidden
+            ? [403, answer.body.reason, 'phone_hidden']
+            : missing.length > 0
+              ? [409, answer.body.placeholders, missing]
+              : [201, answer.body.message?.text, names.map((name) => values.get(name)).join(' and ')]
+          const what = `${names.join()} ${contact.name} ${answer.text}`
+          assert.deepEqual([answer.status, found], [status, expected], what)
+          if (isHidden) assert.ok(!answer.text.includes('5550107777') && !answer.text.includes(phone), what)
+        }
+      }
+    }
   })
 
   it('quick messages of the company, of own teams and own private ones can be sent', async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { createChannel, updateChannel } from '../../storage/admin.ts'
+import { insertMessages } from '../../storage/messages.ts'
 import { callAs } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
 import { plantConversation } from '../inbox/conversations.ts'
@@ -145,7 +146,7 @@ everyDatabase('Replies', (server) => {
   })
 
   it('input: exactly one content, and only the fields that belong to it', async () => {
-    const { reply, call, id } = await createScene()
+    const { workspace, reply, call, id, channelId } = await createScene()
     const link = 'https://files.example.com/a'
     for (const [input, errors] of [
       [{}, ['#/text required']],
@@ -174,6 +175,23 @@ everyDatabase('Replies', (server) => {
       summarizeReply(await reply({ text: 'a', reply_to_id: note.id })),
       [400, 'invalid_input', '#/reply_to_id unknown_message'],
       'a note cannot be replied to',
+    )
+    const [lost] = await insertMessages(server().db, workspace.id, [
+      {
+        conversation_id: id,
+        channel_id: channelId,
+        episode: 1,
+        direction: 'outbound',
+        type: 'TEXT',
+        status: 'failed',
+        text: 'Never sent',
+        created_at: server().app.now(),
+      },
+    ])
+    assert.deepEqual(
+      summarizeReply(await reply({ text: 'a', reply_to_id: lost })),
+      [409, 'conflict', 'not_at_provider'],
+      'the customer never saw it',
     )
     const other = await plantConversation(server(), (await makeWorkspace(server())).id)
     for (const conversationId of [other.id, '999999999', '9999999999999999999'])

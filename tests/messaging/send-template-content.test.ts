@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import type { NewTemplate } from '../templates/insert-template.ts'
 import { everyDatabase } from '../doors.ts'
-import { summarizeReply } from './fixtures.ts'
+import { generatePhone, summarizeReply } from './fixtures.ts'
 import { createTemplateScene, ORDER_UPDATE } from './send-template.ts'
 
 const confirm = { confirm: 'send' }
@@ -241,6 +241,33 @@ everyDatabase('Sending templates: content', (server) => {
     const sent = (await call('messaging_send_template', { contact_id: id, ...sale }, confirm)).body.message
     await sandbox.status(sent.id, 'failed', 131050)
     assert.equal((await run('crm_get_contact', { contact_id: id })).dnd, true)
+  })
+
+  it('a customer who declined marketing before anybody knew of them is kept with that', async () => {
+    const { run, call, sandbox } = await createTemplateScene(server(), [
+      {},
+      { name: 'sale', category: 'MARKETING' },
+    ])
+    const sale = { template: { ...ORDER_UPDATE, name: 'sale' } }
+    const [declined, unreachable] = [generatePhone(), generatePhone()]
+    await sandbox.fault({ to: `+${declined}`, code: 131050 })
+    await sandbox.fault({ to: `+${unreachable}`, code: 131026 })
+    for (const phone of [declined, unreachable])
+      assert.ok(
+        (await call('messaging_send_template', { phone: `+${phone}`, ...sale }, confirm)).status >= 400,
+      )
+    const find = async (phone: string) => (await run('crm_search_contacts', { query: phone })).data
+    assert.deepEqual(await find(unreachable), [])
+    const [kept] = await find(declined)
+    assert.equal((await run('crm_get_contact', { contact_id: kept.id })).dnd, true)
+  })
+
+  it('no window is told of for a template, which needs none', async () => {
+    const { sandbox, phone, send } = await createTemplateScene(server())
+    await sandbox.fault({ to: `+${phone}`, code: 131047 })
+    const refused = await send({})
+    assert.deepEqual(summarizeReply(refused).slice(0, 2), [502, 'upstream_error'])
+    assert.equal(refused.body.window, undefined)
   })
 
   it('authentication templates require a phone number', async () => {

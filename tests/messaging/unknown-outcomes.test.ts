@@ -69,6 +69,20 @@ everyDoor(
 everyDatabase(
   'Sends whose outcome is unknown',
   (server) => {
+    it('a repeat sends nothing while the outcome is unknown, however old the call is', async () => {
+      const { workspace, reply, phone, sandbox } = await createReplyScene(server())
+      const repeat = () => reply({ text: 'Hi' }, { idempotencyKey: 'sent-long-ago' })
+      await sandbox.fault({ to: `+${phone}`, ...NOT_DONE })
+      assert.deepEqual(summarizeReply(await repeat()), UNKNOWN)
+      await server()
+        .db.updateTable('idempotency')
+        .set({ expires_at: '2020-01-01T00:00:00.000Z' })
+        .where('workspace_id', '=', workspace.id)
+        .execute()
+      assert.deepEqual(summarizeReply(await repeat()), UNKNOWN)
+      assert.deepEqual(await sandbox.sent(phone), [])
+    })
+
     it('the command line prints the key to repeat the command with', async () => {
       const { workspace, id, phone, sandbox } = await createReplyScene(server())
       await sandbox.fault({ to: `+${phone}`, ...NOT_DONE })

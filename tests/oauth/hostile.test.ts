@@ -32,15 +32,19 @@ const wrongDocuments: Record<string, (url: string) => SiteAnswer> = {
   '/huge': (url) => ({ body: document(url, { padding: 'x'.repeat(20_000) }) }),
   '/secret': (url) => ({ body: document(url, { client_secret: 'abc' }) }),
   '/basic': (url) => ({ body: document(url, { token_endpoint_auth_method: 'client_secret_basic' }) }),
-  '/script': (url) => ({ body: document(url, { redirect_uris: ['javascript:alert(1)'] }) }),
+  '/script': (url) => ({ body: document(url, { redirect_uris: [REDIRECT, 'javascript:alert(1)'] }) }),
   '/browser': (url) => ({
-    body: document(url, { redirect_uris: ['microsoft-edge:https://evil.example.com'] }),
+    body: document(url, { redirect_uris: [REDIRECT, 'microsoft-edge:https://evil.example.com'] }),
   }),
-  '/plain': (url) => ({ body: document(url, { redirect_uris: ['http://evil.example.com/'] }) }),
+  '/plain': (url) => ({ body: document(url, { redirect_uris: [REDIRECT, 'http://evil.example.com/'] }) }),
+  '/many': (url) => ({ body: document(url, { redirect_uris: [...Array(21).keys()].map(toAddress) }) }),
   '/wrong-types': (url) => ({ body: document(url, { redirect_uris: 7, client_name: {} }) }),
   '/no-uris': (url) => ({ body: document(url, { redirect_uris: [] }) }),
   '/slow': (url) => ({ body: document(url), delayMs: 10_000 }),
 }
+
+/** An address of a client; the first is the usual one. */
+const toAddress = (n: number): string => `${REDIRECT}${n === 0 ? '' : `/${n}`}`
 
 const document = (url: string, more: Record<string, unknown> = {}): string =>
   JSON.stringify({ client_id: url, client_name: 'Documented', redirect_uris: [REDIRECT], ...more })

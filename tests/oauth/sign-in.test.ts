@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { updateStaff } from '../../storage/admin.ts'
 import { databases } from '../databases.ts'
 import { runCli } from '../doors.ts'
 import { makeWorkspace, startWithOptions, type TestServer, type TestWorkspace } from '../servers.ts'
@@ -118,10 +119,8 @@ for (const database of databases)
 
     it('grants no more than the key behind the login code has', async () => {
       const { browser, page } = await open()
-      const code = await codeFor({
-        scopes: ['mcp:read', 'inbox:write'],
-        keyExpiresAt: '2999-01-01T00:00:00.000Z',
-      })
+      const keyExpiresAt = new Date(Date.parse(server.app.now()) + 3_600_000).toISOString()
+      const code = await codeFor({ scopes: ['mcp:read', 'inbox:write'], keyExpiresAt })
       const consent = await browser.submit(page, { step: 'login', code })
       assert.deepEqual(offeredScopes(consent), ['mcp:read', 'inbox:write'])
       // A form with more scopes than were offered.
@@ -129,12 +128,22 @@ for (const database of databases)
       assert.ok(new URL(back.location!).searchParams.has('code'))
       const key = await server.db
         .selectFrom('api_keys')
-        .select(['scopes', 'agent'])
+        .select(['scopes', 'agent', 'expires_at', 'name'])
         .where('workspace_id', '=', workspace.id)
         .orderBy('id', 'desc')
         .limit(1)
         .executeTakeFirstOrThrow()
-      assert.deepEqual(key, { scopes: ['mcp:read'], agent: true })
+      // Nor for longer; and the name of the key has nothing in it that could pose as text of the product.
+      const name = 'OAuth: 127.0.0.1 (scriptalert1script)'
+      assert.deepEqual(key, { scopes: ['mcp:read'], agent: true, expires_at: keyExpiresAt, name })
+    })
+
+    it('lets nobody in who was disabled after the code was made', async () => {
+      const { staffId } = await workspace.staff({ name: 'Gone' })
+      const code = await makeLoginCode(server, workspace.id, staffId)
+      await updateStaff(server.db, workspace.id, staffId, { enabled: false }, undefined)
+      const { browser, page } = await open()
+      assert.equal((await browser.submit(page, { step: 'login', code })).status, 400)
     })
 
     it('takes forms from its own pages in the same browser alone', async () => {

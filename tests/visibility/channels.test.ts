@@ -324,20 +324,29 @@ everyDatabase('Manager-only fields', (server) => {
     const owner = doAs(server(), workspace.owner.key)
     const agent = doAs(server(), (await workspace.staff({ role: 'agent' })).key)
     await owner('crm_create_custom_field', { key: 'salary', type: 'int', visibility: 'manager_only' })
-    const receivers = await Promise.all([startReceiver(), startReceiver()])
+    const receivers = await Promise.all([startReceiver(), startReceiver(), startReceiver()])
     // The job attempts deliveries of every workspace, and other tests leave some behind.
     await sql`update webhook_deliveries set status = 'skipped' where status in ('pending', 'failed')`.execute(
       server().db,
     )
     try {
-      for (const [n, run] of [owner, agent].entries())
-        await run('webhooks_create_endpoint', {
-          url: receivers[n]!.url,
-          payload_format: 'data',
-          event_types: ['contact.updated/1'],
-        })
+      const hooks = []
+      for (const [n, run] of [owner, agent, owner].entries())
+        hooks.push(
+          await run('webhooks_create_endpoint', {
+            url: `${receivers[n]!.url}/first`,
+            payload_format: 'data',
+            event_types: ['contact.updated/1'],
+          }),
+        )
+      // Led elsewhere by an agent.
+      await agent('webhooks_update_endpoint', {
+        endpoint_id: hooks[2].endpoint.id,
+        url: `${receivers[2]!.url}/then`,
+      })
       const { id } = await owner('crm_upsert_contact', { phone: '+15550100078', name: 'Ada' })
       await owner('crm_update_contact', { contact_id: id, name: 'Eva', attributes: { salary: 1 } })
+      await owner('crm_update_contact', { contact_id: id, metadata: { plan: 'gold' } })
       await owner('crm_update_contact', { contact_id: id, attributes: { salary: 2 } })
       while ((await deliverDue(server().app)) > 0);
       const changes = receivers.map(({ received }) =>
@@ -346,8 +355,9 @@ everyDatabase('Manager-only fields', (server) => {
           .toSorted((a, b) => b.length - a.length),
       )
       assert.deepEqual(changes, [
-        [['name', 'attributes.salary'], ['attributes.salary']],
-        [['name'], []],
+        [['name', 'attributes.salary'], ['metadata'], ['attributes.salary']],
+        [['name'], [], []],
+        [['name'], [], []],
       ])
     } finally {
       for (const receiver of receivers) await receiver.close()

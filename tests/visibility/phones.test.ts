@@ -314,5 +314,13 @@ everyDatabase('Names', (server) => {
           assert.deepEqual([refused.status, refused.body.reason], [403, 'phone_hidden'])
         }
     }
+    // Few digits are no guess: of a year, and no more.
+    for (const [name, status] of [
+      ['Studio 2026', 200],
+      ['Studio 20261', 403],
+      ['Studio 2 0 2 6 1', 403],
+      ['Studio ٢٠٢٦١', 403],
+    ] as const)
+      assert.equal((await agent('crm_update_contact', { contact_id: made.id, name })).status, status, name)
   })
 })

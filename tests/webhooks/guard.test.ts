@@ -104,6 +104,14 @@ describe('The address guard', () => {
     assert.equal(trap.connections(), 1)
   })
 
+  it('a user or a password in the URL is refused, which logs and lists would show', async () => {
+    const guard = createWebhookGuard('', resolveTestName)
+    for (const user of ['user', 'user:secret', ':secret']) {
+      const problem = await expectProblem(checkWebhookUrl(`https://${user}@public.example/`, guard))
+      assert.equal(problem.extras.errors?.[0]?.code, 'userinfo', user)
+    }
+  })
+
   it('public URLs are accepted and normalized', async () => {
     const guard = createWebhookGuard('', resolveTestName)
     for (const [given, normalized] of [
