@@ -4,9 +4,14 @@ import { dirname, join, normalize } from 'node:path'
 /** The only way of tests to the pooler (`WCRM_TEST_POOLER_URL`). */
 const DATABASES = 'tests/databases.ts'
 
-/** Files that import it, but whose databases are all embedded, in clusters of their own, or reached directly. */
+/**
+ * Files that import it, but whose databases are all embedded, in clusters of their own, or reached directly, or which
+ * take any database (`anyDatabase`), since they are about something else.
+ */
 const BESIDE_THE_POOLER = [
+  'tests/cli/cookbook.test.ts',
   'tests/cli/start-errors.test.ts',
+  'tests/examples/examples.test.ts',
   'tests/http/docs-samples.test.ts',
   'tests/jobs/outage.test.ts',
   'tests/storage/embedded-owner.test.ts',
@@ -14,6 +19,8 @@ const BESIDE_THE_POOLER = [
   'tests/storage/full-disk.test.ts',
   'tests/storage/replicas.test.ts',
   'tests/storage/unreachable.test.ts',
+  'tests/telemetry/log-output.test.ts',
+  'tests/telemetry/telemetry.test.ts',
 ]
 
 const listImports = (file: string): string[] =>

@@ -18,17 +18,18 @@ const columns = [
   'agent_staff_id',
 ] as const
 
-export const findEventConsumer = (
-  db: Db,
-  workspaceId: string,
-  name: string,
-): Promise<EventConsumerRow | undefined> =>
+const selectEventConsumer = (db: Db, workspaceId: string, name: string) =>
   db
     .selectFrom('event_consumers')
     .select(columns)
     .where('workspace_id', '=', workspaceId)
     .where('name', '=', name)
-    .executeTakeFirst()
+
+export const findEventConsumer = (
+  db: Db,
+  workspaceId: string,
+  name: string,
+): Promise<EventConsumerRow | undefined> => selectEventConsumer(db, workspaceId, name).executeTakeFirst()
 
 /** Returns a consumer, and locks it until the transaction ends. */
 export const lockEventConsumer = (
@@ -36,13 +37,7 @@ export const lockEventConsumer = (
   workspaceId: string,
   name: string,
 ): Promise<EventConsumerRow | undefined> =>
-  tx
-    .selectFrom('event_consumers')
-    .select(columns)
-    .where('workspace_id', '=', workspaceId)
-    .where('name', '=', name)
-    .forUpdate()
-    .executeTakeFirst()
+  selectEventConsumer(tx, workspaceId, name).forUpdate().executeTakeFirst()
 
 /** Lists consumers after a name, in the order of their names. */
 export const listEventConsumers = (

@@ -95,7 +95,7 @@ const recordAttempts = (results: readonly DeliveryResult[], at: RawBuilder<unkno
 
 /**
  * Records the results of attempts in one statement: the deliveries, the attempts, and the endpoints that
- * failed or recovered (`decideBreaker` in server/webhooks/breaker.ts states the rule in plain words). A
+ * failed or recovered (`decideBreaker` in tests/webhooks/breaker-model.ts states the rule in plain words). A
  * result whose lease was lost counts only if it is a success: then the event did arrive. Results that were recorded
  * before, and whose answer was lost, count for nothing. `now`: business time.
  */

@@ -42,7 +42,8 @@ type Scene = { phone: string; conversation: Conversation }
 const inventPhone = (): string => `+1${randomInt(2, 10)}${randomInt(10, 99)}55501${randomInt(10, 99)}`
 
 /** Has a customer write, and finds the conversation. */
-const writeAsCustomer = async ({ call, sandbox }: TriggerContext, phone = inventPhone()): Promise<Scene> => {
+const writeAsCustomer = async ({ call, sandbox }: TriggerContext): Promise<Scene> => {
+  const phone = inventPhone()
   const text = `Is my order ${randomInt(1000, 10_000)} on its way?`
   await sandbox('POST', 'say', { from: phone, name: 'Wanda Trigger', text })
   const conversation = await waitFor('conversation', async () => {
@@ -53,11 +54,11 @@ const writeAsCustomer = async ({ call, sandbox }: TriggerContext, phone = invent
   return { phone, conversation }
 }
 
-const reply = async (context: TriggerContext, text = 'It is, it arrives today.'): Promise<string> => {
+const reply = async (context: TriggerContext): Promise<string> => {
   const { conversation } = await writeAsCustomer(context)
   const { message } = await context.call(
     'messaging_send_reply',
-    { conversation_id: conversation.id, text },
+    { conversation_id: conversation.id, text: 'It is, it arrives today.' },
     'send',
   )
   return message.id as string

@@ -3,11 +3,12 @@ import { it } from 'node:test'
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { createUlid } from '../../server/ids.ts'
-import { type BreakerState, BREAKER_RULES, decideBreaker } from '../../server/webhooks/breaker.ts'
+import { BREAKER_RULES } from '../../server/webhooks/breaker.ts'
 import type { Db } from '../../storage/database.ts'
 import { type EndpointResult, recordDeliveryResults } from '../../storage/webhook-results.ts'
 import { everyDatabase } from '../doors.ts'
 import { makeWorkspace } from '../servers.ts'
+import { type BreakerState, decideBreaker } from './breaker-model.ts'
 
 /** A batch of attempts, and the seconds that pass before it. */
 type Step = { pauseSeconds: number; batch: Omit<EndpointResult, 'workspace_id' | 'id'> }
