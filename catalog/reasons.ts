@@ -170,7 +170,10 @@ export const reasons = {
   subject_changed: of('conflict', 'What the call acts on changed; `changed` names it.'),
   template_limit: ofSome(['forbidden', 'upstream_error'], 'The limit of templates is reached.'),
   template_mismatch: of('invalid_input', 'The values do not fit the template at the provider.'),
-  template_changed: of('conflict', 'The template changed after approval was requested.'),
+  template_changed: of(
+    'conflict',
+    'The template changed after approval was requested, or while its broadcast was sent.',
+  ),
   template_not_approved: of('conflict', 'Only approved templates can be sent.'),
   template_not_supported: of('conflict', 'The template has a part that cannot be sent here.'),
   template_policy: of('invalid_input', "The template breaks the provider's policy."),

@@ -1,4 +1,3 @@
-import { findOperation } from '../../catalog/index.ts'
 import { listCandidates } from '../../storage/broadcast-audience.ts'
 import { insertSend, type NewRecipient } from '../../storage/broadcast-sends.ts'
 import { loadBroadcast } from '../../storage/broadcasts.ts'
@@ -15,7 +14,6 @@ import { EVERYBODY, showJob } from '../bulk-jobs/view.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
 import { invalidField, Problem } from '../core/problem.ts'
-import { getDecision } from '../core/steps/policy.ts'
 import { distinctIds } from '../labels/labels.ts'
 import { chooseChannel } from '../messaging/channels.ts'
 import { fillOrThrow, requireApprovedTemplate } from '../messaging/send-template.ts'
@@ -23,6 +21,7 @@ import { fillTemplate } from '../messaging/template-fill.ts'
 import { describeParts } from '../messaging/template-parts.ts'
 import { phoneHiddenProblem, showContactName } from '../visibility/phones.ts'
 import { hasHiddenPhones } from '../visibility/policy.ts'
+import { digestText, needsApproval } from './approved-text.ts'
 import { type Audience, chooseAudience } from './audience.ts'
 import { personalize, type Personal } from './values.ts'
 
@@ -70,12 +69,7 @@ const listApproved = (planned: readonly Batch[]): ReadonlyMap<string, string> | 
  * plan showed. They are then those of that plan, so that nobody rewrites what was approved, in a client or elsewhere.
  */
 const holdsValues = ({ actor, dryRun }: Context, { sources }: Personal, { approved }: Named): boolean =>
-  sources.length > 0 &&
-  actor.key.agent &&
-  (dryRun ||
-    approved !== undefined ||
-    actor.approvedBy !== undefined ||
-    getDecision(actor, findOperation(OPERATION)!).decision !== 'allow')
+  sources.length > 0 && actor.key.agent && (dryRun || approved !== undefined || needsApproval(actor))
 
 /** Hours tell the countries of phones: by who is left out for them, and by when a message comes. */
 const checkHours = ({ actor }: Context, { hours }: Input): void => {
@@ -159,7 +153,7 @@ type Whole = { prepared: Prepared; named: Named; audience: Audience }
 const start = async (
   ctx: Context,
   input: Input,
-  { prepared: { channel, template }, named, audience }: Whole,
+  { prepared: { channel, template, personal }, named, audience }: Whole,
 ): Promise<Pick<Output, 'broadcast' | 'job'>> => {
   const workspaceId = ctx.actor.workspace.id
   const { per_second, stop_at_error_percent, hours } = input
@@ -189,7 +183,7 @@ const start = async (
     template_name: template.name,
     channel_id: channel.id,
     job_id: jobId,
-    input: frozen,
+    input: needsApproval(ctx.actor) ? { ...frozen, text_digest: digestText(template, personal) } : frozen,
     approved_by: ctx.actor.approvedBy ?? null,
     left_out: audience.leftOut,
   }

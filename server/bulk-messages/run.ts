@@ -31,6 +31,7 @@ import { errorLogDetails } from '../core/log-details.ts'
 import { computeRetrySeconds } from '../jobs/backoff.ts'
 import { computeNextRunMs, getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import type { TemplateValues } from '../messaging/template-values.ts'
+import { requireApprovedText } from './approved-text.ts'
 import { findOpenCountries, findRetry, findRoom } from './limits.ts'
 import { MAX_WAIT_SECONDS, OWN_REFUSALS, type Outcome } from './outcome.ts'
 import { createPace } from './pace.ts'
@@ -65,7 +66,10 @@ const MAX_LOOK_SECONDS = 60
 
 const bulkOperation = findOperation('messaging_send_bulk') as Operation
 
-type Frozen = Omit<InputOf<'messaging_send_bulk'>, 'channel_id'> & { channel_id: string }
+type Frozen = Omit<InputOf<'messaging_send_bulk'>, 'channel_id'> & {
+  channel_id: string
+  text_digest?: string
+}
 type Job = Sending & { send: SendRow; input: Frozen; personal: Personal; workspaceZone: string }
 
 /** Loads a job with the rights of this moment. Throws what forbids it by now. */
@@ -80,6 +84,8 @@ const loadJob = async (app: App, claimed: Claimed): Promise<Job> => {
   const actor = approvedBy ? { ...found, approvedBy } : found
   const input = send.input as unknown as Frozen
   const fields = await listFields(app.db, workspaceId)
+  const personal = personalize(actor, input.template, fields)
+  await requireApprovedText(app.db, workspaceId, input, personal)
   return {
     workspaceId,
     broadcastId: send.broadcast_id,
@@ -89,7 +95,7 @@ const loadJob = async (app: App, claimed: Claimed): Promise<Job> => {
     trace: { door: send.door, client: send.client, requestId: send.request_id, confirmed: false },
     send,
     input,
-    personal: personalize(actor, input.template, fields),
+    personal,
     workspaceZone: actor.workspace.timezone,
   }
 }

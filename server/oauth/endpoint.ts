@@ -235,6 +235,8 @@ const findWayOut = ({ config: { publicUrl } }: App, { headers }: Response): URL 
 const hardenResponse = (response: Response): Response => {
   const headers = new Headers(response.headers)
   headers.set('Cache-Control', 'no-store')
+  // RFC 6749, 5.1.
+  headers.set('Pragma', 'no-cache')
   headers.set('Referrer-Policy', 'no-referrer')
   headers.set('X-Content-Type-Options', 'nosniff')
   headers.delete('set-cookie')

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { sql } from 'kysely'
 import { callConfirming, createAgentScene } from '../approvals/scene.ts'
 import { everyDatabase } from '../doors.ts'
-import { goOn, insertAutumnBlend, phoneOf, runSends, TEMPLATE } from './scene.ts'
+import { endWaits, goOn, insertAutumnBlend, phoneOf, runSends, TEMPLATE } from './scene.ts'
 
 everyDatabase('A template to many, asked for by an agent', (server) => {
   const createScene = async () => {
@@ -134,6 +135,42 @@ everyDatabase('A template to many, asked for by an agent', (server) => {
     await goOn(server(), scene.workspace.id)
     assert.doesNotMatch(JSON.stringify(await scene.sandbox.sent()), /555/)
   })
+
+  for (const approval of ['person', 'client'] as const)
+    it(`stops where its template has got a text that nobody approved: ${approval}`, async () => {
+      const scene = await createScene()
+      await scene.setPolicy({ approval })
+      await putOff(scene)
+      if (approval === 'client') {
+        const at = { url: server().url, key: scene.agent.key }
+        await callConfirming(at, ['messaging_send_bulk', scene.input])
+      } else {
+        const { id } = (await scene.ask('messaging_send_bulk', scene.input)).body.approval
+        await scene.person('approvals_approve', { approval_id: id })
+        await scene.work()
+      }
+      await runSends(server())
+      // One gets what was approved.
+      await sql`update broadcast_recipients set retry_at = null where workspace_id = ${scene.workspace.id}
+        and contact_id = (select min(contact_id) from broadcast_recipients
+          where workspace_id = ${scene.workspace.id} and status = 'pending')`.execute(server().db)
+      await endWaits(server(), scene.workspace.id)
+      await runSends(server())
+      const components = [{ type: 'BODY', text: 'Hello {{1}}, pay {{2}} to another account.' }]
+      await sql`update templates set components = ${JSON.stringify(components)}::text::jsonb
+        where workspace_id = ${scene.workspace.id}`.execute(server().db)
+      await server().sync(scene.workspace.id)
+      await goOn(server(), scene.workspace.id)
+      const [{ id }] = (await scene.person('jobs_list', {})).body.data
+      for (const resumed of [false, true]) {
+        if (resumed) await scene.person('jobs_resume', { job_id: id })
+        await goOn(server(), scene.workspace.id)
+        const { state, problem } = (await scene.person('jobs_get', { job_id: id })).body
+        assert.deepEqual([state, problem?.code], ['failed', 'conflict'])
+        assert.match(problem.detail, /not what the approver was shown/)
+      }
+      assert.equal((await scene.sandbox.sent()).length, 1)
+    })
 
   it('that the policy allows has the values of the time of sending', async () => {
     const scene = await createScene()

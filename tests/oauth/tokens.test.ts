@@ -56,6 +56,13 @@ for (const database of databases)
       assert.notEqual((await findKeys())[0]!.revoked_at, null)
     })
 
+    it('are in answers that nothing keeps', async () => {
+      const { clientId, refresh_token: token } = await connectOwner()
+      const { status, headers } = await refresh(server, clientId, token)
+      const kept = ['cache-control', 'pragma', 'content-type'].map((name) => headers.get(name))
+      assert.deepEqual([status, ...kept], [200, 'no-store', 'no-cache', 'application/json; charset=utf-8'])
+    })
+
     it('end with their family when a refresh token is used twice', async () => {
       const first = await connectOwner()
       const second = (await (await refresh(server, first.clientId, first.refresh_token)).json()) as Tokens
