@@ -14,10 +14,15 @@ const MAX_FIELDS = 40
 const MAX_CHANGES_CHARACTERS = 4000
 const MAX_DEPTH = 8
 
-/** Operations and controls whose texts are messages or notes: of those only the length is stored. */
+/**
+ * Operations and controls whose texts are messages or notes: of those only the length is stored. Private quick messages
+ * are for their owners, and managers read the trail.
+ */
 const messageOperations: ReadonlySet<string> = new Set<OperationName | 'sandbox.say' | 'sandbox.edit'>([
   'messaging_send_template',
   'messaging_send_reply',
+  'messaging_create_quick_message',
+  'messaging_update_quick_message',
   'inbox_add_note',
   'sandbox.say',
   'sandbox.edit',

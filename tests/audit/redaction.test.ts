@@ -152,6 +152,21 @@ everyDatabase('Redaction in the audit trail', (server) => {
     assert.ok(message.id)
   })
 
+  it('a quick message is recorded without its text, which a private one shows to its owner alone', async () => {
+    const workspace = await makeWorkspace(server())
+    const agent = await workspace.staff({ role: 'agent' })
+    const call = callAs(server(), agent.key)
+    const texts = { code: 'xyzzy', title: 'Xyzzy of mine', description: 'Xyzzy', text: 'Xyzzy!' }
+    const { body } = await call('messaging_create_quick_message', { ...texts, visibility: 'private' })
+    const id = body.quick_message?.id ?? body.id
+    await call('messaging_update_quick_message', { quick_message_id: id, text: 'Xyzzy again' })
+    await call('messaging_create_quick_message', { ...texts, visibility: 'private', dry_run: true })
+    const rows = await listAudit(server(), workspace)
+    const changes = rows.filter(({ operation }) => operation.endsWith('_quick_message'))
+    assert.equal(changes.length, 3)
+    assert.doesNotMatch(JSON.stringify(changes), /xyzzy/i)
+  })
+
   it('a person who is no contact is recorded without what is known of them', async () => {
     const workspace = await makeWorkspace(server())
     const call = callAs(server(), workspace.owner.key)
