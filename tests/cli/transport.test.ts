@@ -136,7 +136,7 @@ describe('CLI: transport', { concurrency: true }, () => {
     for (const [env, hint] of [
       [{ HTTP_PROXY, NODE_USE_ENV_PROXY: '1' }, 'Requests go through the proxy of HTTP_PROXY (127.0.0.1:1)'],
       [{ HTTP_PROXY }, 'HTTP_PROXY is set, but used only with NODE_USE_ENV_PROXY=1.'],
-      [{ HTTP_PROXY, NODE_USE_ENV_PROXY: '1', NO_PROXY: '.invalid' }, 'Is the server running?'],
+      [{ HTTP_PROXY, NODE_USE_ENV_PROXY: '1', NO_PROXY: '.invalid' }, '--url or WCRM_URL.'],
     ] as const) {
       const stderr = await failWith(env)
       assert.ok(stderr.includes(hint), stderr)

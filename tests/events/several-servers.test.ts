@@ -1,17 +1,19 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
+import { createWorkspace } from '../../storage/admin.ts'
+import type { Db } from '../../storage/database.ts'
 import { type EventPosition, insertEvents, scanEvents } from '../../storage/events.ts'
 import { doAs } from '../calls.ts'
-import { databases, onEmptyDatabase } from '../databases.ts'
+import { databases, onEmptyDatabase, onMigratedDatabase } from '../databases.ts'
 import { makeWorkspace, startSharedServers, type TestServer } from '../servers.ts'
 import { groupEvent, type ShownEvent, openStream } from './event-fixture.ts'
 
-const readClock = async ({ db }: TestServer): Promise<string> =>
+const readClock = async (db: Db): Promise<string> =>
   (await sql<{ now: string }>`select clock_timestamp()::text as now`.execute(db)).rows[0]!.now
 
 /** Whether autovacuum was at work since then: its analyses are transactions of this database too, for moments. */
-const wasVacuuming = async ({ db }: TestServer, since: string): Promise<boolean> => {
+const wasVacuuming = async (db: Db, since: string): Promise<boolean> => {
   const { rows } = await sql`
     select where exists (
       select from pg_stat_activity
@@ -77,35 +79,37 @@ describe('Event log of several servers', { skip: databases.length === 1 }, () =>
   })
 
   it('transactions that end in another database at any instant do not delay events', async () => {
-    const [server] = shared.servers as [TestServer]
-    const workspace = await makeWorkspace(server)
-    await onEmptyDatabase('postgresql', async (db) => {
-      await sql`create table busy (n int)`.execute(db)
-      let done = false
-      const write = async () => {
-        while (!done) {
-          await db.transaction().execute(async (foreign) => {
-            await sql`insert into busy values (1)`.execute(foreign)
-            await sql`select pg_sleep(0.001 * random())`.execute(foreign)
-          })
+    // A database without servers: what they write in the background would be transactions of this one.
+    await onMigratedDatabase('postgresql', async (db) => {
+      const { id: workspaceId } = await createWorkspace(db, { name: 'Shop' }, new Date().toISOString())
+      await onEmptyDatabase('postgresql', async (other) => {
+        await sql`create table busy (n int)`.execute(other)
+        let done = false
+        const write = async () => {
+          while (!done) {
+            await other.transaction().execute(async (foreign) => {
+              await sql`insert into busy values (1)`.execute(foreign)
+              await sql`select pg_sleep(0.001 * random())`.execute(foreign)
+            })
+          }
         }
-      }
-      const writers = [write(), write(), write(), write()]
-      try {
-        let position: EventPosition | undefined
-        for (let n = 0; n < 800; n++) {
-          await insertEvents(server.db, workspace.id, [groupEvent('A')])
-          const since = await readClock(server)
-          const scan = () => scanEvents(server.db, workspace.id, position, {}, 2)
-          let { events, last } = await scan()
-          while (events.length === 0 && (await wasVacuuming(server, since))) ({ events, last } = await scan())
-          assert.equal(events.length, 1)
-          position = last
+        const writers = [write(), write(), write(), write()]
+        try {
+          let position: EventPosition | undefined
+          for (let n = 0; n < 800; n++) {
+            await insertEvents(db, workspaceId, [groupEvent('A')])
+            const since = await readClock(db)
+            const scan = () => scanEvents(db, workspaceId, position, {}, 2)
+            let { events, last } = await scan()
+            while (events.length === 0 && (await wasVacuuming(db, since))) ({ events, last } = await scan())
+            assert.equal(events.length, 1)
+            position = last
+          }
+        } finally {
+          done = true
+          await Promise.all(writers)
         }
-      } finally {
-        done = true
-        await Promise.all(writers)
-      }
+      })
     })
   })
 
