@@ -95,7 +95,9 @@ const formatPageNote = (spec: CommandSpec, value: ResponseBody, width = Infinity
       : ''
   const next = spec.output.paged ? 'All rows: --all. Next page:' : 'Next page:'
   const flag = `${spec.output.paged ? '--cursor' : '--after'} ${cursor}`
-  const said = `${shown}${total} shown. ${next}`
+  const searchedTo = value['searched_to']
+  const searched = typeof searchedTo === 'string' ? `, searched back to ${searchedTo}` : ''
+  const said = `${shown}${total} shown${searched}. ${next}`
   if (said.length + 1 + flag.length <= width) return `${said} ${flag}`
   return flag.length <= width ? `${said}\n${flag}` : `${said} the next_cursor of --json`
 }
@@ -216,7 +218,7 @@ export const printPages = async (
     last = value
     await writeOut(io, table.page(rows))
   }
-  if (count === 0) io.stdout.write('Nothing found.\n')
+  if (count === 0) io.stdout.write(last['next_cursor'] ? 'Nothing found so far.\n' : 'Nothing found.\n')
   const hidden =
     flags.columns || flags.wide
       ? 0

@@ -24,7 +24,10 @@ export async function* fetchPages(
   }
 }
 
-/** Returns all pages of a list as one: the first page's envelope, all rows, and no next cursor. */
+/**
+ * Returns all pages of a list as one: the first page's envelope, all rows, and no next cursor. How far a page has
+ * searched is that of the last one, which came to the end.
+ */
 export const fetchAllPages = async (
   io: Io,
   to: ServerConnection,
@@ -34,10 +37,12 @@ export const fetchAllPages = async (
   let first: Record<string, unknown> | undefined
   const rows: unknown[] = []
   let clock: ApiResponse['clock']
+  let searched = {}
   for await (const page of fetchPages(io, to, operation, input)) {
     first ??= page.value
     clock ??= page.clock
+    if ('searched_to' in page.value) searched = { searched_to: page.value['searched_to'] }
     for (const row of page.value['data'] as unknown[]) rows.push(row)
   }
-  return { value: { ...first, data: rows, next_cursor: null }, clock }
+  return { value: { ...first, ...searched, data: rows, next_cursor: null }, clock }
 }

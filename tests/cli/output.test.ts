@@ -58,6 +58,23 @@ describe('CLI: output', () => {
     )
   })
 
+  it('says how far a page has searched, and of all pages that they came to the end', async () => {
+    const search = ['messages', 'search', '--query', 'coffee']
+    const found = (data: object[], cursor: string | null, searchedTo: string | null) => ({
+      body: { data, next_cursor: cursor, searched_to: searchedTo, complete_after: null },
+    })
+    const early = found([], 'c1', '2026-10-02T10:00:00.000Z')
+    fake.responses = [early, found([{ id: '7' }], null, null)]
+    const { stdout } = await fake.wcrm([...search, '--all', '--json'])
+    assert.deepEqual(JSON.parse(stdout), found([{ id: '7' }], null, null).body)
+    fake.responses = [early]
+    const note =
+      '0 shown, searched back to 2026-10-02T10:00:00.000Z. All rows: --all. Next page: --cursor c1\n'
+    assert.equal((await fake.wcrm(search)).stderr, note)
+    const drawn = await fake.wcrm(search, { terminal: { columns: 200, rows: 50 } })
+    assert.match(drawn.stdout, /^Nothing found so far\.\n.*, searched back to 2026-10-02T/)
+  })
+
   it('--all: after a failure on a later page there are the lines before, and of JSON nothing', async () => {
     const failing = () => [page(['1'], 'c1', 2), { status: 500, body: problemBody('internal_error') }]
     fake.responses = failing()
