@@ -208,8 +208,15 @@ const describeTags = async (read: Read, input: Json): Promise<string[]> => {
   return lines
 }
 
-const countDeclining = async (db: Db, actor: Actor, input: Json): Promise<number | undefined> =>
-  (await listDeclining({ db, workspaceId: actor.workspace.id, input }))?.length
+/** Of a filter: of those that the dry run found. */
+const countDeclining = async (
+  db: Db,
+  actor: Actor,
+  { input, output }: { input: Json; output: Json | null },
+): Promise<number | undefined> => {
+  const planned = output && 'plan_id' in output ? { plan_id: output.plan_id, ...input } : input
+  return (await listDeclining({ db, workspaceId: actor.workspace.id, input: planned }))?.length
+}
 
 /** Where a message goes that begins a conversation, in which the customer has not written. */
 const describeNewConversation = async (
@@ -339,7 +346,7 @@ export const summarizeCall = async (
       : [
           ...(await describeRecords(read, op, input, zone)),
           ...(await describeTags(read, input)),
-          ...line('Of them have declined messages', await countDeclining(db, actor, input)),
+          ...line('Of them have declined messages', await countDeclining(db, actor, { input, output })),
           ...(op.name === 'crm_undo_contact_merge' ? await describeUndoneMerge(read, output) : []),
           ...(await describeFilter(read, input)),
           ...line('Contacts', at(output, 'export', 'contacts', 'total')),

@@ -262,6 +262,21 @@ everyDatabase('What an approver is shown', (server) => {
     })
 })
 
+everyDatabase('How many have declined messages', (server) => {
+  it('is told of those whose opt-out a call undoes, found by a filter too, and of no others', async () => {
+    const scene = await createAgentScene(server())
+    await scene.person('crm_update_contact', { contact_id: scene.contactId, dnd: true })
+    const summarize = async (name: OperationName, input: object): Promise<string[]> =>
+      (await scene.person(name, { ...input, dry_run: true }, { plan: 'show' })).body.plan.summary
+    const line = 'Of them have declined messages: 1'
+    for (const target of [{ contact_ids: [scene.contactId] }, { filter: {}, all: true }])
+      assert.ok((await summarize('crm_update_contacts', { ...target, dnd: false })).includes(line))
+    const phone = `+${scene.phone}`
+    const upserted = await summarize('crm_upsert_contact', { phone, name: 'Ada L.', dnd: false })
+    assert.doesNotMatch(upserted.join('\n'), /declined/)
+  })
+})
+
 everyDatabase('A long list that an approver is shown', (server) => {
   const createList = async () => {
     const scene = await createAgentScene(server())
