@@ -152,6 +152,16 @@ const listSubscribed = ({ subscriptions }: Json): string =>
     .map(({ id, active }) => (active ? id : `${id} (not active)`))
     .join(', ')
 
+/** As many records of a call have details, and as many options of a field are named: a question is to fit a client. */
+const MAX_DETAILED = 5
+const MAX_OPTIONS = 30
+
+const listOptions = ({ options }: Json): string => {
+  const labels = ((options ?? []) as { label: string }[]).map(({ label }) => label)
+  const more = labels.length - MAX_OPTIONS
+  return labels.slice(0, MAX_OPTIONS).join(', ') + (more > 0 ? `, and ${more} more` : '')
+}
+
 /** What else a person decides by: all of it is compared with what becomes of the record (`subject-records.ts`). */
 const details: Partial<Record<RecordKind, (record: Json) => string[]>> = {
   endpoint: (record) => [
@@ -165,21 +175,22 @@ const details: Partial<Record<RecordKind, (record: Json) => string[]>> = {
     ...line('File', join(record.media_url, record.file_name)),
     ...line('Visible to', record.visibility),
   ],
-  custom_field: ({ type, visibility, options }) => [
-    ...line('Type and visibility', join(type, visibility)),
-    ...line('Options', ((options ?? []) as { label: string }[]).map(({ label }) => label).join(', ')),
+  custom_field: (record) => [
+    ...line('Type and visibility', join(record.type, record.visibility)),
+    ...line('Options', listOptions(record)),
   ],
 }
 
 const describeRecords = async (read: Read, op: Operation, input: Json, zone: string): Promise<string[]> => {
   const readRecord = createRecordReader(read)
   const lines: string[] = []
-  for (const [field, id] of listReferences(op, input)) {
+  const references = listReferences(op, input)
+  for (const [field, id] of references) {
     const { label, kind } = records[field]!
     const record = await readRecord({ kind, id })
     lines.push(
       ...(kind === 'job' && record ? describeJob(id, record, zone) : line(label, describeRecord(id, record))),
-      ...(record ? (details[kind]?.(record) ?? []) : []),
+      ...(record && references.length <= MAX_DETAILED ? (details[kind]?.(record) ?? []) : []),
     )
   }
   return lines
@@ -208,8 +219,15 @@ const describeTags = async (read: Read, input: Json): Promise<string[]> => {
   return lines
 }
 
-const countDeclining = async (db: Db, actor: Actor, input: Json): Promise<number | undefined> =>
-  (await listDeclining({ db, workspaceId: actor.workspace.id, input }))?.length
+/** Of a filter: of those that the dry run found. */
+const countDeclining = async (
+  db: Db,
+  actor: Actor,
+  { input, output }: { input: Json; output: Json | null },
+): Promise<number | undefined> => {
+  const planned = output && 'plan_id' in output ? { plan_id: output.plan_id, ...input } : input
+  return (await listDeclining({ db, workspaceId: actor.workspace.id, input: planned }))?.length
+}
 
 /** Where a message goes that begins a conversation, in which the customer has not written. */
 const describeNewConversation = async (
@@ -303,8 +321,9 @@ const describeOutcome = (op: Operation, output: Json): string[] => {
 
 /**
  * Returns what a person decides on, line by line: what is done to whom, through which channel and window, the whole
- * text or template as it would be sent, how many it reaches, and what the dry run found. Nothing is cut; characters
- * that nobody sees are written as `\u{…}`. `actor`: who reads it. `output`: of the dry run, null if there is none.
+ * text or template as it would be sent, how many it reaches, and what the dry run found. No text that is sent is cut;
+ * characters that nobody sees are written as `\u{…}`. `actor`: who reads it. `output`: of the dry run, null if there is
+ * none.
  */
 export const summarizeCall = async (
   app: App,
@@ -339,7 +358,7 @@ export const summarizeCall = async (
       : [
           ...(await describeRecords(read, op, input, zone)),
           ...(await describeTags(read, input)),
-          ...line('Of them have declined messages', await countDeclining(db, actor, input)),
+          ...line('Of them have declined messages', await countDeclining(db, actor, { input, output })),
           ...(op.name === 'crm_undo_contact_merge' ? await describeUndoneMerge(read, output) : []),
           ...(await describeFilter(read, input)),
           ...line('Contacts', at(output, 'export', 'contacts', 'total')),

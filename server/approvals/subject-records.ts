@@ -135,10 +135,11 @@ const listTargetIds = async ({ db, workspaceId, input }: Scope): Promise<string[
 
 /**
  * Returns who of the contacts of a call that ends do-not-disturb have declined messages; undefined for other calls, and
- * for those of one contact, which are told of it.
+ * for those of one contact, which are told of it, or which leave its opt-out as it is.
  */
 export const listDeclining = async (scope: Scope): Promise<Declining[] | undefined> => {
-  if (scope.input['dnd'] !== false || 'contact_id' in scope.input) return undefined
+  const { dnd, contact_ids: named, plan_id: planId } = scope.input
+  if (dnd !== false || !(Array.isArray(named) || typeof planId === 'string')) return undefined
   const found: Declining[] = []
   for (const ids of await listTargetIds(scope))
     found.push(...(await listOptOuts(scope.db, scope.workspaceId, ids)))

@@ -48,9 +48,10 @@ const runHandler = async (
  */
 export const dryRun = async (app: App, call: DryRunCall): Promise<ExecutionResult> => {
   const { output, pending, plan: made } = await rehearse(app, call)
+  // Before the summary, which reads whom a filter found.
+  await pending.afterDryRun?.(app.db)
   const plan =
     made && call.plan === SHOW_PLAN ? { ...made, summary: await summarize(app, call, output) } : made
-  await pending.afterDryRun?.(app.db)
   await recordAudit(app, { ...call, dryRun: true }, { at: app.now(), ...toSuccess(output, pending) })
   const shown = { ...output, dry_run: true, ...(plan ? { plan } : {}) }
   return { status: getSuccessStatus(call.op), body: JSON.stringify(shown), isPlanned: plan !== undefined }

@@ -6,6 +6,7 @@ import { doorsOf, everyDatabase } from '../doors.ts'
 import { generatePhone } from '../messaging/fixtures.ts'
 import type { TestServer } from '../servers.ts'
 import { createTemplateDriver, orderDraft } from '../templates/drafts.ts'
+import { insertTemplate } from '../templates/insert-template.ts'
 import { callConfirming, createAgentScene, markApproved } from './scene.ts'
 
 type Scene = Awaited<ReturnType<typeof createAgentScene>>
@@ -260,6 +261,56 @@ everyDatabase('What an approver is shown', (server) => {
       const { outcome } = (await scene.person('approvals_get', { approval_id: id, wait_seconds: 10 })).body
       assert.equal(outcome?.reason, 'subject_changed')
     })
+})
+
+everyDatabase('How many have declined messages', (server) => {
+  it('is told of those whose opt-out a call undoes, found by a filter too, and of no others', async () => {
+    const scene = await createAgentScene(server())
+    await scene.person('crm_update_contact', { contact_id: scene.contactId, dnd: true })
+    const summarize = async (name: OperationName, input: object): Promise<string[]> =>
+      (await scene.person(name, { ...input, dry_run: true }, { plan: 'show' })).body.plan.summary
+    const line = 'Of them have declined messages: 1'
+    for (const target of [{ contact_ids: [scene.contactId] }, { filter: {}, all: true }])
+      assert.ok((await summarize('crm_update_contacts', { ...target, dnd: false })).includes(line))
+    const phone = `+${scene.phone}`
+    const upserted = await summarize('crm_upsert_contact', { phone, name: 'Ada L.', dnd: false })
+    assert.doesNotMatch(upserted.join('\n'), /declined/)
+  })
+})
+
+everyDatabase('Long records that a person is asked about in a client', (server) => {
+  it('fit into the question: a field of many options, many templates of long texts', async () => {
+    const scene = await createAgentScene(server())
+    const at = { url: server().url, key: scene.workspace.owner.key }
+    const options = Array.from({ length: 200 }, (_, n) => ({
+      label: `Option ${n} ${'x'.repeat(80)}`,
+      value: `o${n}`,
+    }))
+    const field = await scene.person('crm_create_custom_field', {
+      key: 'plan',
+      label: 'Plan',
+      type: 'select',
+      options,
+    })
+    const ids: string[] = []
+    for (let n = 0; n < 20; n++) {
+      const components = [{ type: 'BODY', text: `Hello ${n}. ${'Long text. '.repeat(80)}` }]
+      const state = { language: 'en_US', category: 'UTILITY', status: 'APPROVED', account_id: null }
+      const template = { name: `long_${n}`, components, ...state }
+      ids.push(await insertTemplate(server().db, scene.workspace.id, template, server().app.now()))
+    }
+    for (const [call, confirm, told] of [
+      [['crm_delete_custom_field', { custom_field_id: field.body.id }], 'delete', /, and 170 more$/m],
+      [['messaging_archive_templates', { ids }], 'archive', /^Template: long_19, /m],
+    ] as const) {
+      const { code, question } = await callConfirming(at, call, undefined, {
+        action: 'accept',
+        content: { confirm },
+      })
+      assert.equal(code, undefined)
+      assert.match(question, told)
+    }
+  })
 })
 
 everyDatabase('A long list that an approver is shown', (server) => {
