@@ -112,7 +112,7 @@ everyDatabase('A template to many, asked for by an agent', (server) => {
           ['delivered', null],
         ],
       )
-      assert.doesNotMatch(JSON.stringify(await scene.sandbox.sent()), /555/)
+      assert.doesNotMatch(JSON.stringify(await scene.sandbox.sent()), /pay to/)
     })
 
   it('confirmed in the client says to nobody what the person there was not asked about', async () => {
@@ -133,7 +133,7 @@ everyDatabase('A template to many, asked for by an agent', (server) => {
     assert.deepEqual([questions, /555/.test(question)], [1, false], question)
     assert.deepEqual([result.recipients, result.left_out], [2, [{ reason: 'values_changed', count: 1 }]])
     await goOn(server(), scene.workspace.id)
-    assert.doesNotMatch(JSON.stringify(await scene.sandbox.sent()), /555/)
+    assert.doesNotMatch(JSON.stringify(await scene.sandbox.sent()), /pay to/)
   })
 
   for (const approval of ['person', 'client'] as const)
