@@ -43,7 +43,7 @@ export const searchMessages = defineOperation({
     'as a phrase. New messages are found at once. Deleted messages and system messages are not found. ' +
     'Where very many messages have to be read, because they are not indexed yet or because they are of one ' +
     'conversation, a page holds what was found among some of them, maybe nothing: `searched_to` says how ' +
-    'far it came, and `next_cursor` goes on there. ' +
+    'far it searched, and `next_cursor` continues there. ' +
     'Staff limited to some channels find only messages on those. With hidden phone numbers, digits in ' +
     `\`query\` are refused. It is ${EXPENSIVE_READ}`,
   heavy: true,

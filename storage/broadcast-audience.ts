@@ -66,9 +66,7 @@ export const countPossibleLosses = async (
 /** Contacts of one statement of a count. */
 const COUNTED_AT_ONCE = 5000
 
-/**
- * Whether more than so many of these contacts have a phone and decline no message: no two of them have the same phone.
- */
+/** Whether more than so many of these contacts have a phone, which is unique, and decline no message. */
 export const hasMoreReachable = async (
   db: Db,
   workspaceId: string,

@@ -204,12 +204,12 @@ export const updateLinkCalledAt = async (
   workspaceId: string,
   id: string,
   previous: string | null,
-  now: 'called' | 'not in flight',
+  state: 'called' | 'not in flight',
 ): Promise<boolean> =>
   (
     await tx
       .updateTable('short_links')
-      .set({ called_at: now === 'called' ? sql<string>`clock_timestamp()` : null })
+      .set({ called_at: state === 'called' ? sql<string>`clock_timestamp()` : null })
       .where('workspace_id', '=', workspaceId)
       .where('id', '=', id)
       .where('url', 'is', null)

@@ -13,6 +13,7 @@ import { toActor } from '../core/steps/authenticate.ts'
 import { createRead, createRecordReader, type Read, type RecordReader } from '../core/read-records.ts'
 import { listReferences, records } from './call-records.ts'
 import {
+  type DescribedContact,
   describeContact,
   describeOptOuts,
   describeRecord,
@@ -65,7 +66,7 @@ const findCustomer = async (
   if (typeof id !== 'string') return named === undefined ? [] : [['customer', null]]
   const contact = await read('crm_get_contact', { contact_id: id })
   return [
-    ...describeContact('customer', contact as Parameters<typeof describeContact>[1]),
+    ...describeContact('customer', contact as DescribedContact | null),
     ['customer_dnd', contact && contact['dnd']],
     await describeOptOuts(db, asker.workspace.id, contact?.['id']),
   ]
@@ -99,8 +100,7 @@ const listRecordSubjects = async (
       kind === 'tag' || kind === 'group'
         ? ((await findLabels(db, asker.workspace.id, kind, [id], []))[0] ?? null)
         : await readRecord({ kind, id })
-    if (kind === 'contact')
-      subjects.push(...describeContact(name, record as Parameters<typeof describeContact>[1]))
+    if (kind === 'contact') subjects.push(...describeContact(name, record as DescribedContact | null))
     else subjects.push(...describeRecord(name, kind, record))
     if (kind === 'delivery') subjects.push(...(await describeDelivery(readRecord, name, record)))
   }

@@ -18,7 +18,9 @@ import { isIdText } from '../labels/label-cache.ts'
 
 type Json = Record<string, unknown>
 export type Subject = readonly [name: string, value: unknown]
-type Described = Pick<SubjectContact, 'phone' | 'chatapp_user_id' | 'web_visitor_id'> & { id: string | null }
+export type DescribedContact = Pick<SubjectContact, 'phone' | 'chatapp_user_id' | 'web_visitor_id'> & {
+  id: string | null
+}
 
 /** What makes a record another one, or tells what becomes of it; counts change all the time. */
 const IDENTITY = [
@@ -93,7 +95,7 @@ export const describeRecord = (name: string, kind: RecordKind, record: Json | nu
 ]
 
 /** The address is what a message goes to: of the others, some become known by themselves. */
-export const describeContact = (name: string, contact: Described | null | undefined): Subject[] => [
+export const describeContact = (name: string, contact: DescribedContact | null | undefined): Subject[] => [
   [name, contact ? contact.id : null],
   [
     contact?.phone === null ? `${name}_address` : `${name}_phone`,
@@ -176,7 +178,7 @@ export const listOthers = async (read: Read, { db, workspaceId, input }: Scope):
   const subjects: Subject[] = []
   if (typeof mergedId === 'string') {
     const kept = await read('crm_get_contact', { contact_id: mergedId })
-    subjects.push(...describeContact('kept_contact', kept as Described | null))
+    subjects.push(...describeContact('kept_contact', kept as DescribedContact | null))
   }
   if (typeof name === 'string') {
     const consumer = await findEventConsumer(db, workspaceId, name)

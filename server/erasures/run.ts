@@ -125,26 +125,26 @@ const runAll = async (app: App, signal: AbortSignal): Promise<number> => {
 }
 
 const MIN_DELAY_MS = 200
-/** After a downgrade these erasures wait until somebody sees to them. */
+/** After a downgrade such erasures wait until an operator acts. */
 const WARN_INTERVAL_MS = 10 * 60_000
-const LATER =
-  'Erasures that a later version began wait for a server of it, which takes steps that this version lacks: start one'
+const LATER_VERSION =
+  'Erasures that a later version began wait: this version lacks some of their steps. Start a server of that version'
 
 /** Erases the copies of what is held on persons, after their contacts. */
 export const erasuresJob = (app: App): JobDefinition => {
-  let lookedAt = -Infinity
-  const warnOfLater = async (): Promise<void> => {
-    if (performance.now() - lookedAt < WARN_INTERVAL_MS) return
-    lookedAt = performance.now()
+  let checkedAt = -Infinity
+  const warnOfLaterVersion = async (): Promise<void> => {
+    if (performance.now() - checkedAt < WARN_INTERVAL_MS) return
+    checkedAt = performance.now()
     const count = await countLaterErasures(app.db, steps.length)
-    if (count > 0) app.log.warn({ count }, LATER)
+    if (count > 0) app.log.warn({ count }, LATER_VERSION)
   }
   return {
     name: 'erasures',
     intervalMs: getIdleMs(app),
     run: async (signal) => {
       const processed = await runAll(app, signal)
-      await warnOfLater()
+      await warnOfLaterVersion()
       const seconds = await findSecondsUntilErasure(app.db, steps.length)
       return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: getIdleMs(app) }) }
     },

@@ -169,8 +169,9 @@ export const createErrorLocator =
     if (!route.pathFields.includes(name) && !route.queryFields.includes(name) && !isInQuery) return error
     const isJoined =
       route.kinds.get(name) === 'array' && query.getAll(name).some((value) => value.includes(','))
-    const fix = `${rest.fix ?? ''} For several values, repeat the parameter: ${name}=1&${name}=2.`
-    return { parameter: name, ...rest, ...(isJoined ? { fix } : {}) }
+    if (!isJoined) return { parameter: name, ...rest }
+    const repeat = `For several values, repeat the parameter: ${name}=1&${name}=2.`
+    return { parameter: name, ...rest, fix: rest.fix ? `${rest.fix} ${repeat}` : repeat }
   }
 
 const suggestFieldOfRoute = (name: string, route: RestRoute, isInQuery: boolean): string => {

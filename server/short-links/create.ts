@@ -33,8 +33,8 @@ type CreateLinkIntent = {
   qrFormat: QrFormat | null
 }
 /**
- * How long a call may still arrive at the provider, in seconds: it, or what is between, may
- * be slow. Until then another call could leave a second link there that nobody knows of.
+ * How long a call may still arrive at the provider, in seconds: the provider or the network may be slow. Until then
+ * another call could create a second link there that nobody knows of.
  */
 const CALL_IN_FLIGHT_SECONDS = 15 * 60
 

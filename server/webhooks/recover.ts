@@ -28,7 +28,10 @@ const tooManyEvents = (detail: string): Problem =>
     fix: 'Recover a shorter span at a time.',
   })
 
-/** Adds up the steps of a span, until there are too many. */
+/**
+ * Adds up the steps of a span. Throws 400 as soon as there are too many: also those that became dead after they were
+ * counted.
+ */
 const addUp = async (
   takeStep: (position: EventPosition | undefined) => Promise<RecoverStep>,
 ): Promise<number> => {
@@ -36,7 +39,11 @@ const addUp = async (
   for (let position: EventPosition | undefined; ;) {
     const { recovered, reached } = await takeStep(position)
     sum += recovered
-    if (!reached || sum > recoverLimits.deliveries) return sum
+    if (sum > recoverLimits.deliveries)
+      throw tooManyEvents(
+        `ends a span in which the endpoint missed more than ${recoverLimits.deliveries} events`,
+      )
+    if (!reached) return sum
     position = reached
   }
 }
@@ -46,11 +53,7 @@ const refuseTooMany = async ({ tx, actor }: Context, span: RecoverSpan): Promise
   const workspaceId = actor.workspace.id
   if (await hasMoreEvents(tx, workspaceId, span, recoverLimits.events))
     throw tooManyEvents(`ends a span of more than ${recoverLimits.events} events`)
-  const missed = await addUp((position) => countMissed(tx, workspaceId, span, position, EVENTS_PER_STEP))
-  if (missed > recoverLimits.deliveries)
-    throw tooManyEvents(
-      `ends a span in which the endpoint missed more than ${recoverLimits.deliveries} events`,
-    )
+  await addUp((position) => countMissed(tx, workspaceId, span, position, EVENTS_PER_STEP))
 }
 
 export const recoverEndpoint: Handler<'webhooks_recover_endpoint'> = async (
