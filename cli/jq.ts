@@ -1,16 +1,4 @@
-import { createRequire } from 'node:module'
 import { usageError } from './error.ts'
-
-const require = createRequire(import.meta.url)
-
-/** What this uses of the package: jq itself, compiled to WebAssembly. */
-type JqModule = {
-  readonly raw: (
-    input: string,
-    expression: string,
-    flags: string[],
-  ) => Promise<{ readonly stdout: string; readonly stderr: string; readonly exitCode: number }>
-}
 
 /** Runs an expression over JSON texts, one after the other. Returns a line for each result. */
 export type JqProgram = (json: string) => Promise<string>
@@ -37,7 +25,7 @@ const describeError = (stderr: string): string => {
  * program throws one for an expression that fails on what it is given.
  */
 export const compileJq = async (expression: string): Promise<JqProgram> => {
-  const { raw } = require('jq-wasm') as JqModule
+  const { raw } = await import('jq-wasm')
   const run = async (json: string): Promise<string> => {
     const { stdout, stderr, exitCode } = await raw(json, expression, ['--compact-output'])
     if (exitCode !== 0 || stderr !== '')

@@ -1,28 +1,22 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { chmodSync, copyFileSync, cpSync, globSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire, isBuiltin } from 'node:module'
 import { join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build, type BuildOptions, type Metafile, type Plugin } from 'esbuild'
 import { SERVER_COMMANDS } from '../cli/groups.ts'
 import { LOCAL_COMMANDS } from '../cli/main.ts'
-import { renderNotices } from './supply-chain.ts'
+import { findImportProblems, readManifest, renderNotices } from './supply-chain.ts'
 
 /**
  * Builds what a package of npm contains: `client` (the package `wcrm`: its command line in a few files, together with
  * the libraries that it uses), `server` (`@wcrm/server`: the sources as JavaScript) or `library` (`@wcrm/client`). Run
- * by `npm pack`.
+ * by `npm pack`. Fails where the package does not declare what its files import.
  */
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const SERVER = join(ROOT, 'packages/server')
 const LIBRARY = join(ROOT, 'packages/client')
-
-/** The dependencies of a package stay outside of its bundle. */
-const readDependencies = (): string[] =>
-  Object.keys(
-    (JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { dependencies: object }).dependencies,
-  )
 
 /** Modules that most commands load: `main.cjs` holds them, so that a command begins with one file. */
 const USUAL_MODULES = [
@@ -91,12 +85,17 @@ const requireBuiltins: Plugin = {
   },
 }
 
-/** Commander starts programs for commands that are programs of their own. There are none, and the module is large. */
+/**
+ * Commander starts programs for commands that are programs of their own, and Ink connects to the development tools of
+ * React. There are none of either, and the modules are large.
+ */
 const withoutPrograms: Plugin = {
   name: 'without-programs',
   setup: (esbuild) => {
-    esbuild.onResolve({ filter: /^node:child_process$/ }, ({ importer }) =>
-      /[\\/]commander[\\/]/.test(importer) ? { path: 'none', namespace: 'without-programs' } : undefined,
+    esbuild.onResolve({ filter: /^(?:node:child_process|\.\/devtools\.js)$/ }, ({ importer }) =>
+      /[\\/](?:commander|ink)[\\/]/.test(importer)
+        ? { path: 'none', namespace: 'without-programs' }
+        : undefined,
     )
     esbuild.onLoad({ filter: /./, namespace: 'without-programs' }, () => ({ contents: 'export default {}' }))
   },
@@ -110,9 +109,9 @@ const clientOptions = {
   target: 'node22',
   minify: true,
   keepNames: true,
-  // The development tools of React are for development.
-  external: [...readDependencies(), 'react-devtools-core'],
-  define: { 'process.env.NODE_ENV': '"production"', 'process.env.DEV': '"false"' },
+  // The dependencies of a package stay outside of its bundle.
+  external: Object.keys(readManifest('.').dependencies!),
+  define: { 'process.env.NODE_ENV': '"production"' },
   legalComments: 'none',
   logLevel: 'warning',
   metafile: true,
@@ -192,11 +191,11 @@ const buildClient = async (): Promise<void> => {
   chmodSync(join(ROOT, 'bin/wcrm.js'), 0o755)
 }
 
-/** Compiles with a configuration into a folder. */
+/** Compiles with a configuration into a folder. The check has checked the types. */
 const compile = (config: string, folder: string): void => {
   const { status } = spawnSync(
     process.execPath,
-    [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', config, '--outDir', folder],
+    [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', config, '--noCheck', '--outDir', folder],
     { cwd: ROOT, stdio: 'inherit' },
   )
   if (status !== 0) throw new Error('tsc failed')
@@ -234,10 +233,38 @@ const buildLibrary = async (): Promise<void> => {
   copyFileSync(join(ROOT, 'LICENSE'), join(LIBRARY, 'LICENSE'))
 }
 
+/** Returns the packages that files import, whatever these import of their own. */
+const listImported = async (files: readonly string[]): Promise<string[]> => {
+  const { metafile } = await build({
+    absWorkingDir: ROOT,
+    stdin: { contents: files.map((file) => `import './${file}'`).join('\n'), resolveDir: ROOT },
+    bundle: true,
+    packages: 'external',
+    ignoreAnnotations: true,
+    platform: 'node',
+    format: 'esm',
+    write: false,
+    metafile: true,
+    logLevel: 'error',
+  })
+  const names = Object.values(metafile.inputs)
+    .flatMap(({ imports }) => imports.filter(({ external, path }) => external && !isBuiltin(path)))
+    // Without helpers of the bundler, such as `<runtime>`.
+    .flatMap(({ path }) => /^(?:@[^/]+\/)?\w[^/]*/.exec(path) ?? [])
+  return [...new Set(names)].toSorted()
+}
+
+const PARTS = {
+  client: { build: buildClient, folder: '.', files: '{bin,dist/client}/*.{js,cjs}' },
+  server: { build: buildServer, folder: 'packages/server', files: 'packages/server/dist/**/*.js' },
+  library: { build: buildLibrary, folder: 'packages/client', files: 'packages/client/dist/*.js' },
+}
+
 if (import.meta.main) {
-  const [part] = process.argv.slice(2)
-  if (part === 'client') await buildClient()
-  else if (part === 'server') buildServer()
-  else if (part === 'library') await buildLibrary()
-  else throw new Error('Usage: node scripts/build.ts client|server|library')
+  const part = PARTS[process.argv[2] as keyof typeof PARTS]
+  if (!part) throw new Error(`Usage: node scripts/build.ts ${Object.keys(PARTS).join('|')}`)
+  await part.build()
+  const imported = await listImported(globSync(part.files, { cwd: ROOT }))
+  const problems = findImportProblems(readManifest(part.folder), imported)
+  if (problems.length > 0) throw new Error(problems.join('\n'))
 }

@@ -86,7 +86,7 @@ const release = (): void => {
     readBom('--workspaces=false', '--omit=dev').components.map((part) => part['bom-ref']),
   )
   const client = filterBom(
-    readBom('--workspaces=false'),
+    readBom(),
     (part) => installed.has(part['bom-ref']) || inBundle.has(`${part.name}@${part.version}`),
   )
   writeBom(folder, `wcrm-${version}.cdx.json`, 'wcrm', client)

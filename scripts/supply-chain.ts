@@ -114,6 +114,19 @@ export const findManifestProblems = ({
     .map(([dependency]) => `${name}: ${dependency} is not pinned`),
 ]
 
+/** Returns one line for each package that is imported and no dependency, or a dependency and not imported. */
+export const findImportProblems = (
+  { name, dependencies = {} }: Manifest,
+  imported: readonly string[],
+): string[] => [
+  ...imported
+    .filter((other) => !(other in dependencies))
+    .map((other) => `${name}: imports ${other}, which is no dependency`),
+  ...Object.keys(dependencies)
+    .filter((other) => !imported.includes(other))
+    .map((other) => `${name}: does not import its dependency ${other}`),
+]
+
 /** The text of a package's licence; undefined where it brings none. */
 const readLicense = (path: string): string | undefined => {
   const folder = join(ROOT, path)

