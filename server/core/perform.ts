@@ -273,7 +273,9 @@ const runSteps = async (
     const asked = actor.key.agent ? await inTurn(() => askPerson(app, agentCall, count)) : undefined
     if (asked) return asked
     const executed = { actor, op, input, trace, key, plan, fresh: !given, watch: call.watch }
-    const result = await inTurn(() => count.keepIfSent(() => execute(app, mayAsk ? { ...executed, mayAsk, requireWanted } : executed)))
+    const result = await inTurn(() =>
+      count.keepIfSent(() => execute(app, mayAsk ? { ...executed, mayAsk, requireWanted } : executed)),
+    )
     const { askedFor } = result
     // The same call under its key may have run meanwhile: then it is answered again.
     if (askedFor) return (await inTurn(() => askAbout(app, agentCall, askedFor))) ?? (await run())
