@@ -16,7 +16,10 @@ const approvalStatuses = [
 ] as const
 export type ApprovalStatus = (typeof approvalStatuses)[number]
 
-/** Why a person is asked: the decision for the verb or the operation, or the bounds that are not met. */
+/**
+ * Why a person is asked: the decision for the verb or the operation, the bounds that are not met, saved filters that
+ * name what is renamed, or several records that would be changed without an undo.
+ */
 const askReasons = [
   'verb',
   'operation',
@@ -25,6 +28,8 @@ const askReasons = [
   'templates',
   'sends_per_hour',
   'hours',
+  'saved_filters',
+  'many',
 ] as const
 export type AskReason = (typeof askReasons)[number]
 
@@ -63,7 +68,10 @@ export const Approval = z
     reason: untrusted(z.string().nullable().describe('Why, in the words of the agent.')),
     asked_for: z
       .array(z.enum(askReasons))
-      .describe('Why approval is needed: the policy of the key, or the bound that is not met.'),
+      .describe(
+        'Why approval is needed: the policy of the key, or the bound that is not met. `many`: it changes several ' +
+          'records at once, and there is no undo. `saved_filters`: they name what it renames.',
+      ),
     contact: z
       .object({ id: Id.describe('Contact id.'), name: untrusted(z.string().nullable().describe('Name.')) })
       .nullable()

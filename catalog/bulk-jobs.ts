@@ -261,6 +261,8 @@ export const resumeJob = defineOperation({
   routes: ['POST /v1/jobs/{job_id}/resume'],
   summary: 'Continue a paused or failed job where it stopped',
   description: WHOSE,
+  // What somebody stopped goes on, with the rights of who began it.
+  asks: true,
   emits: [] as const,
   errors: ['not_found', 'conflict'],
   examples: [{ title: 'Resume', input: { job_id: '2' }, output: { job: { ...paused, state: 'running' } } }],
@@ -273,6 +275,8 @@ export const cancelJob = defineOperation({
   routes: ['POST /v1/jobs/{job_id}/cancel'],
   summary: 'Cancel a job; what it has changed stays',
   description: `${WHOSE} \`jobs_undo\` reverts what it has changed, except sent messages.`,
+  // It ends for good what somebody began, where a pause would do.
+  asks: true,
   emits: ['job.finished/1'] as const,
   errors: ['not_found', 'conflict'],
   examples: [
@@ -295,6 +299,8 @@ export const undoJob = defineOperation({
     'that it removed are added, only for contacts that it changed; tags that it created stay. ' +
     'Deletions cannot be undone (409). Conversations get their previous assignee back, or are ' +
     'reopened, unless they were changed since.',
+  // What somebody did to many is taken back.
+  asks: true,
   emits: [] as const,
   output: z.object({
     job: Job.extend({ id: Id.nullable().describe('Job id; null in a dry run.') }).describe('The new job.'),

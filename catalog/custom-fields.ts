@@ -180,6 +180,8 @@ export const updateCustomField = defineOperation({
   dryRun: true,
   idempotency: 'optional',
   repeatable: true,
+  // A field that was the managers' is shown to all.
+  asks: { visibility: ['visible_to_all'] },
   emits: [],
   input: z.object({
     custom_field_id: Id.describe('Custom field id.'),

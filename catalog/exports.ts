@@ -105,6 +105,8 @@ export const exportPerson = defineOperation({
   dryRun: true,
   idempotency: 'optional',
   repeatable: false,
+  // A file of all that is held on a person.
+  asks: true,
   emits: [],
   input: z.object({ contact_id: ContactId }),
   output: z.object({
@@ -168,6 +170,8 @@ export const exportContacts = defineOperation({
   dryRun: true,
   idempotency: 'optional',
   repeatable: false,
+  // More persons than a key may see in a day.
+  asks: true,
   emits: [],
   input: z.object({
     ...target,

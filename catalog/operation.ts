@@ -195,6 +195,7 @@ type Read<I extends Fields, O extends Fields> = Common<I, O> & {
   readonly dryRun?: never
   readonly idempotency?: never
   readonly confirm?: never
+  readonly asks?: never
   readonly emits?: never
 }
 
@@ -204,6 +205,11 @@ type Write<I extends Fields, O extends Fields> = Common<I, O> & {
   readonly idempotency: 'optional' | 'required'
   readonly confirm?: ConfirmVerb
   readonly emits: readonly EventTypeId[]
+  /**
+   * The key of an AI agent asks a person, unless its policy says otherwise: always, or where one of these fields is
+   * given, or has one of these values.
+   */
+  readonly asks?: true | { readonly [F in FieldName<I>]?: true | readonly unknown[] }
   /** Running it twice leaves the same state as running it once (the MCP hint `idempotentHint`). */
   readonly repeatable: boolean
 }

@@ -222,6 +222,8 @@ export const updateQuickMessage = defineOperation({
   idempotency: 'optional',
   repeatable: true,
   versioned: { kind: 'quick_message', by: 'quick_message_id' },
+  // What others send.
+  asks: true,
   emits: [],
   input: z.object({
     quick_message_id: Id.describe('Quick message id.'),

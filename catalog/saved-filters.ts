@@ -168,6 +168,8 @@ export const updateSavedFilter = defineOperation({
   idempotency: 'optional',
   repeatable: true,
   versioned: { kind: 'saved_filter', by: 'saved_filter_id', at: 'saved_filter' },
+  // Whom the broadcasts of others reach, also by another that takes over its name.
+  asks: { filter: true, name: true },
   emits: [],
   input: z.object({
     saved_filter_id: SavedFilterId,

@@ -1947,9 +1947,19 @@ export interface Approval {
    */
   reason: string | null
   /**
-   * Why approval is needed: the policy of the key, or the bound that is not met.
+   * Why approval is needed: the policy of the key, or the bound that is not met. `many`: it changes several records at once, and there is no undo. `saved_filters`: they name what it renames.
    */
-  asked_for: ('verb' | 'operation' | 'window_open' | 'assigned' | 'templates' | 'sends_per_hour' | 'hours')[]
+  asked_for: (
+    | 'verb'
+    | 'operation'
+    | 'window_open'
+    | 'assigned'
+    | 'templates'
+    | 'sends_per_hour'
+    | 'hours'
+    | 'saved_filters'
+    | 'many'
+  )[]
   /**
    * The customer; null if there is none or several.
    */
@@ -17580,9 +17590,19 @@ export interface ApprovalDetail {
    */
   reason: string | null
   /**
-   * Why approval is needed: the policy of the key, or the bound that is not met.
+   * Why approval is needed: the policy of the key, or the bound that is not met. `many`: it changes several records at once, and there is no undo. `saved_filters`: they name what it renames.
    */
-  asked_for: ('verb' | 'operation' | 'window_open' | 'assigned' | 'templates' | 'sends_per_hour' | 'hours')[]
+  asked_for: (
+    | 'verb'
+    | 'operation'
+    | 'window_open'
+    | 'assigned'
+    | 'templates'
+    | 'sends_per_hour'
+    | 'hours'
+    | 'saved_filters'
+    | 'many'
+  )[]
   /**
    * The customer; null if there is none or several.
    */
@@ -17738,9 +17758,19 @@ export interface ApprovalsGetOutput {
    */
   reason: string | null
   /**
-   * Why approval is needed: the policy of the key, or the bound that is not met.
+   * Why approval is needed: the policy of the key, or the bound that is not met. `many`: it changes several records at once, and there is no undo. `saved_filters`: they name what it renames.
    */
-  asked_for: ('verb' | 'operation' | 'window_open' | 'assigned' | 'templates' | 'sends_per_hour' | 'hours')[]
+  asked_for: (
+    | 'verb'
+    | 'operation'
+    | 'window_open'
+    | 'assigned'
+    | 'templates'
+    | 'sends_per_hour'
+    | 'hours'
+    | 'saved_filters'
+    | 'many'
+  )[]
   /**
    * The customer; null if there is none or several.
    */

@@ -152,6 +152,19 @@ export const updateSavedFilterRow = async (
     .$castTo<SavedFilterRow>()
     .executeTakeFirstOrThrow()
 
+/** Returns every saved filter of a workspace, by id. */
+export const listAllSavedFilters = async (
+  tx: Db,
+  workspaceId: string,
+): Promise<Pick<SavedFilterRow, 'id' | 'name' | 'filter'>[]> =>
+  await tx
+    .selectFrom('saved_filters')
+    .select(['id', 'name', 'filter'])
+    .where('workspace_id', '=', workspaceId)
+    .orderBy('id')
+    .$castTo<Pick<SavedFilterRow, 'id' | 'name' | 'filter'>>()
+    .execute()
+
 /** Locks the saved filters that test tags, in the order of their ids. */
 export const lockFiltersOfTags = async (
   tx: Db,

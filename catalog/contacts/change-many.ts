@@ -28,6 +28,7 @@ export const updateContacts = defineOperation({
   dryRun: true,
   idempotency: 'optional',
   repeatable: true,
+  asks: { dnd: [false] },
   emits: ['contact.updated/1', 'consent.changed/1'],
   input: z.object({
     ...target,

@@ -31,6 +31,7 @@ export const updateContact = defineOperation({
   idempotency: 'optional',
   repeatable: true,
   versioned: { kind: 'contact', by: 'contact_id' },
+  asks: { dnd: [false] },
   emits: ['contact.updated/1', 'consent.changed/1'],
   input: z.object({
     contact_id: ContactId,

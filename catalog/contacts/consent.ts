@@ -66,6 +66,7 @@ export const recordConsent = defineOperation({
   dryRun: true,
   idempotency: 'optional',
   repeatable: false,
+  asks: { state: ['granted'] },
   emits: ['consent.changed/1'],
   input: z.object({
     contact_id: ContactId,

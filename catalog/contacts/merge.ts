@@ -98,6 +98,8 @@ export const undoContactMerge = defineOperation({
   dryRun: true,
   idempotency: 'optional',
   repeatable: true,
+  // It takes back what a person did with two records, an opt-out that one of them brought too.
+  asks: true,
   emits: [
     'contact.created/1',
     'contact.updated/1',

@@ -195,6 +195,8 @@ export const recoverEndpoint = defineOperation({
   dryRun: true,
   idempotency: 'optional',
   repeatable: true,
+  // As many deliveries as the endpoint missed, which nothing calls back.
+  asks: true,
   emits: [],
   input: z.object({
     endpoint_id: EndpointId,

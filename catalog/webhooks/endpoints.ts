@@ -100,6 +100,8 @@ export const createEndpoint = defineOperation({
   idempotency: 'optional',
   repeatable: false,
   versioned: { kind: 'endpoint', at: 'endpoint' },
+  // What is sent to which address outside, and when that stops.
+  asks: true,
   emits: [],
   secret: true,
   input: z.object({
@@ -136,6 +138,8 @@ export const updateEndpoint = defineOperation({
   idempotency: 'optional',
   repeatable: true,
   versioned: { kind: 'endpoint', by: 'endpoint_id', at: 'endpoint' },
+  // What is sent to which address outside, and when that stops.
+  asks: true,
   emits: [],
   input: z.object({
     endpoint_id: EndpointId,
@@ -243,6 +247,8 @@ export const disableEndpoint = defineOperation({
   idempotency: 'optional',
   repeatable: true,
   versioned: { kind: 'endpoint', by: 'endpoint_id', at: 'endpoint' },
+  // What is sent to which address outside, and when that stops.
+  asks: true,
   emits: ['webhook.endpoint_disabled/1'],
   input: z.object({ endpoint_id: EndpointId }),
   output: z.object({ endpoint: Endpoint.describe('The endpoint.'), changed: Changed }),
@@ -276,6 +282,8 @@ export const enableEndpoint = defineOperation({
   idempotency: 'optional',
   repeatable: true,
   versioned: { kind: 'endpoint', by: 'endpoint_id', at: 'endpoint' },
+  // What is sent to which address outside, and when that stops.
+  asks: true,
   emits: [],
   input: z.object({ endpoint_id: EndpointId }),
   output: z.object({ endpoint: Endpoint.describe('The endpoint.'), changed: Changed }),

@@ -34,6 +34,8 @@ export const sendTestEvent = defineOperation({
       why: 'It was the first type that the endpoint subscribed to when absent.',
     },
   ],
+  // Data of the agent's own is sent outside as an event of the product.
+  asks: { payload: true },
   emits: [],
   input: z.object({
     endpoint_id: EndpointId,
@@ -106,6 +108,8 @@ export const setSubscriptions = defineOperation({
   idempotency: 'optional',
   repeatable: true,
   versioned: { kind: 'endpoint', by: 'endpoint_id', at: 'endpoint' },
+  // What is sent to which address outside, and when that stops.
+  asks: true,
   emits: [],
   input: z.object({ endpoint_id: EndpointId, event_types: SubscriptionList }),
   output: z.object({ endpoint: Endpoint.describe('The endpoint.'), changed: Changed }),

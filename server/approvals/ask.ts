@@ -131,9 +131,16 @@ export const askPerson = async (
   const answer = await answerByEarlier(app, call, earlier)
   if (answer !== undefined) return answer === 'recorded' ? undefined : answer
   const askedFor = await applyPolicy(app, call, count)
-  if (askedFor.length === 0) return undefined
-  return await ask(app, call, { askedFor, digest: earlier.digest, now: earlier.now })
+  return askedFor.length === 0 ? undefined : await ask(app, call, { ...earlier, askedFor })
 }
+
+/** Asks a person about a call that was allowed, for what it would have changed. Returns as `askPerson`. */
+export const askAbout = async (
+  app: App,
+  call: AgentCall,
+  askedFor: AskReason[],
+): Promise<ExecutionResult | undefined> =>
+  await ask(app, call, { ...(await findEarlierRequests(app, call)), askedFor })
 
 const toNext = (row: ApprovalRow, status: ApprovalRow['status']): string =>
   status === 'pending'

@@ -5,6 +5,7 @@ import type { Db } from '../../storage/database.ts'
 import type { App } from '../core/app.ts'
 import type { Actor } from '../core/context.ts'
 import { createRead, createRecordReader, type Read, type RecordKind } from '../core/read-records.ts'
+import { listFiltersNaming } from '../saved-filters/naming.ts'
 import { describeBulk } from './bulk-summary.ts'
 import { listReferences, records } from './call-records.ts'
 import { listDeclining, listTagIds } from './subject-records.ts'
@@ -219,6 +220,16 @@ const describeTags = async (read: Read, input: Json): Promise<string[]> => {
   return lines
 }
 
+/** Saved filters that match others once the call has run. */
+const describeFiltersNaming = async (read: Read, filters: readonly { id: string }[]): Promise<string[]> => {
+  const lines: string[] = []
+  for (const { id } of filters) {
+    const record = await read('crm_get_saved_filter', { saved_filter_id: id })
+    lines.push(...line('Named in the saved filter', describeRecord(id, record)))
+  }
+  return lines
+}
+
 /** Of a filter: of those that the dry run found. */
 const countDeclining = async (
   db: Db,
@@ -358,6 +369,7 @@ export const summarizeCall = async (
       : [
           ...(await describeRecords(read, op, input, zone)),
           ...(await describeTags(read, input)),
+          ...(await describeFiltersNaming(read, await listFiltersNaming(db, actor.workspace.id, op, input))),
           ...line('Of them have declined messages', await countDeclining(db, actor, { input, output })),
           ...(op.name === 'crm_undo_contact_merge' ? await describeUndoneMerge(read, output) : []),
           ...(await describeFilter(read, input)),

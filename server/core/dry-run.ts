@@ -11,6 +11,7 @@ import { makePlan, type Planned, type Rehearsed, requirePlan, SHOW_PLAN } from '
 import type { Touched } from '../plans/touched.ts'
 import { requireProviderFor } from './require-provider.ts'
 import { withRetries } from './retry.ts'
+import { listQuestions } from './steps/policy.ts'
 import { checkPrecondition, withoutPrecondition } from './steps/precondition.ts'
 import {
   beginFor,
@@ -54,7 +55,12 @@ export const dryRun = async (app: App, call: DryRunCall): Promise<ExecutionResul
     made && call.plan === SHOW_PLAN ? { ...made, summary: await summarize(app, call, output) } : made
   await recordAudit(app, { ...call, dryRun: true }, { at: app.now(), ...toSuccess(output, pending) })
   const shown = { ...output, dry_run: true, ...(plan ? { plan } : {}) }
-  return { status: getSuccessStatus(call.op), body: JSON.stringify(shown), isPlanned: plan !== undefined }
+  return {
+    status: getSuccessStatus(call.op),
+    body: JSON.stringify(shown),
+    isPlanned: plan !== undefined,
+    askedFor: listQuestions(call.actor, call.op, pending.events),
+  }
 }
 
 /** The change in words, for those who may read the records that it names. */

@@ -17,6 +17,7 @@ import { Problem } from './problem.ts'
 import { withRetries } from './retry.ts'
 import { isOutcomeLost } from './steps/deadline.ts'
 import { computeFingerprint, RECORD_TTL_MS, stillRunningProblem, toRunningKey } from './steps/idempotency.ts'
+import { listQuestions } from './steps/policy.ts'
 import { checkPrecondition, withoutPrecondition } from './steps/precondition.ts'
 import {
   commitWith,
@@ -42,6 +43,7 @@ export const execute = async (app: App, call: WriteCall): Promise<ExecutionResul
   app.runningKeys.add(runningKey)
   try {
     const result = await run(app, call)
+    if (result.askedFor) return result
     if (result.replayed) await countStoredAnswer(app, call, result)
     if (!result.replayed && mayWriteEvents(call)) notifyEvents(app, toNews(call, result))
     for (const name of listJobsToWake(call, result)) app.jobs.job(name).wake()
@@ -146,6 +148,11 @@ const executeLocal = (app: App, call: WriteCall, handler: LocalHandler<unknown>)
           createContext(app, { ...call, tx, pending, attempt, mayBeOptimistic: attempt === 1 }),
           withoutPrecondition(call),
         )
+        const askedFor = call.mayAsk ? listQuestions(call.actor, call.op, pending.events) : undefined
+        if (askedFor) {
+          await tx.rollback().execute()
+          return { status: 202, body: '', askedFor }
+        }
         if (hasContactBudget(call.actor))
           await takeContacts(app, tx, call.actor, listContactSubjects(call.op, call.input, output))
         const [status, body] = [getSuccessStatus(call.op, output), JSON.stringify(output)]

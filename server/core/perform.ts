@@ -30,7 +30,7 @@ import {
   validateAt,
 } from './steps/api-version.ts'
 import { requireApiAccess, requireScope } from './steps/entitle.ts'
-import { type AgentCall, askPerson } from '../approvals/ask.ts'
+import { type AgentCall, askAbout, askPerson } from '../approvals/ask.ts'
 import { checkApprover } from '../approvals/check-approver.ts'
 import { isHeavy, runHeavyRead, runInHeavyTurn } from './steps/heavy-reads.ts'
 import { parseIdempotencyKey, toRunningKey } from './steps/idempotency.ts'
@@ -248,9 +248,11 @@ const runSteps = async (
   const inTurn = <T>(work: () => Promise<T>) => inTime(() => runInHeavyTurn(app, actor, expensive, work))
   if (isApproval(op)) await inTime(() => checkApprover(app, actor, op, input))
   if (isDryRun) {
-    if (actor.key.agent && (await inTime(() => wouldAsk(app, actor, op, input))))
-      headers['Approval'] = 'required'
-    return await inTurn(() => dryRun(app, { actor, op, input, trace, watch: call.watch, plan: call.plan }))
+    const { watch, plan } = call
+    const isAsked = actor.key.agent && (await inTime(() => wouldAsk(app, actor, op, input)))
+    const result = await inTurn(() => dryRun(app, { actor, op, input, trace, watch, plan }))
+    if (isAsked || result.askedFor) headers['Approval'] = 'required'
+    return result
   }
   const plan = parsePlan(call.plan)
   const key = parseIdempotencyKey(op, call.idempotencyKey)
@@ -263,18 +265,20 @@ const runSteps = async (
   Object.assign(progress, { begun: true, key })
   await inTime(() => takePhoneBudget(app, actor, op, input))
   const given = call.idempotencyKey !== undefined
-  const requireWanted = mayRunUnasked(actor, call.confirmedByClient === true)
-    ? undefined
-    : (tx: Db) => requireBounds(app, tx, actor, op, input)
+  const mayAsk = !mayRunUnasked(actor, call.confirmedByClient === true)
+  const requireWanted = (tx: Db) => requireBounds(app, tx, actor, op, input)
   const count = createSendCount(app, actor, op)
   const run = async (): Promise<ExecutionResult> => {
-    const asks = { actor, op, input, trace, key, given, plan }
-    const asked = actor.key.agent
-      ? await inTurn(() => askPerson(app, toAgentCall(call, asks), count))
-      : undefined
+    const agentCall = toAgentCall(call, { actor, op, input, trace, key, given, plan })
+    const asked = actor.key.agent ? await inTurn(() => askPerson(app, agentCall, count)) : undefined
     if (asked) return asked
-    const executed = { actor, op, input, trace, key, plan, fresh: !given, watch: call.watch, requireWanted }
-    const result = await inTurn(() => count.keepIfSent(() => execute(app, executed)))
+    const executed = { actor, op, input, trace, key, plan, fresh: !given, watch: call.watch }
+    const result = await inTurn(() =>
+      count.keepIfSent(() => execute(app, mayAsk ? { ...executed, mayAsk, requireWanted } : executed)),
+    )
+    const { askedFor } = result
+    // The same call under its key may have run meanwhile: then it is answered again.
+    if (askedFor) return (await inTurn(() => askAbout(app, agentCall, askedFor))) ?? (await run())
     return app.settlers[op.name] ? await settle(app, { actor, op, input, trace }, result) : result
   }
   // A repeat finds what the first has become: it must not become a request of its own while that is under way.

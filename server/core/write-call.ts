@@ -1,4 +1,5 @@
 import type { ControlledTransaction } from 'kysely'
+import type { AskReason } from '../../catalog/approvals.ts'
 import type { Operation } from '../../catalog/index.ts'
 import { isObject } from '../../catalog/values.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
@@ -42,6 +43,8 @@ export type WriteCall = {
   watch?: CallWatch | undefined
   /** Throws where the call must not begin any more. What it reads stays so until the transaction of the call ends. */
   requireWanted?: (tx: Db) => Promise<void>
+  /** The change is not made where a person is asked about what it does. */
+  mayAsk?: boolean
 }
 
 /**
@@ -60,6 +63,8 @@ export type ExecutionResult = {
   version?: string | undefined
   /** A person decides on the call: the request for that. */
   approvalId?: string
+  /** Why a person is asked about the change, which was not made; of a dry run, would be asked. */
+  askedFor?: AskReason[] | undefined
 }
 
 type ErasedHandler = LocalHandler<unknown> | ExternalHandler<unknown>

@@ -84,6 +84,12 @@ export const listTouched = (
   )
 }
 
+/** Whether events tell of a change to several records of a kind that it did not create. */
+export const changesMany = (events: readonly Pick<EventRow, 'type' | 'data'>[]): boolean => {
+  const kinds = listTouched({}, {}, events).flatMap(({ kind, made }) => (made ? [] : kind))
+  return new Set(kinds).size < kinds.length
+}
+
 /** Creates a test whether a record is there that a field names; ids of other things than records always are. */
 export const createExistenceTest =
   (tx: Db, actor: Actor, read: RecordReader) =>

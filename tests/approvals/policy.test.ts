@@ -14,8 +14,7 @@ import { measureStaleness } from '../staleness.ts'
 
 const operations: readonly Operation[] = catalog
 const writes = operations.filter(({ scope }) => scope !== 'mcp:read' && scope !== 'approvals:write')
-const isAsked = ({ name, confirm }: Operation): boolean =>
-  confirm !== undefined || /^webhooks_((create|update|enable|disable)_endpoint|set_subscriptions)$/.test(name)
+const isAsked = ({ asks, confirm }: Operation): boolean => confirm !== undefined || asks === true
 
 /** What asking writes: the request, its event, and the deliveries of that. */
 const OF_ASKING = [

@@ -4,10 +4,13 @@ import { type Decision, defaultPolicy, type KeyPolicy, weekdays } from '../../..
 import { type EventConsumerRow, findEventConsumer } from '../../../storage/event-consumers.ts'
 import { type BoundFacts, findBoundFacts } from '../../../storage/agent-policy.ts'
 import { lockContact } from '../../../storage/contacts.ts'
+import type { EventRow } from '../../../storage/events.ts'
 import { businessTime, toMinuteOfDay } from '../../clock.ts'
 import { toWindow } from '../../inbox/window.ts'
 import type { Db } from '../../../storage/database.ts'
 import { findSendingChannel } from '../../messaging/channels.ts'
+import { changesMany } from '../../plans/touched.ts'
+import { listFiltersNaming } from '../../saved-filters/naming.ts'
 import { canSeeChannel, listVisibleChannels } from '../../visibility/policy.ts'
 import type { App } from '../app.ts'
 import type { Actor } from '../context.ts'
@@ -20,43 +23,6 @@ import { type SendCount, SENDS_MANY } from './send-count.ts'
  */
 
 type Input = Record<string, unknown>
-
-/** They decide which data the service sends to which addresses outside, and when it stops. */
-const CHANGES_DESTINATIONS = new Set([
-  'webhooks_create_endpoint',
-  'webhooks_update_endpoint',
-  'webhooks_set_subscriptions',
-  'webhooks_enable_endpoint',
-  'webhooks_disable_endpoint',
-])
-
-/** Files of all that is held on a person, or of many persons: more than the contacts that a key may see in a day. */
-const HANDS_OUT_PERSONS = new Set(['crm_export_person', 'crm_export_contacts'])
-
-/**
- * What somebody stopped, and what somebody did to many, which the job does with the rights of who began it; and an end
- * for good of what somebody began, where a pause would do.
- */
-const CHANGES_JOBS_OF_OTHERS = new Set(['jobs_resume', 'jobs_undo', 'jobs_cancel'])
-
-/** It takes back what a person did with two records, an opt-out that one of them brought too. */
-const UNDOES_MERGES = new Set(['crm_undo_contact_merge'])
-
-/**
- * Changes of one field that are no business of an agent alone: a customer's opt-out undone, data of the agent's own
- * sent outside as an event of the product, a field shown to all that was the managers', and what others send. By the
- * input alone, so that nothing tells what is stored.
- */
-const ASKED_INPUTS: Readonly<Record<string, (input: Input) => boolean>> = {
-  crm_update_contact: ({ dnd }) => dnd === false,
-  crm_update_contacts: ({ dnd }) => dnd === false,
-  crm_record_consent: ({ state }) => state === 'granted',
-  webhooks_send_test: ({ payload }) => payload !== undefined,
-  crm_update_custom_field: ({ visibility }) => visibility === 'visible_to_all',
-  // What the replies and broadcasts of others are made of; also by another that takes over its name.
-  messaging_update_quick_message: () => true,
-  crm_update_saved_filter: ({ filter, name }) => filter !== undefined || name !== undefined,
-}
 
 /** Moves a consumer of the event log, which others may read by. */
 const MOVES_CONSUMERS = 'events_ack'
@@ -73,6 +39,14 @@ export const requireActive = ({ key }: Actor): void => {
 
 const getPolicy = ({ key }: Actor): KeyPolicy => key.policy ?? defaultPolicy
 
+/** By the input alone, so that nothing tells what is stored. */
+const asksFor = ({ asks }: Operation, input: Input): boolean =>
+  asks === true ||
+  Object.entries(asks ?? {}).some(
+    ([field, values]) =>
+      input[field] !== undefined && (values === true || values?.includes(input[field]) === true),
+  )
+
 /**
  * Returns what becomes of a change, bounds aside, and why. `input`: of the call; without one, what becomes of most
  * calls of the operation.
@@ -88,14 +62,12 @@ export const getDecision = (
   const own = Object.hasOwn(operations, op.name) ? operations[op.name] : undefined
   if (own !== undefined) return { decision: own, by: 'operation' }
   if (op.confirm !== undefined) return { decision: verbs[op.confirm] ?? 'ask', by: 'verb' }
-  const isAsked =
-    CHANGES_DESTINATIONS.has(op.name) ||
-    HANDS_OUT_PERSONS.has(op.name) ||
-    CHANGES_JOBS_OF_OTHERS.has(op.name) ||
-    UNDOES_MERGES.has(op.name) ||
-    ASKED_INPUTS[op.name]?.(input) === true
-  return { decision: isAsked ? 'ask' : 'allow', by: 'operation' }
+  return { decision: asksFor(op, input) ? 'ask' : 'allow', by: 'operation' }
 }
+
+/** Whether the policy says nothing of an operation, so that what it changes decides. */
+const isLeftOpen = (actor: Actor, op: Operation): boolean =>
+  op.confirm === undefined && !Object.hasOwn(getPolicy(actor).operations, op.name)
 
 /** Throws 403 where the policy denies the operation, whatever was allowed or approved when its job began. */
 export const requireUndenied = (actor: Actor, op: Operation): void => {
@@ -212,7 +184,7 @@ const listUnmetByConversation = async (
 /**
  * Returns the bounds that a call which is allowed does not meet: those of its conversation; of sends, the templates,
  * the hours and the count. A consumer of the event log that somebody else reads by is one too, unless the policy names
- * the operation: moved on, it would lose events.
+ * the operation: moved on, it would lose events. So is what saved filters name and the call renames or deletes.
  */
 const listUnmetBounds = async (app: App, actor: Actor, op: Operation, input: Input): Promise<AskReason[]> => {
   const { bounds } = getPolicy(actor)
@@ -225,6 +197,8 @@ const listUnmetBounds = async (app: App, actor: Actor, op: Operation, input: Inp
   if (isSend && bounds.hours && (isMany || !isWithinHours(bounds.hours, now, actor.workspace.timezone)))
     unmet.push('hours')
   if (isMany && bounds.sends_per_hour !== undefined) unmet.push('sends_per_hour')
+  if (isLeftOpen(actor, op) && (await listFiltersNaming(app.db, actor.workspace.id, op, input)).length > 0)
+    unmet.push('saved_filters')
   return unmet
 }
 
@@ -326,6 +300,17 @@ export const requireBounds = async (
       { reason: 'still_running' },
     )
 }
+
+/**
+ * Returns why a person is asked about a change of an agent, by the events of its transaction, which is still open: it
+ * changes several records that were there before. What a job changes can be undone, and is none of its events.
+ */
+export const listQuestions = (
+  actor: Actor,
+  op: Operation,
+  events: readonly EventRow[],
+): AskReason[] | undefined =>
+  actor.key.agent && isLeftOpen(actor, op) && changesMany(events) ? ['many'] : undefined
 
 /** Whether a person would be asked about a call; for dry runs, which count nothing. */
 export const wouldAsk = async (app: App, actor: Actor, op: Operation, input: Input): Promise<boolean> => {
