@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { listen } from 'listhen'
 import type { Config } from '../server/config.ts'
 import type { App } from '../server/core/app.ts'
-import { createListener, type Listener } from '../server/http/listener.ts'
+import { createListener, type Listener, serverOptions } from '../server/http/listener.ts'
 import { createMetricsApp } from '../server/http/metrics.ts'
 import { nodeHandler } from '../server/http/node.ts'
 import { findFreePort } from '../server/http/free-port.ts'
@@ -37,11 +37,11 @@ export const listenOn = async (place: Place, settings: PortSettings, siblings?: 
 }
 
 /**
- * listhen adds listeners of http-shutdown, which throw for a connection that ended early: they are taken off, and
- * `createListener` stops the server instead.
+ * listhen passes what it is given to `createServer`, which takes options there. It adds listeners of http-shutdown,
+ * which throw for a connection that ended early: they are taken off, and `createListener` stops the server instead.
  */
 const listenAlone = async ({ host, port }: Place): Promise<{ server: Server; url: string }> => {
-  const { server, address } = await listen(() => {}, {
+  const { server, address } = await listen(serverOptions as never, {
     hostname: host,
     port: { port, alternativePortRange: [] as never, random: port === 0, host },
     autoClose: false,
@@ -68,7 +68,7 @@ const listenAlone = async ({ host, port }: Place): Promise<{ server: Server; url
  */
 const listenTogether = async ({ host, port }: Place): Promise<{ server: Server; url: string }> => {
   const byKernel = process.platform === 'linux'
-  const server = createServer().listen({ host, port, exclusive: byKernel, reusePort: byKernel })
+  const server = createServer(serverOptions).listen({ host, port, exclusive: byKernel, reusePort: byKernel })
   await once(server, 'listening')
   return { server, url: `http://${formatHost(host)}:${(server.address() as AddressInfo).port}` }
 }

@@ -10,7 +10,7 @@ import { normalizeClientName } from '../server/audit/entry.ts'
 import { recordAuthFailure } from '../server/audit/record.ts'
 import { logRefusal } from '../server/core/log-call.ts'
 import { Problem } from '../server/core/problem.ts'
-import { getClientAddress } from '../server/http/address.ts'
+import { getClientAddress, getPresence } from '../server/http/address.ts'
 import { toProblemResponse } from '../server/core/respond.ts'
 import { authenticate, isAccessToken } from '../server/core/steps/authenticate.ts'
 import { errorLogDetails } from '../server/core/log-details.ts'
@@ -52,7 +52,10 @@ export const authenticateRequest = async (
 ): Promise<AuthInfo | Response> => {
   try {
     const address = getClientAddress(app, request)
-    const actor = await authenticate(app, request.headers.get('authorization') ?? undefined, address)
+    const actor = await authenticate(app, request.headers.get('authorization') ?? undefined, {
+      address,
+      presence: getPresence(request),
+    })
     try {
       requireApiAccess(actor, address)
     } catch (error) {

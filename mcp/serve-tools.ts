@@ -125,6 +125,7 @@ const withCancellation = (
       stop?.()
     }
   },
+  admit: () => presence?.admit(),
 })
 
 const formatUnknownTool = (

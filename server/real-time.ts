@@ -3,10 +3,10 @@ import type { Db } from '../storage/database.ts'
 
 export type DatabaseTime = {
   /**
-   * The time of the database when it was last read, and `performance.now()` at that moment; both in milliseconds.
-   * Undefined until it was read.
+   * The time of the database when it was last read, `performance.now()` at that moment, and by how much the clock of
+   * this process was ahead of it; all in milliseconds. Undefined until it was read.
    */
-  last: { ms: number; readAt: number } | undefined
+  last: { ms: number; readAt: number; fastMs: number } | undefined
   /** By how many milliseconds its clock was set back, which the job `server-clock` has not seen to yet. */
   setBackMs: number
 }
@@ -41,14 +41,16 @@ export const compareClocks = async ({
   // As of before the query: however long that takes, it does not look as if the clock was set back.
   const setBackMs = last ? last.ms + (startedAt - last.readAt) - ms : 0
   if (setBackMs >= MIN_SET_BACK_MS) databaseTime.setBackMs += setBackMs
-  databaseTime.last = { ms, readAt }
+  databaseTime.last = { ms, readAt, fastMs: Math.max(0, -databaseAheadMs) }
   return { ours, databaseAheadMs, tookMs: readAt - startedAt }
 }
 
 /**
- * Real time, ISO 8601 UTC: that of this process, or the database's where that is later. What expires works no longer
- * on a server whose clock is slow than on the others. A clock that is set back meanwhile changes nothing, since
- * `performance.now()` is not set.
+ * Real time, ISO 8601 UTC: the database's, whichever way the clock of this process is wrong, so that what expires works
+ * neither longer nor shorter than on other servers. Between two readings it goes on by the clock of the process, which
+ * a machine that slept has set, and no slower than by `performance.now()`, which nobody sets back.
  */
 export const readRealTime = ({ last }: DatabaseTime): string =>
-  new Date(Math.max(Date.now(), last ? last.ms + (performance.now() - last.readAt) : -Infinity)).toISOString()
+  new Date(
+    last ? Math.max(Date.now() - last.fastMs, last.ms + (performance.now() - last.readAt)) : Date.now(),
+  ).toISOString()

@@ -6,6 +6,8 @@ export type ClientPresence = {
   readonly isGone: () => boolean
   /** Calls the listener when the client goes, once at most. Returns the function that takes it off again. */
   readonly onGone: (listener: () => void) => () => void
+  /** Takes note that it has a valid key: its connection is not closed to make room for others. */
+  readonly admit: () => void
 }
 
 const CLIENT_GONE = 'CLIENT_GONE'

@@ -2,7 +2,7 @@ import { hkdfSync } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Config, readConfig } from '../../server/config.ts'
-import { createListener } from '../../server/http/listener.ts'
+import { createListener, serverOptions } from '../../server/http/listener.ts'
 import { nodeHandler } from '../../server/http/node.ts'
 import { createLogger } from '../../server/logger.ts'
 import { loadSandboxClock } from '../../server/sandbox/standalone-clock.ts'
@@ -127,7 +127,7 @@ const runSandbox = async (
     callbackUrl: () => stringFlag(flags, 'webhookUrl'),
     log,
   })
-  const server = createServer()
+  const server = createServer(serverOptions)
   const url = await listen(server, config)
   const listener = createListener(server, { publicUrl: url, log })
   listener.serve(

@@ -216,7 +216,7 @@ const runSteps = async (
 ): Promise<ExecutionResult> => {
   const kind = call.operation && call.operation.scope !== 'mcp:read' ? 'write' : 'read'
   const inTime = createCallDeadline(getDeadline(kind, call.operation))
-  const actor = await inTime(() => authenticate(app, call.authorization, call.address))
+  const actor = await inTime(() => authenticate(app, call.authorization, call))
   progress.actor = actor
   // Terminals show times as the workspace has them, whose clock a sandbox may have moved.
   if (call.transport === 'cli') {
@@ -345,7 +345,7 @@ const executeRead = async (
   )
   if (presence?.isGone()) throw clientGoneError()
   // Whose key was paused or has ended while it waited learns nothing more.
-  if (op.waits) requireApiAccess(await authenticate(app, call.authorization, call.address), call.address)
+  if (op.waits) requireApiAccess(await authenticate(app, call.authorization, call), call.address)
   const body = (call.present ?? JSON.stringify)(output)
   if (typeof body === 'number') return await executeRead(app, actor, op, { ...input, limit: body }, call)
   if (hasContactBudget(actor)) {

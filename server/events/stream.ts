@@ -5,7 +5,7 @@ import type { App } from '../core/app.ts'
 import type { StreamRegistry } from '../core/app-state.ts'
 import type { Actor } from '../core/context.ts'
 import { notFound, Problem } from '../core/problem.ts'
-import { authenticate } from '../core/steps/authenticate.ts'
+import { authenticate, type KeyBearer } from '../core/steps/authenticate.ts'
 import { requireApiAccess, requireScope } from '../core/steps/entitle.ts'
 import { createRequestId } from '../ids.ts'
 import { errorLogDetails } from '../core/log-details.ts'
@@ -99,13 +99,13 @@ const createWakeup = ({ signals }: App, workspaceId: string): Wakeup => {
   }
 }
 
-/** Who reads: the `Authorization` header and the client's address. */
-type StreamClient = { readonly authorization: string | undefined; readonly address: string | undefined }
+/** Who reads, with the `Authorization` header. */
+type StreamClient = KeyBearer & { readonly authorization: string | undefined }
 
 /** Checks the key before every read: it can be revoked, and what its owner may see can change. */
-const authorizeReader = async (app: App, { authorization, address }: StreamClient): Promise<Actor> => {
-  const actor = await authenticate(app, authorization, address)
-  requireApiAccess(actor, address)
+const authorizeReader = async (app: App, client: StreamClient): Promise<Actor> => {
+  const actor = await authenticate(app, client.authorization, client)
+  requireApiAccess(actor, client.address)
   requireScope(actor, findOperation('events_list')!)
   return actor
 }

@@ -42,6 +42,11 @@ const onSocketClose = (socket: Socket, listener: () => void): (() => void) => {
   return () => listeners.delete(listener)
 }
 
+/** Connections on which a valid key arrived. */
+const admitted = new WeakSet<Socket>()
+
+export const isAdmitted = (socket: Socket): boolean => admitted.has(socket)
+
 /** Whether the client of a request is still connected; undefined for one that was made in this process. */
 export const getPresence = (request: Request): ClientPresence | undefined => {
   const { req, res } = getNode(request)
@@ -51,6 +56,7 @@ export const getPresence = (request: Request): ClientPresence | undefined => {
     // A response that waits for others on its connection does not know of that.
     isGone: () => res.destroyed || socket.destroyed,
     onGone: (listener) => onSocketClose(socket, listener),
+    admit: () => void admitted.add(socket),
   }
 }
 

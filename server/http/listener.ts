@@ -8,7 +8,7 @@ import { Problem } from '../core/problem.ts'
 import { toProblemResponse, toProblemResult } from '../core/respond.ts'
 import { createRequestId } from '../ids.ts'
 import { containsAddress } from '../webhooks/guard/addresses.ts'
-import { parseAddress } from './address.ts'
+import { isAdmitted, parseAddress } from './address.ts'
 import { watchHalfClosed } from './half-closed.ts'
 import { nodeHandler, type NodeHandler } from './node.ts'
 
@@ -35,6 +35,8 @@ export type Listener = {
 
 /** A request line and headers that take longer to arrive are not meant to arrive. */
 const HEADERS_TIMEOUT_MS = 15_000
+/** How often node:http looks for requests that took too long; it takes that when the server is created. */
+export const serverOptions = { connectionsCheckingInterval: 1_000 }
 /** A whole request: 24 MiB at 2 Mbit/s. */
 const REQUEST_TIMEOUT_MS = 100_000
 /** Longer than the 60 seconds after which common proxies close idle connections themselves. */
@@ -52,7 +54,7 @@ const ABORT_TIMEOUT_MS = 2_000
 const LINGER_MS = 1_000
 
 /**
- * Makes a server of node:http, which listens already, ready for hostile clients: every wait has an end,
+ * Makes a server of node:http, created with `serverOptions`, which listens already, ready for hostile clients: every wait has an end,
  * connections are capped, and what is not HTTP is answered with a problem where an answer can be sent.
  * Nothing here throws in an event.
  */
@@ -71,7 +73,6 @@ export const createListener = (
     refused: new WeakSet(),
   }
   setTimeouts(server)
-  server.maxConnections = maxConnections
   const onRequest = (req: IncomingMessage, res: ServerResponse): void => serveRequest(state, req, res)
   server.on('request', onRequest)
   // A body is asked for when it is read; what else is expected, the handler refuses.
@@ -84,9 +85,8 @@ export const createListener = (
   server.on('connection', (socket: Socket) =>
     watchHalfClosed(socket, () => state.responses.get(socket)?.values().next().value),
   )
-  const maxOfAddress = Math.ceil(maxConnections * ADDRESS_SHARE)
-  capConnections(server, { max: maxOfAddress, trustedProxies }, (socket) =>
-    refuse(state, socket, publicUrl, createTooManyConnections(maxOfAddress)),
+  capConnections(server, { maxConnections, trustedProxies }, (socket, max) =>
+    refuseBrokenRequest(state, socket, publicUrl, createTooManyConnections(max)),
   )
   // A connection that cannot be accepted ends no server.
   server.on('error', (error) => log.error({ error }, 'Cannot accept a connection'))
@@ -272,24 +272,38 @@ const refuse = (
   socket.once('close', () => clearTimeout(timer))
 }
 
-/** Counts the connections of each address, and refuses those above its share. */
+/** Takes the oldest connection on which no valid key arrived: the new one, if all others had one. */
+const takeOldest = (sockets: Set<Socket>, newest: Socket): Socket => {
+  const oldest = [...sockets].find((socket) => !isAdmitted(socket)) ?? newest
+  sockets.delete(oldest)
+  return oldest
+}
+
+/** Closes a connection for each new one above the share of its address (refused with that maximum) and above all. */
 const capConnections = (
   server: Server,
-  { max, trustedProxies }: { max: number; trustedProxies: BlockList | undefined },
-  refuseConnection: (socket: Socket) => void,
+  { maxConnections, trustedProxies }: { maxConnections: number; trustedProxies: BlockList | undefined },
+  refuseConnection: (socket: Socket, max: number) => void,
 ): void => {
-  const countByAddress = new Map<string, number>()
-  server.on('connection', (socket: Socket) => {
+  const maxOfAddress = Math.ceil(maxConnections * ADDRESS_SHARE)
+  const all = new Set<Socket>()
+  const byAddress = new Map<string, Set<Socket>>()
+  const limitAddress = (socket: Socket): void => {
     const address = parseAddress(socket.remoteAddress ?? '')
     if (address === undefined || (trustedProxies && containsAddress(trustedProxies, address))) return
-    const count = (countByAddress.get(address) ?? 0) + 1
-    countByAddress.set(address, count)
+    const sockets = (byAddress.get(address) ?? new Set()).add(socket)
+    byAddress.set(address, sockets)
     socket.once('close', () => {
-      const left = countByAddress.get(address)! - 1
-      if (left > 0) countByAddress.set(address, left)
-      else countByAddress.delete(address)
+      sockets.delete(socket)
+      if (sockets.size === 0 && byAddress.get(address) === sockets) byAddress.delete(address)
     })
-    if (count > max) refuseConnection(socket)
+    if (sockets.size > maxOfAddress) refuseConnection(takeOldest(sockets, socket), maxOfAddress)
+  }
+  server.on('connection', (socket: Socket) => {
+    all.add(socket)
+    socket.once('close', () => all.delete(socket))
+    limitAddress(socket)
+    if (all.size > maxConnections) takeOldest(all, socket).destroy()
   })
 }
 

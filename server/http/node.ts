@@ -69,6 +69,9 @@ const countHeader = ({ rawHeaders }: IncomingMessage, name: string): number => {
   return count
 }
 
+/** A host, and a port: `uri-host [":" port]` (RFC 9112, section 3.2). */
+const AUTHORITY = /^(?:\[[\da-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[\da-f]{2})*)(?::\d*)?$/i
+
 /** What is refused on every route, from the request line and the headers alone. */
 const findRefusal = (req: IncomingMessage): Problem | undefined => {
   const { headers, httpVersionMinor } = req
@@ -77,6 +80,13 @@ const findRefusal = (req: IncomingMessage): Problem | undefined => {
   // node:http keeps the first; a proxy may have gone by another (RFC 9112, section 3.2).
   if (countHeader(req, 'host') > 1)
     return headerProblem('Host', 'duplicate_field', 'is given more than once', 'Send it once.')
+  if (!AUTHORITY.test(headers.host ?? ''))
+    return headerProblem(
+      'Host',
+      'invalid_value',
+      'is no name of a server',
+      'Send its name, and its port if needed.',
+    )
   if (headers.expect !== undefined && !/^100-continue$/i.test(headers.expect))
     return headerProblem('Expect', 'invalid_value', 'can only be 100-continue', 'Leave the header out.')
   const encoding = headers['content-encoding']

@@ -8,30 +8,21 @@ const MAX_DIFFERENCE_MS = 60_000
 /** Many jobs ask: a wrong clock is logged once per interval. */
 const LOG_INTERVAL_MS = 60_000
 
-/**
- * Whether this server may delete what is old by its clock: not when that is ahead of the database's, which all servers
- * share, since it would delete what the others keep. Logs a clock that is wrong either way. It looks at the
- * real clock of the process, not at `app.now()`, which the caller can set.
- */
-export const mayDeleteByClock = async (app: App): Promise<boolean> => {
+/** Compares the clocks, and logs that of this process if it is wrong. */
+export const checkClock = async (app: App): Promise<void> => {
   const { log, clockCheck } = app
   const { ours, databaseAheadMs, tookMs } = await compareClocks(app)
-  const isAhead = -databaseAheadMs > MAX_DIFFERENCE_MS
-  const isBehind = databaseAheadMs - tookMs > MAX_DIFFERENCE_MS
+  const isWrong = Math.max(-databaseAheadMs, databaseAheadMs - tookMs) > MAX_DIFFERENCE_MS
   const now = performance.now()
-  if ((isAhead || isBehind) && now - clockCheck.loggedAt >= LOG_INTERVAL_MS) {
+  if (isWrong && now - clockCheck.loggedAt >= LOG_INTERVAL_MS) {
     clockCheck.loggedAt = now
     const databaseTime = new Date(Date.parse(ours) + databaseAheadMs).toISOString()
-    log.error({ server_time: ours, database_time: databaseTime }, isAhead ? AHEAD : BEHIND)
+    log.error({ server_time: ours, database_time: databaseTime }, WRONG)
   }
-  return !isAhead
 }
 
-const AHEAD =
-  'The clock of this server is ahead of that of the database: it deletes nothing that is old until they agree. ' +
-  'Run chrony or systemd-timesyncd on both machines'
-const BEHIND =
-  "The clock of this server is behind that of the database: it takes the database's time instead until they agree. " +
+const WRONG =
+  "The clock of this server differs from that of the database: it takes the database's time until they agree. " +
   'Run chrony or systemd-timesyncd on both machines'
 
 const SET_BACK =

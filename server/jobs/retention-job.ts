@@ -1,5 +1,5 @@
 import type { App } from '../core/app.ts'
-import { mayDeleteByClock } from './clock-guard.ts'
+import { checkClock } from './clock-guard.ts'
 import type { JobDefinition, JobName } from './runner.ts'
 
 const INTERVAL_MS = 30_000
@@ -7,7 +7,7 @@ const INTERVAL_MS = 30_000
 /** Returns how much it deleted. */
 export type DeleteOld = (signal: AbortSignal) => Promise<number | void>
 
-/** A job that deletes what is old, or ends what has expired, while the clock of this server can be trusted. */
+/** A job that deletes what is old, or ends what has expired, by the time of the database. */
 export const createRetentionJob = (
   app: App,
   name: JobName,
@@ -16,5 +16,8 @@ export const createRetentionJob = (
 ): JobDefinition => ({
   name,
   intervalMs,
-  run: async (signal) => ((await mayDeleteByClock(app)) ? { processed: (await deleteOld(signal)) ?? 0 } : {}),
+  run: async (signal) => {
+    await checkClock(app)
+    return { processed: (await deleteOld(signal)) ?? 0 }
+  },
 })

@@ -5,7 +5,7 @@ import { Problem } from '../core/problem.ts'
 import { authenticate } from '../core/steps/authenticate.ts'
 import { requireApiAccess } from '../core/steps/entitle.ts'
 import { takeToken } from '../core/steps/rate-limit.ts'
-import { getClientAddress } from '../http/address.ts'
+import { getClientAddress, getPresence } from '../http/address.ts'
 import { createRequestId } from '../ids.ts'
 import { issueLoginCode } from './login-codes.ts'
 
@@ -19,7 +19,10 @@ export const serveLoginCodes = async (app: App, request: Request): Promise<Respo
   if (request.method !== 'POST')
     throw new Problem('method_not_allowed', 'Login codes are made by POST.', {}, { Allow: 'POST' })
   const address = getClientAddress(app, request)
-  const actor = await authenticate(app, request.headers.get('authorization') ?? undefined, address)
+  const actor = await authenticate(app, request.headers.get('authorization') ?? undefined, {
+    address,
+    presence: getPresence(request),
+  })
   requireApiAccess(actor, address)
   const { key, staff, workspace } = actor
   if (key.agent) throw refuse("An AI agent's key makes no login codes: a person has to.")

@@ -8,7 +8,7 @@ import { makeWorkspace, startServer, startSharedServers, type TestServer } from 
 import { createDatabase, databases, withStorage } from '../databases.ts'
 import { createOwnerKey } from '../http/owner-key.ts'
 import { startProcess } from '../process.ts'
-import { slowClockDown, slowClockVariables } from '../slow-clock.ts'
+import { createClockVariables, setClockAhead, slowClockDown } from '../slow-clock.ts'
 import { measureStaleness } from '../staleness.ts'
 
 const whoami = async (server: Pick<TestServer, 'url'>, key: string | undefined) =>
@@ -167,7 +167,7 @@ for (const database of databases) {
 }
 
 everyDatabase(
-  'API keys: a server whose clock is slow',
+  'API keys: a server whose clock is wrong',
   (server) => {
     it('takes no key that expired by the clock of the database, from its cache neither', async (test) => {
       const { owner, key: addKey } = await makeWorkspace(server())
@@ -186,26 +186,44 @@ everyDatabase(
       assert.equal((await whoami(server(), ended)).status, 401)
       assert.equal((await whoami(server(), lasting)).status, 200)
     })
+
+    it('takes a key that has not expired by the clock of the database when its own is fast', async (test) => {
+      const { owner, key: addKey } = await makeWorkspace(server())
+      const expires_at = new Date(Date.now() + 60_000).toISOString()
+      const { key: early } = await addKey(owner.staffId, { expires_at })
+      const { key } = await addKey(owner.staffId, { expires_at })
+      setClockAhead(test, 120)
+      assert.equal((await whoami(server(), early)).status, 401, 'the clock is fast')
+      await server().app.jobs.job('server-clock').runOnce()
+      assert.equal((await whoami(server(), key)).status, 200)
+      // The clock is set right.
+      test.mock.timers.reset()
+      assert.equal((await whoami(server(), key)).status, 200)
+    })
   },
   { dedicated: true },
 )
 
-describe('API keys: a server whose clock is slow from its start', { skip: databases.length === 1 }, () => {
-  it('takes no key that has expired', async () => {
-    const { location, flags, remove } = await createDatabase('postgresql')
-    const ended = await createOwnerKey(location)
-    await withStorage(location, async ({ db }) => {
-      const expires_at = new Date(Date.now() - 1000).toISOString()
-      await db.updateTable('api_keys').set({ expires_at }).execute()
+describe('API keys: a server whose clock is wrong from its start', { skip: databases.length === 1 }, () => {
+  for (const hours of [-2, 2])
+    it(`takes the keys that others take (${hours} hours ahead)`, async () => {
+      const { location, flags, remove } = await createDatabase('postgresql')
+      const createKeyEndingIn = async (ms: number): Promise<string> => {
+        const key = await createOwnerKey(location)
+        const expires_at = new Date(Date.now() + ms).toISOString()
+        await withStorage(location, async ({ db }) => {
+          await db.updateTable('api_keys').set({ expires_at }).where('expires_at', 'is', null).execute()
+        })
+        return key
+      }
+      const [ended, lasting] = [await createKeyEndingIn(-1000), await createKeyEndingIn(3_600_000)]
+      const server = await startProcess(flags, createClockVariables(hours))
+      try {
+        assert.equal((await whoami(server, ended)).status, 401)
+        assert.equal((await whoami(server, lasting)).status, 200)
+      } finally {
+        await server.stop()
+        await remove()
+      }
     })
-    const lasting = await createOwnerKey(location)
-    const server = await startProcess(flags, slowClockVariables)
-    try {
-      assert.equal((await whoami(server, ended)).status, 401)
-      assert.equal((await whoami(server, lasting)).status, 200)
-    } finally {
-      await server.stop()
-      await remove()
-    }
-  })
 })

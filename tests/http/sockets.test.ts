@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
-import { type AddressInfo, connect } from 'node:net'
+import { type AddressInfo, type BlockList, connect } from 'node:net'
 import { before, describe, it } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { pino } from 'pino'
+import { parseProxyList } from '../../server/http/address.ts'
+import { createHttpApp } from '../../server/http/app.ts'
 import { createListener } from '../../server/http/listener.ts'
+import { nodeHandler } from '../../server/http/node.ts'
 import { resolveSandboxSettings, SANDBOX_PATH, WEBHOOK_PATH } from '../../server/provider/settings.ts'
 import { everyDatabase } from '../doors.ts'
-import { waitUntil } from '../wait-until.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
 import { exchange, parseResponses, type RawResponse } from './raw-socket.ts'
 
@@ -90,6 +92,80 @@ everyDatabase('HTTP: sockets', (server) => {
       assert.equal(response!.status, 400, more)
       assert.equal(JSON.parse(response!.body).errors[0].header, 'Host')
     }
+  })
+
+  it('a Host that is no authority is refused on every path, and one that is is not', async () => {
+    const statuses = async (host: string): Promise<(number | undefined)[]> => {
+      const answers: (number | undefined)[] = []
+      for (const path of ['/healthz', '/readyz', '/v1/me', '/docs', '/mcp']) {
+        const [response] = await send(
+          `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${key}\r\nConnection: close\r\n\r\n`,
+        )
+        if (response?.status === 400) assert.equal(JSON.parse(response.body).errors[0].header, 'Host')
+        answers.push(response?.status)
+      }
+      return answers
+    }
+    const wrong = [
+      'a b<script>',
+      '<script>',
+      'a/b',
+      'user@localhost',
+      'localhost:80:80',
+      'localhost:x',
+      '[::1',
+      'h\xe9',
+    ]
+    for (const host of wrong) assert.deepEqual(await statuses(host), [400, 400, 400, 400, 400], host)
+    const right = [
+      'localhost',
+      'localhost:',
+      '127.0.0.1:99',
+      '[::1]:8080',
+      'a_b.example',
+      '300.1.1.1',
+      'a%20b',
+      '',
+    ]
+    for (const host of right) {
+      const [health, ready, me, docs] = await statuses(host)
+      assert.deepEqual([health, ready, me, docs], [200, 200, 200, 200], host)
+    }
+  })
+
+  it('when all connections are open, the oldest without a key is closed, and those with one stay', async () => {
+    const { app } = server()
+    const trustedProxies = parseProxyList('127.0.0.1')
+    const { server: listening, listener, url } = await listen({ maxConnections: 4, trustedProxies })
+    const http = createHttpApp(app)
+    listener.serve(nodeHandler((request) => http.fetch(request), { publicUrl: url, log: app.log }))
+    const me = head('GET /v1/me HTTP/1.1', `Authorization: Bearer ${key}`)
+    const open = async (bytes: string) => {
+      const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {})
+      const closed = once(socket, 'close').then(() => 'closed')
+      await once(listening, 'connection')
+      /** Sends a request. Returns the status, or that there is none. */
+      const ask = async (request: string): Promise<string> => {
+        socket.write(request)
+        return await Promise.race([once(socket, 'data').then(([text]) => String(text).slice(9, 12)), closed])
+      }
+      return { socket, closed, ask, first: bytes === '' ? '' : await ask(bytes) }
+    }
+    const [keyed, anonymous] = [await open(me), await open(head('GET /healthz HTTP/1.1'))]
+    const slow = await open('')
+    slow.socket.write('GET /v1/me HTTP/1.1\r\nHost: x\r\n')
+    const other = await open(me)
+    const firsts = [keyed, anonymous, other].map(({ first }) => first)
+    assert.deepEqual(firsts, ['200', '200', '200'])
+    const newcomers = [await open(me), await open(me)]
+    assert.deepEqual(await Promise.all([anonymous.closed, slow.closed]), ['closed', 'closed'])
+    for (const each of [keyed, other, ...newcomers]) assert.equal(await each.ask(me), '200')
+    assert.equal(await (await open('')).closed, 'closed', 'all others have a key')
+    for (const each of [keyed, other, ...newcomers]) {
+      assert.equal(await each.ask(me), '200')
+      each.socket.destroy()
+    }
+    await listener.drain()
   })
 
   it('pipelined requests are answered in order, also when the last one is broken', async () => {
@@ -229,15 +305,15 @@ const untilReleased = async ({ app }: TestServer): Promise<void> => {
   while (app.bodyBudget.total > 0) await new Promise((resolve) => setImmediate(resolve))
 }
 
-describe('HTTP: the listener', () => {
-  const listen = async (options: { maxConnections?: number } = {}) => {
-    const server = createServer({ connectionsCheckingInterval: 20 })
-    await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready))
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    const listener = createListener(server, { publicUrl: url, log: pino({ level: 'silent' }), ...options })
-    return { server, listener, url }
-  }
+const listen = async (options: { maxConnections?: number; trustedProxies?: BlockList } = {}) => {
+  const server = createServer({ connectionsCheckingInterval: 20 })
+  await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const listener = createListener(server, { publicUrl: url, log: pino({ level: 'silent' }), ...options })
+  return { server, listener, url }
+}
 
+describe('HTTP: the listener', () => {
   it('a server that starts or stops answers by a problem, and closes', async () => {
     const { server, listener, url } = await listen()
     const post = head('POST /v1/groups HTTP/1.1', `Content-Length: ${MIB}`) + ' '.repeat(MIB)
@@ -321,15 +397,13 @@ describe('HTTP: the listener', () => {
     server.close()
   })
 
-  it('an address has a quarter of the connections', async () => {
+  it('an address has a quarter of the connections: its oldest one makes room for another', async () => {
     const { server, url } = await listen({ maxConnections: 8 })
-    const { port, hostname } = new URL(url)
-    const idle = [1, 2].map(() => connect(Number(port), hostname))
-    await Promise.all(idle.map((socket) => new Promise((ready) => socket.once('connect', ready))))
-    assert.match((await exchange(url, '')).text, /^HTTP\/1\.1 429 .*too_many_connections/s)
-    idle[0]!.destroy()
-    await waitUntil('there is room again', async () => (await exchange(url, '', { quietMs: 50 })).text === '')
-    idle[1]!.destroy()
+    const oldest = exchange(url, '')
+    await once(server, 'connection')
+    const others = [exchange(url, '', { quietMs: 300 }), exchange(url, '', { quietMs: 300 })]
+    assert.match((await oldest).text, /^HTTP\/1\.1 429 .*too_many_connections/s)
+    assert.deepEqual(await Promise.all(others), Array(2).fill({ text: '', end: 'quiet' }))
     server.close()
   })
 

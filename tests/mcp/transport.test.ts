@@ -330,6 +330,18 @@ describe(`MCP endpoint (${databases[0]})`, () => {
       assert.doesNotMatch(await call(query!, header), /reads only|error/, `${query} ${header}`)
   })
 
+  it('the newer revision has no initialize', async () => {
+    const { owner } = await makeWorkspace(server)
+    const { method, headers, body } = createToolRequest('', {}, { key: owner.key })
+    const response = await fetch(`${server.url}/mcp`, {
+      method,
+      headers: { ...headers, 'Mcp-Method': 'initialize' },
+      body: JSON.stringify({ ...JSON.parse(body), method: 'initialize' }),
+    })
+    const { error } = (await response.json()) as { error: { code: number } }
+    assert.deepEqual([response.status, error.code], [404, -32_601])
+  })
+
   it('a key is required, and foreign hosts and origins are refused', async () => {
     const { owner } = await makeWorkspace(server)
     const key = { authorization: `Bearer ${owner.key}` }

@@ -4,6 +4,7 @@ import { describe, it } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createDatabase, databases } from '../databases.ts'
 import { createOwnerKey, readMemory } from '../http/owner-key.ts'
+import { exchange } from '../http/raw-socket.ts'
 import { fuzzSockets } from '../http/socket-fuzz.ts'
 import { runs } from '../level.ts'
 import { startProcess } from '../process.ts'
@@ -70,3 +71,23 @@ for (const database of databases) {
     })
   })
 }
+
+describe('HTTP: headers that never end', () => {
+  it('are given up after 15 seconds', async () => {
+    const testDatabase = await createDatabase('embedded')
+    const server = await startProcess(testDatabase.flags)
+    try {
+      const startedAt = performance.now()
+      const slow = await exchange(server.url, 'GET /v1/me HTTP/1.1\r\nHost: localhost\r\n', {
+        quietMs: 60_000,
+      })
+      const seconds = (performance.now() - startedAt) / 1000
+      assert.match(slow.text, /^HTTP\/1\.1 408 /)
+      // Looked for once a second.
+      assert.ok(seconds > 14.5 && seconds < 18, `${seconds} s`)
+    } finally {
+      await server.stop()
+      await testDatabase.remove()
+    }
+  })
+})

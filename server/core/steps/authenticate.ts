@@ -1,3 +1,4 @@
+import type { ClientPresence } from '../../../storage/client-presence.ts'
 import { findKey, findKeyOfToken, type KeyRow, markKeyUsed } from '../../../storage/keys.ts'
 import type { App } from '../app.ts'
 import type { Actor } from '../context.ts'
@@ -24,6 +25,12 @@ const requireBearer = (authorization: string | undefined): string => {
 /** Whether a text has the form of an OAuth access token; no API key has it. */
 export const isAccessToken = (text: string): boolean => /^[\w-]{43}$/.test(text)
 
+/** Who calls: the client's address and connection. */
+export type KeyBearer = {
+  readonly address?: string | undefined
+  readonly presence?: ClientPresence | undefined
+}
+
 /**
  * Returns the key, its owner and the workspace; of an access token, the key that it acts with, with the token's
  * scopes and expiry. Throws 401, with the same text for unknown, expired and
@@ -35,7 +42,7 @@ export const isAccessToken = (text: string): boolean => /^[\w-]{43}$/.test(text)
 export const authenticate = async (
   app: App,
   authorization: string | undefined,
-  address: string | undefined,
+  { address, presence }: KeyBearer,
 ): Promise<Actor> => {
   const token = requireBearer(authorization)
   const { known } = app.keyCache
@@ -53,6 +60,7 @@ export const authenticate = async (
   }
   if (known.size >= MAX_KNOWN_KEYS) known.clear()
   known.add(id)
+  presence?.admit()
   updateKeyUsedAt(app, row)
   return toActor(row)
 }

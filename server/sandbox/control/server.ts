@@ -12,7 +12,7 @@ import { errorLogDetails } from '../../core/log-details.ts'
 import { requireApiAccess } from '../../core/steps/entitle.ts'
 import { peekLimits, takeToken } from '../../core/steps/rate-limit.ts'
 import { parseFields } from '../../core/steps/validate.ts'
-import { getClientAddress } from '../../http/address.ts'
+import { getClientAddress, getPresence } from '../../http/address.ts'
 import { type BodyReader, DEFAULT_MAX_BODY_BYTES, parseJson, withBody } from '../../http/body.ts'
 import { createRequestId } from '../../ids.ts'
 import type { ProviderSettings } from '../../provider/settings.ts'
@@ -115,7 +115,10 @@ const runRoute = (
     const route = findRoute(request.method, url.pathname)
     progress.route = route
     const address = getClientAddress(app, request)
-    const actor = await authenticate(app, request.headers.get('authorization') ?? undefined, address)
+    const actor = await authenticate(app, request.headers.get('authorization') ?? undefined, {
+      address,
+      presence: getPresence(request),
+    })
     progress.actor = actor
     const kind = route.changes ? 'write' : 'read'
     Object.assign(headers, peekLimits(app, actor, kind))
