@@ -14781,7 +14781,7 @@ export interface ConversationCreatedData {
      */
     team_id: string | null
     /**
-     * 1, plus one for each time it was reopened.
+     * 1, plus one for each time it was reopened. 0: not opened yet, it has only notices of the provider.
      */
     episode: number
   }
@@ -14838,7 +14838,7 @@ export interface ConversationAssignedData {
      */
     team_id: string | null
     /**
-     * 1, plus one for each time it was reopened.
+     * 1, plus one for each time it was reopened. 0: not opened yet, it has only notices of the provider.
      */
     episode: number
   }
@@ -14895,7 +14895,7 @@ export interface ConversationUnassignedData {
      */
     team_id: string | null
     /**
-     * 1, plus one for each time it was reopened.
+     * 1, plus one for each time it was reopened. 0: not opened yet, it has only notices of the provider.
      */
     episode: number
   }
@@ -14952,7 +14952,7 @@ export interface ConversationClosedData {
      */
     team_id: string | null
     /**
-     * 1, plus one for each time it was reopened.
+     * 1, plus one for each time it was reopened. 0: not opened yet, it has only notices of the provider.
      */
     episode: number
   }
@@ -15013,7 +15013,7 @@ export interface ConversationReopenedData {
      */
     team_id: string | null
     /**
-     * 1, plus one for each time it was reopened.
+     * 1, plus one for each time it was reopened. 0: not opened yet, it has only notices of the provider.
      */
     episode: number
   }
@@ -15070,7 +15070,7 @@ export interface ConversationReplyFailedData {
      */
     team_id: string | null
     /**
-     * 1, plus one for each time it was reopened.
+     * 1, plus one for each time it was reopened. 0: not opened yet, it has only notices of the provider.
      */
     episode: number
   }
