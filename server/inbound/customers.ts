@@ -44,7 +44,7 @@ export const parseCustomer = (
 }
 
 /** Returns the line of a phone, and the provider's spelling of it; null when it is no phone. */
-export const parseCustomerPhone = (given: string | null): CustomerPhone | null => {
+const parseCustomerPhone = (given: string | null): CustomerPhone | null => {
   const text = (given ?? '').slice(0, 40)
   const line = parsePhoneLine(text)
   return 'error' in line ? null : { ...line, spelling: text.replaceAll(/\D/g, '') }
