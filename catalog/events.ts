@@ -22,7 +22,11 @@ const EventConversation = z
     channel_id: Id.nullable().describe('Channel.'),
     assignee_staff_id: Id.nullable().describe('Staff member it is assigned to.'),
     team_id: Id.nullable().describe('Team it is assigned to.'),
-    episode: z.int().describe('1, plus one for each time it was reopened.'),
+    episode: z
+      .int()
+      .describe(
+        '1, plus one for each time it was reopened. 0: not opened yet, it has only notices of the provider.',
+      ),
   })
   .describe('The conversation.')
 const Conversation = z.object({ conversation: EventConversation })

@@ -14791,7 +14791,7 @@ export interface ConversationCreatedData {
      */
     team_id: string | null
     /**
-     * 1, plus one for each time it was reopened.
+     * 1, plus one for each time it was reopened. 0: not opened yet, it has only notices of the provider.
      */
     episode: number
   }
@@ -14848,7 +14848,7 @@ export interface ConversationAssignedData {
      */
     team_id: string | null
     /**
-     * 1, plus one for each time it was reopened.
+     * 1, plus one for each time it was reopened. 0: not opened yet, it has only notices of the provider.
      */
     episode: number
   }
@@ -14905,7 +14905,7 @@ export interface ConversationUnassignedData {
      */
     team_id: string | null
     /**
-     * 1, plus one for each time it was reopened.
+     * 1, plus one for each time it was reopened. 0: not opened yet, it has only notices of the provider.
      */
     episode: number
   }
@@ -14962,7 +14962,7 @@ export interface ConversationClosedData {
      */
     team_id: string | null
     /**
-     * 1, plus one for each time it was reopened.
+     * 1, plus one for each time it was reopened. 0: not opened yet, it has only notices of the provider.
      */
     episode: number
   }
@@ -15023,7 +15023,7 @@ export interface ConversationReopenedData {
      */
     team_id: string | null
     /**
-     * 1, plus one for each time it was reopened.
+     * 1, plus one for each time it was reopened. 0: not opened yet, it has only notices of the provider.
      */
     episode: number
   }
@@ -15080,7 +15080,7 @@ export interface ConversationReplyFailedData {
      */
     team_id: string | null
     /**
-     * 1, plus one for each time it was reopened.
+     * 1, plus one for each time it was reopened. 0: not opened yet, it has only notices of the provider.
      */
     episode: number
   }

@@ -26,20 +26,21 @@ export type EpisodeStart = {
   now: string
 }
 
-/** Inserts a conversation with its first episode. */
+/** Inserts a conversation with its first episode; one that is not open has none yet. */
 export const insertConversation = async (
   tx: Db,
   workspaceId: string,
   contactId: string,
   channelId: string,
-  { openedBy, title, clocks, now }: EpisodeStart,
+  { openedBy, title, clocks, now, isOpen }: EpisodeStart & { isOpen: boolean },
 ): Promise<{ id: string; channel_type: string | null }> =>
   (
     await sql<{ id: string; channel_type: string | null }>`
     with v as (
-      insert into conversations (workspace_id, contact_id, channel_id, state, title, sla_policy_id,
+      insert into conversations (workspace_id, contact_id, channel_id, state, episode, title, sla_policy_id,
         first_response_due_at, resolution_due_at, created_at, updated_at)
-      values (${workspaceId}::bigint, ${contactId}::bigint, ${channelId}::bigint, 'open', ${title},
+      values (${workspaceId}::bigint, ${contactId}::bigint, ${channelId}::bigint, ${isOpen ? 'open' : 'closed'},
+        ${isOpen ? 1 : 0}::int, ${title},
         ${clocks.sla_policy_id}::bigint,
         ${clocks.first_response_due_at}::timestamptz, ${clocks.resolution_due_at}::timestamptz,
           ${now}::timestamptz, ${now}::timestamptz)
@@ -48,7 +49,7 @@ export const insertConversation = async (
       insert into conversation_episodes (workspace_id, conversation_id, n, title, opened_at, opened_by,
         resolution_due_at)
       select ${workspaceId}::bigint, id, 1, ${title}, ${now}::timestamptz, ${openedBy}::bigint,
-        ${clocks.resolution_due_at}::timestamptz from v
+        ${clocks.resolution_due_at}::timestamptz from v where ${isOpen}::boolean
     )
     select id, (select type from channels where workspace_id = ${workspaceId}
       and id = ${channelId}::bigint) as channel_type from v`.execute(tx)

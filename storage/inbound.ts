@@ -1,4 +1,4 @@
-import { type RawBuilder, sql } from 'kysely'
+import { sql } from 'kysely'
 import { customerColumns, type CustomerPhone, lineKey, toPhoneKey, toProviderPhone } from './contact-lines.ts'
 import { searchText } from './contacts.ts'
 import { counterUpsert } from './counters.ts'
@@ -54,34 +54,19 @@ export type CustomerRow = {
 /** A contact, and the keys of lines that it had and still answers for. */
 export type CustomerWithFormer = CustomerRow & { former_keys?: string[] }
 
-const selectCustomers = async (
+/** Returns contacts with these lines, by their keys, or user ids. */
+export const findCustomers = async (
   tx: Db,
   workspaceId: string,
   keys: readonly string[],
   userIds: readonly string[],
-  lock: RawBuilder<unknown>,
 ): Promise<CustomerRow[]> =>
   (
     await sql<CustomerRow>`
     select ${customerColumns} from contacts
     where workspace_id = ${workspaceId} and (${lineKey} = any(${keys}::text[])
-      or chatapp_user_id = any(${userIds}::text[])) order by contacts.id ${lock}`.execute(tx)
+      or chatapp_user_id = any(${userIds}::text[])) order by contacts.id`.execute(tx)
   ).rows
-
-/** Returns contacts with these lines, by their keys, or user ids. */
-export const findCustomers = (
-  tx: Db,
-  workspaceId: string,
-  keys: readonly string[],
-  userIds: readonly string[],
-): Promise<CustomerRow[]> => selectCustomers(tx, workspaceId, keys, userIds, sql``)
-
-/** Locks the contacts with these lines, by their keys, in the order of their ids. */
-export const lockCustomersByLine = (
-  tx: Db,
-  workspaceId: string,
-  keys: readonly string[],
-): Promise<CustomerRow[]> => selectCustomers(tx, workspaceId, keys, [], sql`for update`)
 
 /**
  * Locks the contacts with these lines, by their keys, or user ids, in the order of their ids; and those that have an

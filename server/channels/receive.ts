@@ -126,7 +126,7 @@ const toContent = async (flow: Flow, channel: TokenChannel, message: Message): P
     : {}),
   replyTo: await findRepliedId(flow, channel, message.reply_to_id),
   ad: false,
-  opensWindow: true,
+  isNotice: false,
 })
 
 /** Returns the stored id of the message that another replies to: one of ours, or else one of the bridge. */

@@ -25,11 +25,12 @@ import {
   findOrCreateContacts,
   type InboundCustomer,
   parseCustomer,
+  parseIdentityChange,
   updateContactFields,
 } from './customers.ts'
 import { asNumber, asObject, asObjects, asText } from './json.ts'
 import { applyMessageChanges, isMessageChange, parseMessageChange } from './message-changes.ts'
-import { applyPhoneChange, isPhoneChange, receiveMessages } from './messages.ts'
+import { receiveMessages } from './messages.ts'
 import {
   changePrefix,
   type ChangePayload,
@@ -173,19 +174,13 @@ const applyWorkspaceUpdates = async (
       .filter(({ update }) => update.kind === kind)
       .map(({ update, channel }) => ({ update, channel, payload: update.payload as P }))
   const messages = ofKind<MessagePayload>('message')
-  // Before the messages: one from the new number would create a contact of its own.
-  for (const { channel, payload, update } of messages) {
-    const { message } = payload
-    if (!isPhoneChange(message)) continue
-    const createdAt = toEventTime(message['timestamp'], update.received_at)
-    await applyPhoneChange(context, channel.id, asText(message['id'])!, message, createdAt)
-  }
   const preferences = ofKind<PreferencePayload>('preference')
     .toSorted((a, b) => byTime(a.update, b.update))
     .map(({ update, payload }) => ({ update, payload, customer: parsePreferenceCustomer(payload) }))
   const received = messages.flatMap(({ update, channel, payload: { contact, message } }) => {
-    const customer = parseCustomer(message['from'], message['from_user_id'], contact)
-    if (isPhoneChange(message) || isMessageChange(message)) return []
+    const change = parseIdentityChange(message)
+    const customer = change?.before ?? parseCustomer(message['from'], message['from_user_id'], contact)
+    if (isMessageChange(message)) return []
     if (!customer) {
       // A message without a sender has no conversation to be shown in.
       unfinished.unmatched.push(update.id)
@@ -193,17 +188,24 @@ const applyWorkspaceUpdates = async (
     }
     const content = parseContent(message)
     const createdAt = toEventTime(message['timestamp'], update.received_at)
-    return [{ customer, channelId: channel.id, providerId: asText(message['id'])!, content, createdAt }]
+    const providerId = asText(message['id'])!
+    return [{ customer, change, channelId: channel.id, providerId, content, createdAt }]
   })
   const statuses = ofKind<StatusPayload>('status').toSorted((a, b) => byKey(a.update, b.update))
   const findContact = await findOrCreateContacts(
     context,
-    [...received, ...preferences].flatMap(({ customer }) => customer ?? []),
-    statuses.flatMap(({ payload }) => parseStatusCustomer(payload) ?? []),
+    [...received.filter(({ change }) => !change), ...preferences].flatMap(({ customer }) => customer ?? []),
+    {
+      reports: statuses.flatMap(({ payload }) => parseStatusCustomer(payload) ?? []),
+      changes: received.flatMap(({ change }) => change ?? []),
+    },
   )
   await receiveMessages(
     context,
-    received.map(({ customer, ...message }) => ({ ...message, contact: findContact(customer)! })),
+    received.flatMap(({ customer, change, ...message }) => {
+      const contact = findContact(customer)
+      return !contact && change ? [] : [{ ...message, contact: contact! }]
+    }),
   )
   for (const { update, payload, customer } of preferences)
     if (customer) await applyOptOut(context, update, payload, findContact(customer))

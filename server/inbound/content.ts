@@ -4,8 +4,8 @@ import { type JsonObject, asNumber, asObject, asObjects, omitAbsent, asText } fr
 
 /**
  * A customer's message in the terms of this service. `text`: what staff read. `content`: what the type has
- * beyond text. `replyTo`: the provider's id of the message it replies to. `opensWindow`: false for messages
- * that the customer did not write.
+ * beyond text. `replyTo`: the provider's id of the message it replies to. `isNotice`: the customer wrote nothing,
+ * so that there is nothing to answer.
  */
 export type InboundContent = {
   type: MessageType
@@ -14,10 +14,15 @@ export type InboundContent = {
   media?: NewMedia
   replyTo: string | null
   ad: boolean
-  opensWindow: boolean
+  isNotice: boolean
 }
 
 const MAX_TEXT_LENGTH = 65_536
+const CALL_PERMISSION = 'call_permission_reply'
+
+/** Whether the provider tells of a customer, or of what the customer pressed, in the form of a message. */
+const isNotice = (type: string, body: JsonObject): boolean =>
+  type === 'system' || type === 'request_welcome' || body['type'] === CALL_PERMISSION
 
 /** What changes another message (`parseMessageChange`) is none of its own. */
 export const parseContent = (message: JsonObject): InboundContent => {
@@ -37,7 +42,7 @@ export const parseContent = (message: JsonObject): InboundContent => {
     ...(read.media ? { media: read.media } : {}),
     replyTo: asText(context['id']),
     ad: content?.['ad'] !== undefined,
-    opensWindow: type !== 'system',
+    isNotice: isNotice(type, body),
   }
 }
 
@@ -125,7 +130,10 @@ const interactive: ContentParser = (body) => {
   const reply = asObject(body[kind])
   return {
     type: 'INTERACTIVE',
-    text: asText(reply['title']) ?? asText(reply['body']) ?? asText(reply['name']),
+    text:
+      kind === CALL_PERMISSION
+        ? `The customer ${reply['response'] === 'accept' ? 'allows' : 'does not allow'} calls.`
+        : (asText(reply['title']) ?? asText(reply['body']) ?? asText(reply['name'])),
     content: {
       reply: omitAbsent({
         kind: Object.hasOwn(replyKinds, kind) ? replyKinds[kind] : kind,
@@ -175,11 +183,15 @@ const parsers: Readonly<Record<string, ContentParser>> = {
       reply: omitAbsent({ kind: 'button', id: asText(body['payload']), title: asText(body['text']) }),
     },
   }),
-  system: (body) => ({
-    type: 'SYSTEM',
-    text: asText(body['body']),
-    content: { system: omitAbsent({ kind: asText(body['type']) }) },
-  }),
+  request_welcome: () => ({ type: 'SYSTEM', text: 'The customer opened the chat.' }),
+  system: (body) => {
+    const kind = asText(body['type'])
+    return {
+      type: 'SYSTEM',
+      text: asText(body['body']) ?? `Notice of the provider: ${(kind ?? 'unknown').replaceAll('_', ' ')}.`,
+      content: { system: omitAbsent({ kind }) },
+    }
+  },
 }
 
 const toForwarded = (context: JsonObject): string | null =>

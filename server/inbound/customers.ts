@@ -44,7 +44,7 @@ export const parseCustomer = (
 }
 
 /** Returns the line of a phone, and the provider's spelling of it; null when it is no phone. */
-export const parseCustomerPhone = (given: string | null): CustomerPhone | null => {
+const parseCustomerPhone = (given: string | null): CustomerPhone | null => {
   const text = (given ?? '').slice(0, 40)
   const line = parsePhoneLine(text)
   return 'error' in line ? null : { ...line, spelling: text.replaceAll(/\D/g, '') }
@@ -58,6 +58,28 @@ export const toPhoneColumns = (
   phone_key: toPhoneKey(phone),
   provider_phone: toProviderPhone(phone.phone, phone.spelling),
 })
+
+/**
+ * What the provider tells of a customer whose phone, user id or both changed: who it was, and who it is. Of what did
+ * not change, `after` may have nothing.
+ */
+export type IdentityChange = { before: InboundCustomer; after: InboundCustomer }
+
+/** By what the message says, since its kind has had several names. Undefined when it tells of no such change. */
+export const parseIdentityChange = (message: JsonObject): IdentityChange | undefined => {
+  const system = asObject(message['system'])
+  const before = parseCustomer(
+    system['customer'] ?? message['from'],
+    system['previous_user_id'] ?? message['from_user_id'],
+    {},
+  )
+  const after = parseCustomer(system['wa_id'] ?? system['new_wa_id'], system['user_id'], {})
+  if (message['type'] !== 'system' || !before || !after) return undefined
+  const isChanged =
+    (after.phone !== null && after.phone.key !== before.phone?.key) ||
+    (after.userId !== null && after.userId !== before.userId)
+  return isChanged ? { before, after } : undefined
+}
 
 /** The key of a contact's line; null when it has no phone. */
 export const lineKeyOf = ({ phone, phone_key: key }: CustomerRow): string | null => key ?? phone
@@ -107,35 +129,67 @@ const isFormer = (row: CustomerRow, { phone, userId }: InboundCustomer): boolean
  *
  * `reports`: what the provider says of customers who wrote nothing, in statuses of messages to them. Their
  * contacts are merged and filled too; none is created, and those that have nothing to change are not locked.
+ *
+ * `changes`: applied before all else, since a message from the new phone would create a contact of its own; they
+ * create none. The contact of a change is found by its `before`.
  */
 export const findOrCreateContacts = async (
   context: ChangeContext<'contact.created/1' | MergeEvent>,
   customers: readonly InboundCustomer[],
-  reports: readonly InboundCustomer[] = [],
+  { reports, changes }: { reports: readonly InboundCustomer[]; changes: readonly IdentityChange[] },
 ): Promise<FindContact> => {
   // All locks at once, in the order of the ids: two batches would deadlock otherwise.
   const reported = [...customers, ...(await selectNews(context, reports))]
-  if (reported.length === 0) return () => undefined
-  let rows = await lockContacts(context, reported)
-  const unknown = customers.filter((customer) => !createFinder(rows)(customer))
-  if (unknown.length > 0) {
-    const userIds = unknown.flatMap((c) => c.userId ?? [])
-    if (userIds.length > 0) {
-      await lockUserIds(context.tx, context.workspaceId, userIds)
-      rows = await lockContacts(context, reported)
-    }
-    rows = [
-      ...rows,
-      ...(await createContacts(
-        context,
-        unknown.filter((customer) => !createFinder(rows)(customer)),
-      )),
-    ]
-    // Another transaction created a contact with this phone just now.
-    if (customers.some((customer) => !createFinder(rows)(customer)))
-      rows = mergeById(rows, await lockContacts(context, customers))
+  const concerned = [...reported, ...changes.flatMap(({ before, after }) => [before, after])]
+  if (concerned.length === 0) return () => undefined
+  let rows = await lockContacts(context, concerned)
+  const isUnknown = (customer: InboundCustomer): boolean => !createFinder(rows)(customer)
+  const newUserIds = [...customers.filter(isUnknown), ...changes.map(({ after }) => after)].flatMap(
+    ({ userId }) => userId ?? [],
+  )
+  if (newUserIds.length > 0) {
+    await lockUserIds(context.tx, context.workspaceId, newUserIds)
+    rows = await lockContacts(context, concerned)
   }
-  return createFinder(await joinCustomers(context, rows, reported))
+  const names = new Map<InboundCustomer, InboundCustomer>()
+  for (const change of changes) {
+    rows = await mergeDoubles(context, rows, change.before)
+    names.set(change.before, await applyIdentityChange(context, rows, change))
+  }
+  const unknown = customers.filter(isUnknown)
+  if (unknown.length > 0) {
+    rows = [...rows, ...(await createContacts(context, unknown))]
+    // Another transaction created a contact with this phone just now.
+    if (customers.some(isUnknown)) rows = mergeById(rows, await lockContacts(context, customers))
+  }
+  const find = createFinder(await joinCustomers(context, rows, reported))
+  return (customer) => find(names.get(customer) ?? customer)
+}
+
+/**
+ * Gives a locked contact the new phone and user id, unless another contact has one of them: then both are kept
+ * unchanged, for staff to merge. Returns as whom the contact is known afterwards.
+ */
+const applyIdentityChange = async (
+  context: ChangeContext<'contact.updated/1'>,
+  rows: readonly CustomerRow[],
+  { before, after }: IdentityChange,
+): Promise<InboundCustomer> => {
+  const row = createFinder(rows)(before)
+  // Unknown, or changed already: the provider can report one change under several names.
+  if (!row) return after
+  const isTaken = rows.some(
+    (other) =>
+      other !== row &&
+      ((after.phone !== null && lineKeyOf(other) === after.phone.key) ||
+        (after.userId !== null && other.chatapp_user_id === after.userId)),
+  )
+  if (isTaken || isFormer(row, before)) return before
+  await updateContactFields(context, row, {
+    ...(after.phone !== null && lineKeyOf(row) !== after.phone.key ? toPhoneColumns(after.phone) : {}),
+    ...(after.userId === null ? {} : { chatapp_user_id: after.userId }),
+  })
+  return after
 }
 
 /** Merges and fills the locked contacts of these customers. Returns the contacts that remain. */

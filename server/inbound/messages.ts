@@ -1,16 +1,14 @@
 import { insertMessages, type NewMessage } from '../../storage/messages.ts'
-import { type CustomerRow, lockCustomersByLine, findMessageIds } from '../../storage/inbound.ts'
-import { lockLatestConversation, type ConversationState } from '../../storage/conversations.ts'
+import { type CustomerRow, findMessageIds } from '../../storage/inbound.ts'
+import type { ConversationState } from '../../storage/conversations.ts'
 import type { ChangeContext } from '../core/change-context.ts'
 import { addConsentWord } from '../consent/record.ts'
 import { readConsentWord } from '../consent/words.ts'
 import { findOrCreateConversation, applyInboundMessage } from '../inbox/lifecycle.ts'
 import { eventMessage } from '../messaging/view.ts'
 import type { InboundContent } from './content.ts'
-import { lineKeyOf, parseCustomerPhone, toPhoneColumns, updateContactFields } from './customers.ts'
-import { type JsonObject, asObject, toStorableText, asText } from './json.ts'
 
-/** A parsed message, with the contact who sent it. */
+/** A parsed message, with the contact who sent it, or whom a notice is about. */
 export type InboundMessage = {
   contact: CustomerRow
   channelId: string
@@ -30,7 +28,7 @@ type ReceiveEvent =
 
 /**
  * Writes the messages of many customers, whose contacts are locked, each into its conversation. Those that
- * are stored already change nothing.
+ * are stored already change nothing. Notices change nothing but the conversation's list of messages.
  */
 export const receiveMessages = async (
   context: ChangeContext<ReceiveEvent>,
@@ -50,7 +48,7 @@ export const receiveMessages = async (
       context,
       group[0]!.contact.id,
       group[0]!.channelId,
-      null,
+      group.every(({ content }) => content.isNotice) ? null : { by: null },
     )
     placed.push(
       ...group.map((message) => ({
@@ -71,11 +69,11 @@ export const receiveMessages = async (
   )
   for (const [i, message] of ordered.entries()) {
     const id = ids[i]
-    if (id != null) await recordMessage(context, message, id)
+    if (id != null && !message.content.isNotice) await recordMessage(context, message, id)
   }
 }
 
-/** A closed conversation is about to be reopened, as a new episode. */
+/** A message of the customer is about to reopen a closed conversation, as a new episode. */
 const toMessageRow = (
   conversation: ConversationState,
   { channelId, providerId, content, createdAt }: InboundMessage,
@@ -83,10 +81,10 @@ const toMessageRow = (
 ): NewMessage => ({
   conversation_id: conversation.id,
   channel_id: channelId,
-  episode: conversation.state === 'closed' ? conversation.episode + 1 : conversation.episode,
-  direction: 'inbound',
+  episode: conversation.episode + (conversation.state === 'closed' && !content.isNotice ? 1 : 0),
+  direction: content.isNotice ? 'system' : 'inbound',
   type: content.type,
-  status: 'received',
+  status: content.isNotice ? 'system' : 'received',
   text: content.text,
   content: content.content ?? null,
   reply_to_id: content.replyTo === null ? null : (repliedIds.get(content.replyTo) ?? null),
@@ -104,7 +102,6 @@ const recordMessage = async (
     id,
     createdAt,
     ad: content.ad,
-    opensWindow: content.opensWindow,
   })
   context.emit('message.received/1', {
     message: eventMessage({
@@ -124,45 +121,4 @@ const recordMessage = async (
   })
   const said = readConsentWord(content.text)
   if (said) await addConsentWord(context, contact.id, { state: said, proof: content.text, at: createdAt })
-}
-
-/** The provider reports in a system message that a customer changed the phone number. */
-export const isPhoneChange = (message: JsonObject): boolean =>
-  message['type'] === 'system' && asObject(message['system'])['type'] === 'user_changed_number'
-
-/**
- * Gives the contact the new phone number, unless another contact has it, and shows the change in the
- * conversation. It is not a message of the customer and needs no reply.
- */
-export const applyPhoneChange = async (
-  context: ChangeContext<'contact.updated/1'>,
-  channelId: string,
-  providerId: string,
-  message: JsonObject,
-  createdAt: string,
-): Promise<void> => {
-  const system = asObject(message['system'])
-  const before = parseCustomerPhone(asText(message['from']))
-  const after = parseCustomerPhone(asText(system['wa_id'] ?? system['new_wa_id']))
-  if (before === null || after === null || before.key === after.key) return
-  const rows = await lockCustomersByLine(context.tx, context.workspaceId, [before.key, after.key])
-  const contact = rows.find((row) => lineKeyOf(row) === before.key)
-  if (!contact) return
-  if (!rows.some((row) => lineKeyOf(row) === after.key))
-    await updateContactFields(context, contact, toPhoneColumns(after))
-  const conversation = await lockLatestConversation(context.tx, context.workspaceId, contact.id, channelId)
-  if (!conversation) return
-  await insertMessages(context.tx, context.workspaceId, [
-    {
-      conversation_id: conversation.id,
-      channel_id: channelId,
-      episode: conversation.episode,
-      direction: 'system',
-      type: 'SYSTEM',
-      status: 'system',
-      text: toStorableText(asText(system['body']) ?? 'The customer changed the phone number.'),
-      provider_id: providerId,
-      created_at: createdAt,
-    },
-  ])
 }

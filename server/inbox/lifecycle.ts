@@ -12,7 +12,7 @@ import { type ConversationState, lockLatestConversation } from '../../storage/co
 import { reopenWait, type WaitRow } from '../../storage/reply-corrections.ts'
 import type { Unannounced } from '../../storage/unannounced.ts'
 import type { ChangeContext } from '../core/change-context.ts'
-import { isAnyOverdue, computeNextResponseDue, computeEpisodeClocks } from './sla.ts'
+import { isAnyOverdue, computeNextResponseDue, computeEpisodeClocks, NO_CLOCKS } from './sla.ts'
 import { computeWindowExpiry } from './window.ts'
 
 /*
@@ -42,36 +42,32 @@ export const toEventConversation = ({
 
 /**
  * Returns the latest conversation of a contact and a channel, open or closed; creates one when there is none.
- * `openedBy`: the staff member; null: the customer. The caller holds the lock of the contact.
+ * `opened`: by the staff member; by null: by the customer; null: by nobody, so that a new one is closed until its
+ * first episode. The caller holds the lock of the contact.
  */
 export const findOrCreateConversation = async (
   context: ChangeContext<'conversation.created/1'>,
   contactId: string,
   channelId: string,
-  openedBy: string | null,
+  opened: { by: string | null } | null,
 ): Promise<{ conversation: ConversationState; created: boolean }> => {
   const latest = await lockLatestConversation(context.tx, context.workspaceId, contactId, channelId)
   if (latest) return { conversation: latest, created: false }
-  const clocks = await computeEpisodeClocks(context, channelId, openedBy === null)
+  const clocks = opened ? await computeEpisodeClocks(context, channelId, opened.by === null) : NO_CLOCKS
   const { id, channel_type } = await insertConversation(
     context.tx,
     context.workspaceId,
     contactId,
     channelId,
-    {
-      openedBy,
-      title: null,
-      clocks,
-      now: context.now,
-    },
+    { openedBy: opened?.by ?? null, title: null, clocks, now: context.now, isOpen: opened !== null },
   )
   const conversation: ConversationState = {
     id,
     channel_type,
     contact_id: contactId,
     channel_id: channelId,
-    state: 'open',
-    episode: 1,
+    state: opened ? 'open' : 'closed',
+    episode: opened ? 1 : 0,
     assigned_staff_id: null,
     assigned_team_id: null,
     reply_status: null,
@@ -126,8 +122,8 @@ const startEpisode = async (
   context.emit('conversation.reopened/1', { conversation: toEventConversation(conversation) })
 }
 
-/** `ad`: it carries an ad's referral; `opensWindow`: the reply window runs from it. Times are in UTC. */
-export type InboundMessageEvent = { id: string; createdAt: string; ad: boolean; opensWindow: boolean }
+/** `ad`: it carries an ad's referral. Times are in UTC. */
+export type InboundMessageEvent = { id: string; createdAt: string; ad: boolean }
 
 /**
  * Applies a customer's message that was inserted (for a closed conversation, with the number of the next
@@ -144,8 +140,7 @@ export const applyInboundMessage = async (
   updateLastMessage(conversation, message)
   conversation.unread_count += 1
   conversation.reply_status = 'incoming_no_reply'
-  if (message.opensWindow)
-    conversation.last_inbound_at = latest(conversation.last_inbound_at, message.createdAt)
+  conversation.last_inbound_at = latest(conversation.last_inbound_at, message.createdAt)
   if (message.ad) conversation.free_entry_at = latest(conversation.free_entry_at, message.createdAt)
   const expiry = computeWindowExpiry(conversation)
   const wait = waits

@@ -29,6 +29,15 @@ const computeDue = (policy: ActiveSlaPolicy, seconds: number | null, from: strin
   return addBusinessTime(from, seconds, { ...hours, timezone: hours.timezone ?? policy.timezone })
 }
 
+/** The clocks of a conversation that nobody has opened. */
+export const NO_CLOCKS: SlaClocks = {
+  sla_policy_id: null,
+  sla_breached: false,
+  next_response_due_at: null,
+  first_response_due_at: null,
+  resolution_due_at: null,
+}
+
 /** Computes the clocks of an episode that opens now. A first response is due where the customer opened it. */
 export const computeEpisodeClocks = async (
   context: ChangeContext,

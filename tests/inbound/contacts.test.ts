@@ -137,51 +137,106 @@ everyDatabase('Contacts of inbound messages', (server) => {
     )
   })
 
-  it('a changed number moves the conversation, unless another contact has the new number', async () => {
+  it('a changed number or user id is of the contact, under every name of the notice', async () => {
+    const changes: [from: string | null, fromUserId: string | undefined, system: WebhookPart][] = [
+      ['15550100042', undefined, { type: 'user_changed_number', wa_id: '15550100088' }],
+      ['15550100042', undefined, { type: 'customer_changed_number', new_wa_id: '15550100088' }],
+      [
+        '15550100042',
+        undefined,
+        { type: 'customer_changed_number', customer: '15550100042', wa_id: '15550100088' },
+      ],
+      [
+        '15550100042',
+        'CO.1',
+        { type: 'user_changed_number', wa_id: '15550100088', user_id: 'MX.2', previous_user_id: 'CO.1' },
+      ],
+      [null, 'CO.1', { type: 'user_changed_user_id', user_id: 'MX.2', previous_user_id: 'CO.1' }],
+    ]
+    for (const [phone, userId, system] of changes) {
+      const say = (from: string | null, fromUserId: string | undefined, body: string) =>
+        scene.value({
+          contacts: [buildCustomerProfile(from, 'Sara', fromUserId)],
+          messages: [
+            buildCustomerMessage(from, {
+              ...(fromUserId === undefined ? {} : { from_user_id: fromUserId }),
+              text: { body },
+            }),
+          ],
+        })
+      const scene = await createCustomerFixture(server())
+      await scene.deliver(say(phone, userId, 'before'))
+      const notice = () =>
+        scene.value({ messages: [buildCustomerMessage(phone, { type: 'system', system, text: undefined })] })
+      const [newPhone, newUserId] = [phone === null ? null : '15550100088', userId && 'MX.2']
+      // The message of the new identity is before its notice in the batch, and the notice comes again with another id.
+      await scene.deliver(say(newPhone, newUserId, 'after'), notice(), notice())
+      if (newUserId !== undefined) await scene.deliver(say(null, newUserId, 'by user id'))
+      assert.deepEqual(
+        (await scene.run('crm_search_contacts')).data.map((c: WebhookPart) => [
+          c['phone'],
+          c['chatapp_user_id'],
+        ]),
+        [[newPhone, newUserId ?? null]],
+      )
+      const { data } = await scene.run('inbox_search_conversations')
+      assert.deepEqual(
+        data.map((v: WebhookPart) => v['unread_count']),
+        [newUserId === undefined ? 2 : 3],
+      )
+      const listed = (await scene.run('inbox_list_messages', { conversation_id: data[0].id })).data
+      const notices = listed.filter((m: WebhookPart) => m['direction'] === 'system')
+      assert.deepEqual(
+        notices.map((m: WebhookPart) => m['text']),
+        Array(2).fill(`Notice of the provider: ${String(system['type']).replaceAll('_', ' ')}.`),
+      )
+      assert.deepEqual(
+        (await scene.events())
+          .filter((e) => e.type === 'contact.updated/1')
+          .map((e) => (e.data['changes'] as unknown as string[]).toSorted()),
+        [[...(userId === undefined ? [] : ['chatapp_user_id']), ...(phone === null ? [] : ['phone'])]],
+      )
+    }
+  })
+
+  it('a changed number or user id that another contact has changes neither', async () => {
     const scene = await createCustomerFixture(server())
-    await scene.deliver(
-      scene.value({ messages: [buildCustomerMessage('15550100042'), buildCustomerMessage('15550100043')] }),
-    )
-    const numberChange = (before: string, after: string) =>
-      buildCustomerMessage(before, {
-        type: 'system',
-        system: {
-          body: `User A changed from ${before} to ${after}`,
-          wa_id: after,
-          type: 'user_changed_number',
-        },
-      })
     await scene.deliver(
       scene.value({
         messages: [
-          buildCustomerMessage('15550100088', { text: { body: 'new phone' } }),
-          numberChange('15550100042', '15550100088'),
-          numberChange('15550100043', '15550100088'),
-          numberChange('15550100066', '15550100067'),
+          buildCustomerMessage('15550100042', { from_user_id: 'US.1' }),
+          buildCustomerMessage('15550100043', { from_user_id: 'US.2' }),
+        ],
+      }),
+    )
+    const change = (from: string, system: WebhookPart) =>
+      buildCustomerMessage(from, { type: 'system', system: { body: `User ${from} changed`, ...system } })
+    await scene.deliver(
+      scene.value({
+        messages: [
+          change('15550100043', { type: 'user_changed_number', wa_id: '15550100042' }),
+          change('15550100043', { type: 'user_changed_user_id', previous_user_id: 'US.2', user_id: 'US.1' }),
+          change('15550100066', { type: 'user_changed_number', wa_id: '15550100067' }),
         ],
       }),
     )
     assert.deepEqual(
-      (await scene.contacts()).map((c) => c.phone),
-      ['15550100088', '15550100043'],
+      (await scene.contacts()).map((c) => [c.phone, c.chatapp_user_id]),
+      [
+        ['15550100042', 'US.1'],
+        ['15550100043', 'US.2'],
+      ],
     )
     const messages = await scene.messages()
+    const of43 = messages.find(
+      (m) => m.direction === 'inbound' && m.conversation_id !== messages[0]!.conversation_id,
+    )!
     assert.deepEqual(
-      messages
-        .map((m) => [m.direction, m.type, m.text])
-        .filter(([direction]) => direction === 'system')
-        .map(([, , text]) => text)
-        .sort(),
-      ['User A changed from 15550100042 to 15550100088', 'User A changed from 15550100043 to 15550100088'],
-    )
-    assert.equal(messages.find((m) => m.text === 'new phone')!.conversation_id, messages[0]!.conversation_id)
-    // The system message does not count as unread.
-    assert.deepEqual(
-      (await scene.run('inbox_search_conversations')).data.map((c: WebhookPart) => c['unread_count']).sort(),
-      [1, 2],
+      messages.filter((m) => m.direction === 'system').map((m) => [m.conversation_id, m.text]),
+      Array(2).fill([of43.conversation_id, 'User 15550100043 changed']),
     )
     const { key } = await scene.workspace.staff({ role: 'agent', hide_phone_numbers: true })
-    const hidden = await fetch(`${server().url}/v1/conversations/${messages[0]!.conversation_id}/messages`, {
+    const hidden = await fetch(`${server().url}/v1/conversations/${of43.conversation_id}/messages`, {
       headers: { Authorization: `Bearer ${key}` },
     })
     assert.ok(!(await hidden.text()).includes('155501000'))

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { insertSlaPolicy } from '../../storage/sla.ts'
 import { everyDatabase } from '../doors.ts'
 import {
   createCustomerFixture,
@@ -269,6 +270,88 @@ everyDatabase('Inbound messages', (server) => {
     })
     const [conversation] = (await scene.run('inbox_search_conversations')).data
     assert.equal(conversation.window.kind, 'free_entry')
+  })
+
+  it('notices are shown, and neither open nor count as anything', async () => {
+    const scene = await createCustomerFixture(server())
+    const policy = { name: 'Gold', enabled: true, channel_ids: null, hours: null }
+    await insertSlaPolicy(
+      server().db,
+      scene.workspace.id,
+      { ...policy, first_response_seconds: 60, next_response_seconds: 60, resolution_seconds: 600 },
+      server().app.now(),
+    )
+    const notices: [WebhookPart, string][] = [
+      [
+        {
+          type: 'system',
+          system: { type: 'customer_identity_changed', customer: '15550100042', body: 'stop' },
+        },
+        'stop',
+      ],
+      [
+        { type: 'system', system: { type: 'security_code_changed' } },
+        'Notice of the provider: security code changed.',
+      ],
+      [{ type: 'request_welcome' }, 'The customer opened the chat.'],
+      ...(['accept', 'reject'] as const).map((response): [WebhookPart, string] => [
+        {
+          type: 'interactive',
+          interactive: { type: 'call_permission_reply', call_permission_reply: { response } },
+        },
+        `The customer ${response === 'accept' ? 'allows' : 'does not allow'} calls.`,
+      ]),
+    ]
+    const deliverNotices = () =>
+      scene.deliver(
+        scene.value({
+          messages: notices.map(([part], n) =>
+            buildCustomerMessage('15550100042', { timestamp: String(1_697_000_000 + n), ...part }),
+          ),
+        }),
+      )
+    const showNotices = async () => {
+      const { data } = await scene.run('inbox_search_conversations')
+      assert.equal(data.length, 1)
+      const listed = (await scene.run('inbox_list_messages', { conversation_id: data[0].id })).data
+      return {
+        conversation: data[0],
+        notices: listed
+          .filter((m: WebhookPart) => m['direction'] === 'system')
+          .map((m: WebhookPart) => [m['status'], m['text']])
+          .toReversed(),
+      }
+    }
+    const texts = notices.map(([, text]) => ['system', text])
+    await deliverNotices()
+    // Nobody has written yet: a conversation is there for the notices alone.
+    const first = await showNotices()
+    assert.deepEqual(first.notices, texts)
+    const { state, unread_count, reply_status, sla, window, last_message, waiting_since } = first.conversation
+    assert.deepEqual(
+      [state, unread_count, reply_status, sla, window.reason, last_message, waiting_since],
+      ['closed', 0, null, null, 'never_opened', null, null],
+    )
+    await scene.deliver(scene.value({ messages: [buildCustomerMessage('15550100042')] }))
+    const { conversation: open } = await showNotices()
+    assert.deepEqual(
+      [open.id, open.state, open.unread_count, open.sla.next_due_metric],
+      [first.conversation.id, 'open', 1, 'first_response'],
+    )
+    await scene.run('inbox_close_conversation', { conversation_id: open.id })
+    const { conversation: closed } = await showNotices()
+    const contact = await scene.run('crm_get_contact', { contact_id: closed.contact.id })
+    const before = (await scene.events()).length
+    await deliverNotices()
+    const again = await showNotices()
+    assert.deepEqual(
+      again.notices,
+      [...texts, ...texts].toSorted((a, b) => texts.indexOf(a) - texts.indexOf(b)),
+    )
+    assert.deepEqual(again.conversation, closed)
+    assert.deepEqual(await scene.run('crm_get_contact', { contact_id: contact.id }), contact)
+    assert.equal((await scene.events()).length, before)
+    assert.deepEqual(countOf(types(await scene.events()), 'message.received/1'), 1)
   })
 
   it('a message in a closed conversation reopens it as a new episode', async () => {

@@ -46,7 +46,6 @@ export type Inbound = {
   text?: string
   ad?: boolean
   type?: string
-  opensWindow?: boolean
   arrivedAt?: string
 }
 
@@ -58,17 +57,17 @@ export const receiveMessage = async (
   server: Server,
   workspaceId: string,
   conversationId: string,
-  { at = server.app.now(), ad = false, opensWindow = true, arrivedAt = at, ...fields }: Inbound = {},
+  { at = server.app.now(), ad = false, arrivedAt = at, ...fields }: Inbound = {},
 ): Promise<string> =>
   await inChangeContext(server, workspaceId, arrivedAt, async (context) => {
     const conversation = (await lockConversation(context.tx, workspaceId, conversationId))!
-    return await storeInbound(context, conversation, { at, ad, opensWindow, ...fields })
+    return await storeInbound(context, conversation, { at, ad, ...fields })
   })
 
 const storeInbound = async (
   context: ChangeContext<EventTypeId>,
   conversation: ConversationState,
-  { at, ad, opensWindow, ...fields }: Required<Pick<Inbound, 'at' | 'ad' | 'opensWindow'>> & Inbound,
+  { at, ad, ...fields }: Required<Pick<Inbound, 'at' | 'ad'>> & Inbound,
 ): Promise<string> => {
   const { text, type } = fields
   const { state, episode } = conversation
@@ -80,7 +79,7 @@ const storeInbound = async (
     ...(text === undefined ? {} : { text }),
     ...(type === undefined ? {} : { type }),
   })
-  await applyInboundMessage(context, conversation, { id, createdAt: at, ad, opensWindow })
+  await applyInboundMessage(context, conversation, { id, createdAt: at, ad })
   return id
 }
 
@@ -172,9 +171,9 @@ export const plantConversation = async (
         ).rows[0]!.id
       : null
   const id = await inChangeContext(server, workspaceId, now, async (context) => {
-    const { conversation } = await findOrCreateConversation(context, contact, channel, openedBy)
+    const { conversation } = await findOrCreateConversation(context, contact, channel, { by: openedBy })
     if (inboundAt !== null)
-      await storeInbound(context, conversation, { at: inboundAt, ad: false, opensWindow: true, ...message })
+      await storeInbound(context, conversation, { at: inboundAt, ad: false, ...message })
     return conversation.id
   })
   return { id, contactId: contact, channelId: channel }

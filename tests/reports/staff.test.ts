@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import { generateReport, resolvePastRange } from '../../server/reports/generate.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
-import { receiveMessage, plantConversation, sendReply } from '../inbox/conversations.ts'
+import { plantConversation, sendReply } from '../inbox/conversations.ts'
 import { makeWorkspace, type TestKey, type TestServer, type TestWorkspace } from '../servers.ts'
 import { listStaffRows, STAFF_REPORT } from './staff-report.ts'
 
@@ -259,12 +259,7 @@ everyDatabase(
         await sql`
           update conversations set window_corrected_at = ${hoursAgo(1)}
           where workspace_id = ${workspace.id} and id = ${corrected.id}`.execute(db)
-        await receiveMessage(
-          server(),
-          workspace.id,
-          (await plantConversation(server(), workspace.id, { channelId, inboundAt: null })).id,
-          { at: hoursAgo(3), opensWindow: false },
-        )
+        await plantConversation(server(), workspace.id, { channelId, inboundAt: null })
       }
       const orphaned = await plantConversation(server(), workspace.id, { inboundAt: hoursAgo(100) })
       await sql`

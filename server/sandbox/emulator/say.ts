@@ -46,8 +46,8 @@ const referral = {
   ctwa_clid: 'Aff-n8ZTODiE79d22KtAwQKj9e_mIEOOj27vDVwFjN80dp4',
 }
 
-/** Messages that change another one. They open no reply window: the provider's documents promise none. */
-const CHANGE_TYPES: readonly unknown[] = ['reaction', 'edit', 'revoke']
+/** Changes of another message, and notices. They open no reply window: the provider's documents promise none. */
+const WINDOWLESS_TYPES: readonly unknown[] = ['reaction', 'edit', 'revoke', 'system', 'request_welcome']
 
 const RESERVED = ['id', 'from', 'from_user_id', 'timestamp']
 
@@ -74,7 +74,7 @@ export const handleSay = async (call: SandboxCall): Promise<Response> => {
       user_id: known?.user_id ?? customerKey.user_id ?? deriveUserId(number.account_id, customerKey.wa_id!),
       wa_id: known?.wa_id ?? customerKey.wa_id ?? null,
       name: isNonEmptyText(body.name) ? body.name : null,
-      last_inbound_at: CHANGE_TYPES.includes(part['type']) ? null : at,
+      last_inbound_at: WINDOWLESS_TYPES.includes(part['type']) ? null : at,
       free_entry_at: ad ? at : null,
     })
     const message = { ...part, ...extra }
