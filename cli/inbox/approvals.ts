@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import type { Key } from 'ink'
 import { cut, formatDuration, paint, type TerminalStyle, wrap } from '../table.ts'
 import { escapeControlCharacters } from '../text.ts'
-import { ask } from './changes.ts'
 import { type Inbox, notify, reportFailure } from './data.ts'
 import { fit } from './list-pane.ts'
+import { ask } from './overlays.ts'
 import { drawMessage, type ThreadMessage } from '../thread.ts'
 import { type Approval, type InboxState, timeNow } from './state.ts'
 
@@ -95,17 +95,25 @@ const takeShown = (inbox: Inbox): Approval | undefined => {
   return undefined
 }
 
+/** Says what it does, and for whom. */
+const describeCall = ({ operation, contact }: Approval): string => {
+  const [, ...words] = operation.split('_')
+  return `${words.join(' ')}${contact?.name ? ` · ${contact.name}` : ''}`
+}
+
 const decide = async (
   inbox: Inbox,
-  { id }: Approval,
+  row: Approval,
   verb: 'approve' | 'decline',
   input: Readonly<Record<string, string>> = {},
 ): Promise<void> => {
+  const { id } = row
   inbox.state.approvals = { ...inbox.state.approvals, decided: id }
   try {
     const headers = { idempotencyKey: randomUUID() }
     await inbox.api(`approvals_${verb}`, { approval_id: id, ...input }, headers)
-    notify(inbox, verb === 'approve' ? 'Approved: it runs now.' : 'Declined: it never runs.')
+    const outcome = verb === 'approve' ? 'approved, it runs now' : 'declined, it never runs'
+    notify(inbox, `${describeCall(row)}: ${outcome}`)
   } catch (error) {
     reportFailure(inbox, error)
     // What was refused may read otherwise by now.
@@ -129,8 +137,7 @@ const askNote = (inbox: Inbox): void => {
   const row = takeShown(inbox)
   if (!row) return
   ask(inbox, {
-    label: 'Decline; what to tell the agent (may be empty)',
-    choices: [],
+    label: `Decline ${describeCall(row)}; what to tell the agent (may be empty)`,
     submit: (text) => void decide(inbox, row, 'decline', text.trim() === '' ? {} : { note: text.trim() }),
   })
 }
@@ -142,9 +149,8 @@ const askText = (inbox: Inbox): void => {
   const version = takeVersion(inbox)
   if (text === undefined) return notify(inbox, 'This call has no text to edit.')
   ask(inbox, {
-    label: 'Approve with this text',
+    label: `Approve ${describeCall(row)} with this text`,
     text,
-    choices: [],
     submit: (edited) =>
       void decide(inbox, row, 'approve', edited === text ? version : { ...version, text: edited }),
   })
@@ -172,11 +178,9 @@ export const pressInApprovals = (inbox: Inbox, input: string, key: Key): boolean
 const drawRow = (row: Approval, isSelected: boolean, state: InboxState, style: TerminalStyle): string[] => {
   const left = `${formatDuration(Date.parse(row.expires_at) - timeNow(state))} left`
   const who = escapeControlCharacters(row.asked_by.key.name ?? row.asked_by.staff.name ?? 'agent')
-  const [, ...words] = row.operation.split('_')
-  const what = `${words.join(' ')}${row.contact?.name ? ` · ${escapeControlCharacters(row.contact.name)}` : ''}`
   const mark = isSelected ? '▌ ' : '  '
   const lines = [
-    `${mark}${fit(what, style.width - 3 - left.length)} ${left}`,
+    `${mark}${fit(escapeControlCharacters(describeCall(row)), style.width - 3 - left.length)} ${left}`,
     `${mark}${fit(`${who}: ${escapeControlCharacters(row.reason ?? 'no reason given')}`, style.width - 2)}`,
   ]
   return isSelected ? lines.map((line) => paint(style, 'inverse', line)) : lines

@@ -4,53 +4,45 @@ import { retryAfterSeconds } from '../remote.ts'
 import { formatWallTime, parseTimePhrase } from '../time-phrase.ts'
 import { describeFailure, isFatal } from './api.ts'
 import { type Inbox, loadList, loadThread, notify, reportFailure } from './data.ts'
-import { type Choice, type Conversation, findSelected, type Prompt, timeNow } from './state.ts'
+import { ask, askAfter } from './overlays.ts'
+import { type Choice, type Conversation, describeTargets, type Prompt, timeNow } from './state.ts'
 
-// Changes of conversations: one, or all that are marked.
+// Changes of conversations: of those that the key hit when it was pressed, whatever the list does until it is answered.
 
-/** The conversations that a key acts on: the marked ones, or that under the cursor. */
-const findTargets = ({ state }: Inbox): readonly Conversation[] => {
-  const marked = state.rows.filter(({ id }) => state.marked.has(id))
-  if (state.focus === 'list' && marked.length > 0) return marked
-  const one = state.focus === 'list' ? findSelected(state) : state.thread?.conversation
-  return one ? [one] : []
-}
+type Targets = readonly Conversation[]
 
 type Change = {
   operation: string
   input: object
-  /** Says in a word what has happened. */
+  /** Says what has happened to a conversation. */
   done: string
   /** Says why one was refused, where it knows better than the problem. */
   explain?: (error: unknown, id: string) => Promise<string | undefined>
 }
 
-/**
- * Calls an operation for each target. What is asked first is given those of the moment when its key was pressed: the
- * list goes on changing while somebody types.
- */
+/** Calls an operation for each target, and says what has happened to whom. */
 const change = async (
   inbox: Inbox,
+  targets: Targets,
   { operation, input, done, explain }: Change,
-  targets = findTargets(inbox),
 ): Promise<void> => {
-  if (targets.length === 0) return notify(inbox, 'No conversation is selected.')
   if (!inbox.state.scopes.includes('inbox:write'))
     return notify(inbox, 'The key lacks the scope inbox:write.')
   // A server that is slow or away would leave the key without an answer.
   notify(inbox, 'Working …')
-  const failures: string[] = []
-  for (const { id } of targets)
+  const outcomes = new Map<string, Conversation[]>()
+  for (const target of targets) {
+    const { id } = target
+    let outcome = done
     try {
       await inbox.api(operation, { conversation_id: id, ...input }, { idempotencyKey: randomUUID() })
     } catch (error) {
       if (isFatal(error) || retryAfterSeconds(error) !== undefined) return reportFailure(inbox, error)
-      failures.push((await explain?.(error, id)) ?? describeFailure(error))
+      outcome = (await explain?.(error, id)) ?? describeFailure(error)
     }
-  inbox.state.marked.clear()
-  const count = targets.length - failures.length
-  const result = count > 0 ? `${done} (${count})` : ''
-  notify(inbox, [result, ...new Set(failures)].filter((text) => text !== '').join('. '))
+    outcomes.set(outcome, [...(outcomes.get(outcome) ?? []), target])
+  }
+  notify(inbox, [...outcomes].map(([outcome, of]) => `${describeTargets(of)}: ${outcome}`).join('; '))
   await Promise.all([
     loadList(inbox),
     ...(inbox.state.thread ? [loadThread(inbox, inbox.state.thread.id)] : []),
@@ -72,37 +64,19 @@ const explainClaim = async (inbox: Inbox, error: unknown, id: string): Promise<s
   }
 }
 
-export const claim = (inbox: Inbox): Promise<void> =>
-  change(inbox, {
+export const claim = (inbox: Inbox, targets: Targets): Promise<void> =>
+  change(inbox, targets, {
     operation: 'inbox_assign_conversation',
     input: { staff_id: inbox.state.me.staffId, only_if_unassigned: true },
-    done: 'Claimed',
+    done: 'claimed',
     explain: (error, id) => explainClaim(inbox, error, id),
   })
-export const unassign = (inbox: Inbox): Promise<void> =>
-  change(inbox, { operation: 'inbox_unassign_conversation', input: {}, done: 'Unassigned' })
-export const reopen = (inbox: Inbox): Promise<void> =>
-  change(inbox, { operation: 'inbox_reopen_conversation', input: {}, done: 'Reopened' })
-export const markRead = (inbox: Inbox): Promise<void> =>
-  change(inbox, { operation: 'inbox_mark_read', input: {}, done: 'Marked as read' })
-
-/** Opens a prompt; `text` is what stands in it at first. */
-export const ask = (
-  inbox: Inbox,
-  { text = '', ...prompt }: Omit<Prompt, 'text' | 'at' | 'from'> & { text?: string },
-): void => {
-  const { focus, thread } = inbox.state
-  const from =
-    inbox.state.prompt?.from ??
-    (focus === 'list' || focus === 'composer' ? focus : thread ? 'thread' : 'list')
-  inbox.state.prompt = { ...prompt, from, text, at: 0 }
-  inbox.state.focus = 'prompt'
-  inbox.changed()
-}
-
-/** The choices whose label has what was typed, ignoring case. */
-export const matchChoices = ({ choices, text }: Prompt): readonly Choice[] =>
-  choices.filter(({ label }) => label.toLowerCase().includes(text.trim().toLowerCase()))
+export const unassign = (inbox: Inbox, targets: Targets): Promise<void> =>
+  change(inbox, targets, { operation: 'inbox_unassign_conversation', input: {}, done: 'unassigned' })
+export const reopen = (inbox: Inbox, targets: Targets): Promise<void> =>
+  change(inbox, targets, { operation: 'inbox_reopen_conversation', input: {}, done: 'reopened' })
+export const markRead = (inbox: Inbox, targets: Targets): Promise<void> =>
+  change(inbox, targets, { operation: 'inbox_mark_read', input: {}, done: 'marked as read' })
 
 const readAll = async (inbox: Inbox, operation: string): Promise<Record<string, string>[]> => {
   const { value } = await inbox.api(operation, { limit: 100 })
@@ -110,49 +84,41 @@ const readAll = async (inbox: Inbox, operation: string): Promise<Record<string, 
 }
 
 /** Asks for a person or team, and assigns to it. */
-export const askAssignee = async (inbox: Inbox): Promise<void> => {
-  const targets = findTargets(inbox)
-  try {
+export const askAssignee = (inbox: Inbox, targets: Targets): Promise<void> => {
+  const offer = (label: string, input: object, name: string): Choice => ({
+    label,
+    run: () =>
+      void change(inbox, targets, {
+        operation: 'inbox_assign_conversation',
+        input,
+        done: `assigned to ${name}`,
+      }),
+  })
+  return askAfter(inbox, { label: `Assign ${describeTargets(targets)} to` }, async () => {
     const [staff, teams] = await Promise.all([
       readAll(inbox, 'workspace_list_staff'),
       readAll(inbox, 'workspace_list_teams'),
     ])
-    const assign = (input: object, name: string) => () =>
-      void change(
-        inbox,
-        { operation: 'inbox_assign_conversation', input, done: `Assigned to ${name}` },
-        targets,
-      )
-    ask(inbox, {
-      label: 'Assign to',
-      choices: [
-        ...staff.map(({ id, name = '' }) => ({ label: name, run: assign({ staff_id: id }, name) })),
-        ...teams.map(({ id, name = '' }) => ({ label: `team ${name}`, run: assign({ team_id: id }, name) })),
-      ],
-    })
-  } catch (error) {
-    reportFailure(inbox, error)
-  }
-}
-
-export const askReason = (inbox: Inbox): void => {
-  const targets = findTargets(inbox)
-  ask(inbox, {
-    label: 'Close; reason (may be empty)',
-    choices: [],
-    submit: (text) => {
-      const reason = text.trim()
-      const input = reason === '' ? {} : { reason }
-      void change(inbox, { operation: 'inbox_close_conversation', input, done: 'Closed' }, targets)
-    },
+    return [
+      ...staff.map(({ id, name = '' }) => offer(name, { staff_id: id }, name)),
+      ...teams.map(({ id, name = '' }) => offer(`team ${name}`, { team_id: id }, name)),
+    ]
   })
 }
 
-export const askTags = (inbox: Inbox): void => {
-  const targets = findTargets(inbox)
+export const askReason = (inbox: Inbox, targets: Targets): Prompt =>
   ask(inbox, {
-    label: 'Tags to add, -name removes, separated by commas',
-    choices: [],
+    label: `Close ${describeTargets(targets)}; reason (may be empty)`,
+    submit: (text) => {
+      const reason = text.trim()
+      const input = reason === '' ? {} : { reason }
+      void change(inbox, targets, { operation: 'inbox_close_conversation', input, done: 'closed' })
+    },
+  })
+
+export const askTags = (inbox: Inbox, targets: Targets): Prompt =>
+  ask(inbox, {
+    label: `Tags of ${describeTargets(targets)} to add, -name removes, separated by commas`,
     submit: (text) => {
       const names = text
         .split(',')
@@ -162,30 +128,25 @@ export const askTags = (inbox: Inbox): void => {
       const remove = names.filter((name) => name.startsWith('-')).map((name) => name.slice(1).trim())
       if (names.length === 0) return notify(inbox, 'No tag was named.')
       const input = { ...(add.length > 0 ? { add } : {}), ...(remove.length > 0 ? { remove } : {}) }
-      void change(inbox, { operation: 'inbox_tag_conversation', input, done: 'Tagged' }, targets)
+      void change(inbox, targets, { operation: 'inbox_tag_conversation', input, done: 'tagged' })
     },
   })
-}
-
-export const askSearch = (inbox: Inbox, search: (text: string) => void): void =>
-  ask(inbox, { label: 'Search names and numbers', choices: [], submit: (text) => search(text.trim()) })
 
 const PRESETS = ['+1h', '+3h', 'tomorrow 9:00', 'monday 9:00']
 
 /** Asks when the conversations should come up again. */
-export const askReminder = (inbox: Inbox): void => {
-  const targets = findTargets(inbox)
+export const askReminder = (inbox: Inbox, targets: Targets): Prompt => {
   const set = (phrase: string): void => {
     const clock = { now: timeNow(inbox.state), zone: inbox.state.zone }
     const at = phrase === '' ? null : parseTimePhrase(phrase, clock)
     if (at === undefined || (at !== null && at <= clock.now))
       return notify(inbox, `"${phrase}" is no time to come, such as +90m, tomorrow 9:00 or 2026-11-30 9:00.`)
-    const done = at === null ? 'Reminder cleared' : `Reminder at ${formatWallTime(at, clock.zone)}`
+    const done = at === null ? 'reminder cleared' : `reminder at ${formatWallTime(at, clock.zone)}`
     const input = { at: at === null ? null : new Date(at).toISOString() }
-    void change(inbox, { operation: 'inbox_set_reminder', input, done }, targets)
+    void change(inbox, targets, { operation: 'inbox_set_reminder', input, done })
   }
-  ask(inbox, {
-    label: 'Remind, such as +90m or friday 14:00',
+  return ask(inbox, {
+    label: `Remind of ${describeTargets(targets)}, such as +90m or friday 14:00`,
     choices: [
       ...PRESETS.map((label) => ({ label, run: () => set(label) })),
       { label: 'no reminder', run: () => set('') },

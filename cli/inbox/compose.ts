@@ -3,6 +3,8 @@ import { describeFailure, mayHaveHappened } from './api.ts'
 import { type Inbox, loadThread, notify, reportFailure } from './data.ts'
 import {
   type Conversation,
+  describeContact,
+  describeTargets,
   type Draft,
   getDraft,
   type InboxState,
@@ -17,7 +19,8 @@ const setDraft = (inbox: Inbox, change: Partial<Draft>): void => {
   const { state } = inbox
   if (!state.thread) return
   state.drafts.set(state.thread.id, { ...getDraft(state), ...change })
-  state.isAsking = false
+  // What was edited is asked about again.
+  state.overlay = undefined
   inbox.keepDrafts()
   inbox.changed()
 }
@@ -116,9 +119,6 @@ export const startSend = (inbox: Inbox, id: string, send: Send): void => {
   void attempt(inbox, id, send)
 }
 
-export const describeRecipient = ({ contact }: Conversation): string =>
-  contact?.name ?? contact?.phone ?? 'the customer'
-
 /** What a person is asked before the draft is sent; undefined: nothing. */
 export const questionBeforeSend = (state: InboxState): string | undefined => {
   const { thread } = state
@@ -131,7 +131,7 @@ export const questionBeforeSend = (state: InboxState): string | undefined => {
     ...(thread.conversation.state === 'closed' ? ['The conversation is closed.'] : []),
   ]
   if (warnings.length === 0 && !state.asksBeforeSending) return undefined
-  return [...warnings, `Send this to ${describeRecipient(thread.conversation)}?`].join(' ')
+  return [...warnings, `Send this to ${describeContact(thread.conversation)}?`].join(' ')
 }
 
 /** Control-S: asks, then sends the draft of the open conversation. */
@@ -151,11 +151,11 @@ export const submitDraft = (inbox: Inbox): void => {
         ? 'No reply can be sent now, only a template: ^T. The text is kept.'
         : 'No reply can be sent now: the customer has to write first. The text is kept.',
     )
-  if (questionBeforeSend(state) !== undefined && !state.isAsking) {
-    state.isAsking = true
+  if (questionBeforeSend(state) !== undefined && !state.overlay) {
+    state.overlay = { kind: 'question' }
     return inbox.changed()
   }
-  state.isAsking = false
+  state.overlay = undefined
   const input = { conversation_id: thread.id, text: text.trim() }
   state.drafts.delete(thread.id)
   state.answeredBy.delete(thread.id)
@@ -164,9 +164,12 @@ export const submitDraft = (inbox: Inbox): void => {
 }
 
 /** Repeats what may not have been sent, under the same key. */
-export const repeatSends = (inbox: Inbox): void => {
-  const { thread, sends } = inbox.state
-  const open = (thread && sends.get(thread.id)?.filter(({ status }) => status !== 'sending')) ?? []
-  if (!thread || open.length === 0) return notify(inbox, 'Nothing is left to repeat here.')
-  for (const send of open) void attempt(inbox, thread.id, send)
+export const repeatSends = (inbox: Inbox, targets: readonly Conversation[]): void => {
+  const open = targets.flatMap(({ id }) =>
+    (inbox.state.sends.get(id) ?? [])
+      .filter(({ status }) => status !== 'sending')
+      .map((send) => [id, send] as const),
+  )
+  if (open.length === 0) return notify(inbox, `${describeTargets(targets)}: nothing is left to repeat.`)
+  for (const [id, send] of open) void attempt(inbox, id, send)
 }

@@ -117,10 +117,10 @@ const searchInput = ({ view, search }: InboxState): object => ({
 })
 
 /** Keeps the cursor on its conversation; if that is gone, on the one that has its place. */
-const keepSelection = (state: InboxState, before: readonly Conversation[]): void => {
-  if (state.rows.some(({ id }) => id === state.selected)) return
-  const place = before.findIndex(({ id }) => id === state.selected)
-  state.selected = state.rows[Math.min(Math.max(place, 0), state.rows.length - 1)]?.id
+const keepHighlighted = (state: InboxState, before: readonly Conversation[]): void => {
+  if (state.rows.some(({ id }) => id === state.highlighted)) return
+  const place = before.findIndex(({ id }) => id === state.highlighted)
+  state.highlighted = state.rows[Math.min(Math.max(place, 0), state.rows.length - 1)]?.id
 }
 
 /** Runs a read of the list when those before it are done, unless another list was opened meanwhile. */
@@ -180,7 +180,7 @@ const setRows = (inbox: Inbox, read: readonly Conversation[]): void => {
   const before = state.rows
   inbox.read = read
   state.rows = sortRows(read)
-  keepSelection(state, before)
+  keepHighlighted(state, before)
   inbox.changed()
 }
 
@@ -246,9 +246,9 @@ export const loadMore = async (inbox: Inbox): Promise<void> => {
 
 export const showView = async (inbox: Inbox, view: number, search = ''): Promise<void> => {
   const { state } = inbox
-  Object.assign(state, { view, search, rows: [], cursor: null, selected: undefined, isLoading: true })
+  Object.assign(state, { view, search, rows: [], cursor: null, highlighted: undefined, isLoading: true })
   Object.assign(inbox, { turn: Promise.resolve(), waiting: undefined, read: [], loads: inbox.loads + 1 })
-  state.marked.clear()
+  state.selection.clear()
   inbox.changed()
   await loadList(inbox)
 }
@@ -272,7 +272,9 @@ export const loadThread = async (inbox: Inbox, id: string): Promise<void> => {
     inbox.changed()
   } catch (error) {
     if (state.thread?.id === id && isCliError(error) && error.exitCode === 3) {
-      Object.assign(state, { thread: undefined, prompt: undefined, form: undefined, focus: 'list' })
+      // What lies over the list is not about it.
+      if (state.focus !== 'list') Object.assign(state, { overlay: undefined, focus: 'list' })
+      state.thread = undefined
       return notify(inbox, 'This conversation is gone. What you wrote is kept in the drafts.')
     }
     reportFailure(inbox, error)

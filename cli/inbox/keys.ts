@@ -1,24 +1,22 @@
 import type { Key } from 'ink'
 import { openApprovals, pressInApprovals } from './approvals.ts'
-import {
-  askAssignee,
-  askReason,
-  askReminder,
-  askSearch,
-  askTags,
-  claim,
-  markRead,
-  matchChoices,
-  reopen,
-  unassign,
-} from './changes.ts'
+import { askAssignee, askReason, askReminder, askTags, claim, markRead, reopen, unassign } from './changes.ts'
 import { askCommand } from './commands.ts'
 import { deleteBack, insertText, moveCursor, repeatSends, submitDraft, switchKind } from './compose.ts'
 import { type Inbox, loadMore, notify, openThread, reportFailure, showView } from './data.ts'
+import { ask, insertInPrompt, openPager, type Pressed, pressInPrompt } from './overlays.ts'
 import { isTooSmall, type Size } from './size.ts'
 import { askSavedReply } from './saved-replies.ts'
 import { askTemplate, insertInForm, pressInForm } from './templates.ts'
-import { findSelected, getDraft, showsApprovals, views } from './state.ts'
+import {
+  type Conversation,
+  findFocused,
+  findTargets,
+  getDraft,
+  type Pager,
+  showsApprovals,
+  views,
+} from './state.ts'
 
 /** What each key does; the help screen is made of this. */
 const help: readonly (readonly [string, string])[] = [
@@ -28,7 +26,7 @@ const help: readonly (readonly [string, string])[] = [
   ['Enter', 'open; write; on a message with a file: its URL'],
   ['n', 'open who waits longest'],
   ['/', 'search names and numbers'],
-  ['Space', 'select several: c a u x o t r m then act on all of them'],
+  ['Space', 'select several: c a u x o t r m R act on them until Esc'],
   ['c', 'claim, only if nobody has it'],
   ['a u', 'assign to a person or team; unassign'],
   ['x o', 'close with a reason; reopen'],
@@ -52,11 +50,11 @@ export type KeyContext = Size & {
   readonly suspend: () => void
 }
 
-const moveSelection = (inbox: Inbox, by: number): void => {
+const moveInList = (inbox: Inbox, by: number): void => {
   const { state } = inbox
-  const at = state.rows.findIndex(({ id }) => id === state.selected)
+  const at = state.rows.findIndex(({ id }) => id === state.highlighted)
   const to = Math.min(state.rows.length - 1, Math.max(0, at + by))
-  state.selected = state.rows[to]?.id
+  state.highlighted = state.rows[to]?.id
   if (to >= state.rows.length - 10) void loadMore(inbox)
   inbox.changed()
 }
@@ -95,42 +93,61 @@ const copy = (inbox: Inbox, shownLink?: string): void => {
   const { thread } = state
   const message =
     state.focus === 'thread' && thread?.at !== undefined ? thread.messages[thread.at] : undefined
-  const conversation = state.focus === 'thread' ? thread?.conversation : findSelected(state)
+  const conversation = findFocused(state)
   const text = shownLink ?? message?.text ?? conversation?.contact?.phone ?? conversation?.id
   if (text === undefined) return
   inbox.copy(text)
   notify(inbox, `Copied: ${text}`)
 }
 
-const toggleMark = (inbox: Inbox): void => {
-  const { marked, selected } = inbox.state
-  if (selected === undefined) return
-  if (!marked.delete(selected)) marked.add(selected)
-  moveSelection(inbox, 1)
+const toggleSelected = (inbox: Inbox): void => {
+  const { selection, highlighted } = inbox.state
+  if (highlighted === undefined) return
+  if (!selection.delete(highlighted)) selection.add(highlighted)
+  moveInList(inbox, 1)
 }
 
-/** Keys that act on conversations, in the list and in a conversation alike. */
+/** Runs an action on what it hits. Nobody else is hit in place of a selection that has left the list. */
+const onTargets =
+  (act: (inbox: Inbox, targets: readonly Conversation[]) => unknown) =>
+  (inbox: Inbox): unknown => {
+    const { selection } = inbox.state
+    const targets = findTargets(inbox.state)
+    if (targets.length > 0) return act(inbox, targets)
+    notify(
+      inbox,
+      selection.size > 0
+        ? 'What was selected has left the list: nothing was done.'
+        : 'There is no conversation to act on.',
+    )
+    return selection.clear()
+  }
+
+/** Keys that mean the same in the list and in a conversation. */
 const actions: Readonly<Record<string, (inbox: Inbox) => unknown>> = {
-  c: claim,
-  a: askAssignee,
-  u: unassign,
-  x: askReason,
-  o: reopen,
-  t: askTags,
-  r: askReminder,
+  c: onTargets(claim),
+  a: onTargets(askAssignee),
+  u: onTargets(unassign),
+  x: onTargets(askReason),
+  o: onTargets(reopen),
+  t: onTargets(askTags),
+  r: onTargets(askReminder),
+  m: onTargets(markRead),
+  R: onTargets(repeatSends),
   ':': askCommand,
-  m: markRead,
-  R: repeatSends,
   '/': (inbox) =>
-    askSearch(inbox, (text) => {
-      inbox.state.focus = 'list'
-      void showView(inbox, inbox.state.view, text)
+    ask(inbox, {
+      label: 'Search names and numbers',
+      submit: (text) => {
+        inbox.state.focus = 'list'
+        void showView(inbox, inbox.state.view, text.trim())
+      },
     }),
-  '?': (inbox) => {
-    const lines = help.map(([keys, what]) => `  ${keys.padEnd(14)}${what}`)
-    Object.assign(inbox.state, { pager: { lines, scrolled: 0 }, focus: 'pager' })
-    inbox.changed()
-  },
+  '?': (inbox) =>
+    openPager(
+      inbox,
+      help.map(([keys, what]) => `  ${keys.padEnd(14)}${what}`),
+    ),
   '!': (inbox) => {
     inbox.state.asksBeforeSending = !inbox.state.asksBeforeSending
     inbox.state.notice = inbox.state.asksBeforeSending ? 'Asks before sending.' : 'Sends without asking.'
@@ -144,7 +161,7 @@ const openNextWaiting = (inbox: Inbox): void => {
   )
   const next = waiting.toSorted((a, b) => a.waiting_since!.localeCompare(b.waiting_since!))[0]
   if (!next) return
-  inbox.state.selected = next.id
+  inbox.state.highlighted = next.id
   void openThread(inbox, next)
 }
 
@@ -168,16 +185,21 @@ const readMove = (input: string, key: Key, height: number): number | undefined =
 const pressInList = (inbox: Inbox, input: string, key: Key, { quit, height }: KeyContext): void => {
   if (showsApprovals(inbox.state) && !key.ctrl && pressInApprovals(inbox, input, key)) return
   const move = readMove(input, key, height)
-  if (move !== undefined) return moveSelection(inbox, move)
+  if (move !== undefined) return moveInList(inbox, move)
   if (key.ctrl || key.meta) return
   if (input === 'q') return quit()
-  if (input === ' ') return toggleMark(inbox)
+  if (input === ' ') return toggleSelected(inbox)
   if (input === 'n') return openNextWaiting(inbox)
   const view = Number(input) - 1
   if (views[view]) return void openView(inbox, view)
-  if (key.escape && inbox.state.search !== '') return void showView(inbox, inbox.state.view)
-  const selected = findSelected(inbox.state)
-  if (key.return && selected) return void openThread(inbox, selected)
+  const { selection, search } = inbox.state
+  if (key.escape && selection.size > 0) {
+    selection.clear()
+    return inbox.changed()
+  }
+  if (key.escape && search !== '') return void showView(inbox, inbox.state.view)
+  const focused = findFocused(inbox.state)
+  if (key.return && focused) return void openThread(inbox, focused)
   void actions[input]?.(inbox)
 }
 
@@ -185,7 +207,7 @@ const pressInThread = (inbox: Inbox, input: string, key: Key, { height }: KeyCon
   const move = readMove(input, key, height)
   if (move !== undefined && (key.ctrl || key.pageDown || key.pageUp)) return scroll(inbox, -move)
   if (move !== undefined) return moveInThread(inbox, Math.max(-1e6, Math.min(1e6, move)))
-  if (key.ctrl && input === 't') return void askTemplate(inbox)
+  if (key.ctrl && input === 't') return askTemplate(inbox)
   if (key.ctrl || key.meta) return
   const { thread } = inbox.state
   const message = thread?.at === undefined ? undefined : thread.messages[thread.at]
@@ -200,13 +222,15 @@ const pressInThread = (inbox: Inbox, input: string, key: Key, { height }: KeyCon
   inbox.changed()
 }
 
+/** Also while it is asked whether to send the draft. */
 const pressInComposer = (inbox: Inbox, input: string, key: Key): void => {
+  const isAsking = inbox.state.overlay !== undefined
   if (key.escape) {
-    if (inbox.state.isAsking) inbox.state.isAsking = false
+    if (isAsking) inbox.state.overlay = undefined
     else inbox.state.focus = 'thread'
     inbox.changed()
   } else if (key.ctrl && input === 's') submitDraft(inbox)
-  else if (key.ctrl && input === 't') void askTemplate(inbox)
+  else if (key.ctrl && input === 't') askTemplate(inbox)
   else if (key.ctrl && input === 'o') void askSavedReply(inbox)
   else if (input === '/' && getDraft(inbox.state).text === '') void askSavedReply(inbox, '/')
   else if (key.ctrl && input === 'w') deleteBack(inbox, 'word')
@@ -217,50 +241,16 @@ const pressInComposer = (inbox: Inbox, input: string, key: Key): void => {
   else if (key.backspace || key.delete) deleteBack(inbox, 'character')
   else if (key.leftArrow) moveCursor(inbox, 'left')
   else if (key.rightArrow) moveCursor(inbox, 'right')
-  else if (key.return && inbox.state.isAsking) submitDraft(inbox)
+  else if (key.return && isAsking) submitDraft(inbox)
   else if (key.return) insertText(inbox, '\n')
   else if (!key.ctrl && !key.meta && input !== '') insertText(inbox, input)
 }
 
-const pressInPrompt = (inbox: Inbox, input: string, key: Key): void => {
-  const { state } = inbox
-  const prompt = state.prompt!
-  const choices = matchChoices(prompt)
-  const close = (): void => {
-    state.prompt = undefined
-    state.focus = prompt.from
-  }
-  if (key.escape) {
-    close()
-    prompt.cancel?.(prompt.text)
-  } else if (key.return) {
-    // What it runs acts on what has the focus.
-    state.focus = prompt.from === 'list' ? 'list' : 'thread'
-    state.prompt = undefined
-    const choice = choices[prompt.at]
-    if (choice) choice.run()
-    else prompt.submit?.(prompt.text)
-  } else if (key.downArrow || key.tab)
-    state.prompt = { ...prompt, at: Math.min(choices.length - 1, prompt.at + 1) }
-  else if (key.upArrow) state.prompt = { ...prompt, at: Math.max(0, prompt.at - 1) }
-  else if (key.backspace || key.delete)
-    state.prompt = { ...prompt, text: [...prompt.text].slice(0, -1).join(''), at: 0 }
-  else if (!key.ctrl && !key.meta && input !== '')
-    state.prompt = { ...prompt, text: prompt.text + input, at: 0 }
-  inbox.changed()
-}
-
-const pressInPager = (inbox: Inbox, input: string, key: Key, { height }: KeyContext): void => {
-  const { state } = inbox
-  const pager = state.pager!
+const pressInPager = (inbox: Inbox, pager: Pager, { input, key, height }: Pressed & Size): void => {
   const move = input === ' ' ? Math.floor(height / 2) : readMove(input, key, height)
-  if (move !== undefined) {
-    const scrolled = Math.max(0, Math.min(pager.lines.length - 1, pager.scrolled + move))
-    state.pager = { ...pager, scrolled }
-  } else if (key.escape || input === 'q' || input === '?') {
-    state.pager = undefined
-    state.focus = state.thread ? 'thread' : 'list'
-  }
+  if (move !== undefined)
+    pager.scrolled = Math.max(0, Math.min(pager.lines.length - 1, pager.scrolled + move))
+  else if (key.escape || input === 'q' || input === '?') inbox.state.overlay = undefined
   inbox.changed()
 }
 
@@ -275,17 +265,12 @@ export const pressKey = (inbox: Inbox, input: string, key: Key, context: KeyCont
   const link = state.link
   state.link = undefined
   if (state.fatal !== undefined) return input === 'q' ? context.quit() : undefined
-  if (
-    input === 'y' &&
-    !key.ctrl &&
-    !showsApprovals(state) &&
-    (state.focus === 'list' || state.focus === 'thread')
-  )
-    return copy(inbox, link)
-  if (state.focus === 'prompt') return pressInPrompt(inbox, input, key)
-  if (state.focus === 'form') return pressInForm(inbox, input, key)
-  if (state.focus === 'pager') return pressInPager(inbox, input, key, context)
+  const { overlay } = state
+  if (overlay?.kind === 'prompt') return pressInPrompt(inbox, overlay, { input, key })
+  if (overlay?.kind === 'form') return pressInForm(inbox, overlay, { input, key })
+  if (overlay?.kind === 'pager') return pressInPager(inbox, overlay, { input, key, ...context })
   if (state.focus === 'composer') return pressInComposer(inbox, input, key)
+  if (input === 'y' && !key.ctrl && !showsApprovals(state)) return copy(inbox, link)
   return (state.focus === 'thread' ? pressInThread : pressInList)(inbox, input, key, context)
 }
 
@@ -313,7 +298,7 @@ const NO_KEY: Key = {
 }
 
 /** Returns the key of a character that arrived among others. */
-const readCharacter = (character: string): { input: string; key: Key } => {
+const readCharacter = (character: string): Pressed => {
   const code = character.codePointAt(0)!
   if (character === '\r') return { input: '', key: { ...NO_KEY, return: true } }
   if (character === '\t') return { input: '', key: { ...NO_KEY, tab: true } }
@@ -347,9 +332,9 @@ export const pressKeys = (inbox: Inbox, input: string, key: Key, context: KeyCon
 export const pasteText = (inbox: Inbox, text: string, size: Size): void => {
   const { state } = inbox
   if (isTooSmall(size)) return
-  if (state.focus === 'composer') insertText(inbox, text)
-  else if (state.focus === 'form') insertInForm(inbox, text)
-  else if (state.focus === 'prompt' && state.prompt)
-    state.prompt = { ...state.prompt, text: state.prompt.text + text.replaceAll(/\s+/g, ' '), at: 0 }
+  const { overlay } = state
+  if (overlay?.kind === 'form') insertInForm(inbox, overlay, text)
+  else if (overlay?.kind === 'prompt') insertInPrompt(overlay, text.replaceAll(/\s+/g, ' '))
+  else if (state.focus === 'composer') insertText(inbox, text)
   inbox.changed()
 }

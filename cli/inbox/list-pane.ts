@@ -1,6 +1,6 @@
 import { cut, formatDuration, measure, paint, type TerminalStyle } from '../table.ts'
 import { escapeControlCharacters } from '../text.ts'
-import { type Conversation, type InboxState, timeNow } from './state.ts'
+import { type Conversation, describeContact, type InboxState, timeNow } from './state.ts'
 
 /** Pads or cuts a text without styles to exactly this width. */
 export const fit = (text: string, width: number): string => {
@@ -38,8 +38,8 @@ const ROW_HEIGHT = 2
 const drawRow = (row: Conversation, state: InboxState, style: TerminalStyle): string[] => {
   const now = timeNow(state)
   const { width } = style
-  const isSelected = row.id === state.selected
-  const mark = `${isSelected ? '▌' : ' '}${state.marked.has(row.id) ? '*' : ' '}`
+  const isHighlighted = row.id === state.highlighted
+  const mark = `${isHighlighted ? '▌' : ' '}${state.selection.has(row.id) ? '*' : ' '}`
   const waits = row.waiting_since === null ? '' : formatDuration(now - Date.parse(row.waiting_since))
   const window = describeWindow(row, now)
   const isFailed = row.last_message?.status === 'failed'
@@ -48,7 +48,7 @@ const drawRow = (row: Conversation, state: InboxState, style: TerminalStyle): st
   const facts = [waits, window.text].filter((text) => text !== '').join('  ')
   const unread = row.unread_count > 0 ? `(${row.unread_count})` : ''
   const flags = [unread, alarm].filter((text) => text !== '').join(' ')
-  const name = escapeControlCharacters(row.contact?.name ?? row.contact?.phone ?? 'Deleted contact')
+  const name = escapeControlCharacters(describeContact(row))
   const first = fit(name, Math.max(0, width - 3 - measure(facts)))
   const second = fit(describeLastMessage(row), Math.max(0, width - 3 - measure(flags)))
   const shownFacts =
@@ -57,9 +57,9 @@ const drawRow = (row: Conversation, state: InboxState, style: TerminalStyle): st
   const bold = (text: string): string => (row.unread_count > 0 ? paint(style, 'bold', text) : text)
   const lines = [
     `${mark}${bold(first)} ${shownFacts}`,
-    `${isSelected ? '▌' : ' '} ${paint(style, 'dim', second)} ${shownFlags}`,
+    `${isHighlighted ? '▌' : ' '} ${paint(style, 'dim', second)} ${shownFlags}`,
   ]
-  return isSelected && state.focus === 'list' ? lines.map((line) => paint(style, 'inverse', line)) : lines
+  return isHighlighted && state.focus === 'list' ? lines.map((line) => paint(style, 'inverse', line)) : lines
 }
 
 /** Draws as many conversations as fit, around the one under the cursor. */
@@ -76,7 +76,7 @@ export const drawList = (state: InboxState, height: number, style: TerminalStyle
   const room = Math.max(1, Math.floor(height / ROW_HEIGHT))
   const at = Math.max(
     0,
-    rows.findIndex(({ id }) => id === state.selected),
+    rows.findIndex(({ id }) => id === state.highlighted),
   )
   const from = Math.max(0, Math.min(at - Math.floor(room / 2), rows.length - room))
   const lines = rows.slice(from, from + room).flatMap((row) => drawRow(row, state, style))

@@ -1,6 +1,6 @@
-import { ask } from './changes.ts'
 import { insertText } from './compose.ts'
-import { type Inbox, notify, reportFailure } from './data.ts'
+import { type Inbox, notify } from './data.ts'
+import { askAfter } from './overlays.ts'
 
 // Saved replies: found by their code, filled in for the customer.
 
@@ -38,8 +38,8 @@ const fill = (text: string, values: ReadonlyMap<string, string | null>) => {
 }
 
 /** Asks for a saved reply by its code or words, with the texts filled in, and inserts the one that is chosen. */
-export const askSavedReply = async (inbox: Inbox, typed = ''): Promise<void> => {
-  try {
+export const askSavedReply = (inbox: Inbox, text = ''): Promise<void> =>
+  askAfter(inbox, { label: 'Saved reply', text, cancel: (typed) => insertText(inbox, typed) }, async () => {
     const [{ value }, values] = await Promise.all([
       inbox.api('messaging_list_quick_messages', { limit: 100 }),
       readValues(inbox),
@@ -47,30 +47,15 @@ export const askSavedReply = async (inbox: Inbox, typed = ''): Promise<void> => 
     const found = (
       value['data'] as { code: string | null; title: string | null; text: string | null }[]
     ).filter(({ text }) => (text ?? '') !== '')
-    if (found.length === 0) {
-      insertText(inbox, typed)
-      return notify(inbox, 'There is no saved reply yet: wcrm quick-messages create --help')
-    }
-    const toComposer = (text: string): void => {
-      inbox.state.focus = 'composer'
-      insertText(inbox, text)
-    }
-    ask(inbox, {
-      label: 'Saved reply',
-      text: typed,
-      choices: found.map(({ code, title, text }) => {
-        const { filled, missing } = fill(text!, values)
-        return {
-          label: `/${code ?? ''}  ${missing ? `(no ${missing}) ` : ''}${title ?? ''}  ${filled}`,
-          run: () => {
-            toComposer(filled)
-            if (missing) notify(inbox, `The customer has no value for ${missing}: write it yourself.`)
-          },
-        }
-      }),
-      cancel: toComposer,
+    if (found.length === 0) return 'There is no saved reply yet: wcrm quick-messages create --help'
+    return found.map(({ code, title, text }) => {
+      const { filled, missing } = fill(text!, values)
+      return {
+        label: `/${code ?? ''}  ${missing ? `(no ${missing}) ` : ''}${title ?? ''}  ${filled}`,
+        run: () => {
+          insertText(inbox, filled)
+          if (missing) notify(inbox, `The customer has no value for ${missing}: write it yourself.`)
+        },
+      }
     })
-  } catch (error) {
-    reportFailure(inbox, error)
-  }
-}
+  })

@@ -1,10 +1,19 @@
 import { cut, formatTime, measure, paint, type TerminalStyle, wrap } from '../table.ts'
 import { escapeControlCharacters } from '../text.ts'
 import { drawApprovals, drawApprovalThread } from './approvals.ts'
-import { matchChoices } from './changes.ts'
 import { drawList, fit, toColumn } from './list-pane.ts'
+import { matchChoices } from './overlays.ts'
 import { isTooSmall, MIN_SIZE } from './size.ts'
-import { type InboxState, type Pager, showsApprovals, takesTemplates, timeNow, views } from './state.ts'
+import {
+  describeContact,
+  findTargets,
+  type InboxState,
+  type Pager,
+  showsApprovals,
+  takesTemplates,
+  timeNow,
+  views,
+} from './state.ts'
 import { drawThreadPane } from './thread-pane.ts'
 
 /** The smallest terminal, and the widths from which two and three panes stand side by side. */
@@ -66,6 +75,7 @@ const usualKeys = {
   form: 'Enter next  ^S check and send  ↑ ↓ move  Esc back',
   pager: 'j k scroll  Space page  g G first and last  Esc back',
   prompt: 'Enter takes it  Esc back',
+  question: 'Enter or ^S send  Esc back',
 }
 
 /** The footer of a key that changes nothing leaves those keys out. */
@@ -81,34 +91,46 @@ const fitKeys = (keys: string, width: number): string => {
   return parts.join('  ')
 }
 
-const describeKeys = (state: InboxState): string =>
-  !state.scopes.includes('inbox:write') &&
-  !state.scopes.includes('messaging:write') &&
-  (state.focus === 'list' || state.focus === 'thread')
-    ? readingKeys[state.focus]
-    : state.focus === 'list' && showsApprovals(state)
+const describeKeys = (state: InboxState): string => {
+  const place = state.overlay?.kind ?? state.focus
+  return !state.scopes.includes('inbox:write') &&
+    !state.scopes.includes('messaging:write') &&
+    (place === 'list' || place === 'thread')
+    ? readingKeys[place]
+    : place === 'list' && showsApprovals(state)
       ? 'j k move  y approve  e edit and approve  N decline  1-6 views  ? help  q leave'
-      : state.focus === 'composer' && state.thread && !takesTemplates(state.thread.conversation)
+      : place === 'composer' && state.thread && !takesTemplates(state.thread.conversation)
         ? usualKeys.composer.replace('^T template  ', '')
-        : usualKeys[state.focus]
+        : usualKeys[place]
+}
 
 /** A text that leads to an address, where the terminal knows OSC 8. */
 const linkTo = (url: string, text: string): string => `\u001b]8;;${url}\u001b\\${text}\u001b]8;;\u001b\\`
 
+/** Says whom the next actions hit, also where the list is not seen. */
+const describeSelection = (state: InboxState): string => {
+  const targets = findTargets(state)
+  const names = targets.map(describeContact).join(', ') || 'all have left it'
+  return `${targets.length} selected, Esc in the list ends it: ${names}`
+}
+
 const drawFooter = (state: InboxState, style: TerminalStyle): string[] => {
-  const { prompt, fatal, notice } = state
+  const { overlay, selection, fatal, notice } = state
   if (fatal !== undefined)
     return [paint(style, 'red', fit(`${escapeControlCharacters(fatal)} q leaves.`, style.width))]
   const lines: string[] = []
-  if (prompt) {
-    const choices = matchChoices(prompt)
-    const from = Math.max(0, Math.min(prompt.at - MAX_CHOICES + 1, choices.length - MAX_CHOICES))
+  if (!overlay && state.focus !== 'composer' && selection.size > 0)
+    lines.push(paint(style, 'bold', fit(escapeControlCharacters(describeSelection(state)), style.width)))
+  if (overlay?.kind === 'prompt') {
+    const choices = matchChoices(overlay)
+    const from = Math.max(0, Math.min(overlay.at - MAX_CHOICES + 1, choices.length - MAX_CHOICES))
+    if (!overlay.choices) lines.push(fit('Loading …', style.width))
     for (const [i, { label }] of choices.slice(from, from + MAX_CHOICES).entries()) {
-      const isChosen = from + i === prompt.at
+      const isChosen = from + i === overlay.at
       const line = fit(`${isChosen ? '▌' : ' '} ${escapeControlCharacters(label)}`, style.width)
       lines.push(isChosen ? paint(style, 'inverse', line) : line)
     }
-    const text = `${prompt.label}: ${prompt.text}▏`
+    const text = `${overlay.label}: ${overlay.text}▏`
     const wrapped = text.split('\n').flatMap((line) => wrap(escapeControlCharacters(line), style.width))
     // The end is where one types.
     for (const line of wrapped.slice(-MAX_PROMPT_LINES))
@@ -164,8 +186,7 @@ const join = (panes: readonly (readonly string[])[], height: number, style: Term
 
 const drawBody = (state: InboxState, height: number, style: TerminalStyle): string[] => {
   const { width } = style
-  const isListShown = state.focus === 'list' || (state.focus === 'prompt' && state.prompt?.from === 'list')
-  if (state.pager) return drawPager(state.pager, height, width)
+  if (state.overlay?.kind === 'pager') return drawPager(state.overlay, height, width)
   if (showsApprovals(state)) {
     if (width < TWO_PANES_WIDTH) return drawApprovals(state, height, style)
     const half = Math.floor(width * 0.55)
@@ -177,7 +198,7 @@ const drawBody = (state: InboxState, height: number, style: TerminalStyle): stri
     )
   }
   if (width < TWO_PANES_WIDTH)
-    return isListShown ? drawList(state, height, style) : drawThreadPane(state, height, style)
+    return state.focus === 'list' ? drawList(state, height, style) : drawThreadPane(state, height, style)
   const isWide = width >= THREE_PANES_WIDTH
   const listWidth = Math.floor(width * (isWide ? 0.3 : 0.4))
   const contactWidth = isWide ? Math.floor(width * 0.22) : 0

@@ -121,6 +121,7 @@ export type FormField = {
 
 /** A template that is filled in for the open conversation. `rehearsed`: what a dry run of the send answered. */
 export type TemplateForm = {
+  readonly kind: 'form'
   readonly name: string
   readonly body: string
   readonly example: Readonly<Record<string, unknown>>
@@ -132,26 +133,30 @@ export type TemplateForm = {
 
 /** What a command printed, or the help, which has no title. */
 export type Pager = {
-  readonly title?: string
-  readonly lines: readonly string[]
-  readonly scrolled: number
+  readonly kind: 'pager'
+  title: string | undefined
+  lines: readonly string[]
+  scrolled: number
 }
 
 export type Choice = { readonly label: string; readonly run: () => void }
 
 /** A line to type in, with choices below it that the text narrows down. */
 export type Prompt = {
+  readonly kind: 'prompt'
   readonly label: string
-  /** Where it was asked: what it changes is there, and there it leads back. */
-  readonly from: 'list' | 'thread' | 'composer'
-  readonly text: string
-  readonly at: number
-  readonly choices: readonly Choice[]
+  text: string
+  at: number
+  /** Undefined while they are read. */
+  choices: readonly Choice[] | undefined
   /** Runs when Enter is pressed without a choice. */
   readonly submit?: (text: string) => void
   /** Runs when it is left without one. */
   readonly cancel?: (text: string) => void
 }
+
+/** What takes the keys before the screen below it does, which stays as it was. `question`: whether to send the draft. */
+type Overlay = Prompt | TemplateForm | Pager | { readonly kind: 'question' }
 
 export type InboxState = {
   readonly me: {
@@ -172,8 +177,9 @@ export type InboxState = {
   counts: readonly (string | undefined)[]
   cursor: string | null
   isLoading: boolean
-  selected: string | undefined
-  readonly marked: Set<string>
+  /** The conversation under the cursor, and those that were selected for the next actions. */
+  highlighted: string | undefined
+  readonly selection: Set<string>
   approvals: {
     readonly rows: readonly Approval[]
     readonly at: number
@@ -193,15 +199,12 @@ export type InboxState = {
   thread: Thread | undefined
   /** Messages as they were drawn last. `key`: the width and the time of that. */
   readonly drawn: WeakMap<ThreadMessage, { readonly key: string; readonly lines: readonly string[] }>
-  focus: 'list' | 'thread' | 'composer' | 'prompt' | 'form' | 'pager'
-  prompt: Prompt | undefined
-  form: TemplateForm | undefined
-  pager: Pager | undefined
+  focus: 'list' | 'thread' | 'composer'
+  overlay: Overlay | undefined
   readonly drafts: Map<string, Draft>
   readonly sends: Map<string, readonly Send[]>
-  /** Whether Control-S asks before a reply is sent, and whether it has asked. */
+  /** Whether Control-S asks before a reply is sent. */
   asksBeforeSending: boolean
-  isAsking: boolean
   /** Who else has answered a conversation since its draft was begun. */
   readonly answeredBy: Map<string, string>
   /** Until when the server takes no more calls, in milliseconds of this machine. */
@@ -226,19 +229,16 @@ export const createState = (
   counts: [],
   cursor: null,
   isLoading: true,
-  selected: undefined,
-  marked: new Set(),
+  highlighted: undefined,
+  selection: new Set(),
   approvals: { rows: [], at: 0, isLoading: true },
   thread: undefined,
   drawn: new WeakMap(),
   focus: 'list',
-  prompt: undefined,
-  form: undefined,
-  pager: undefined,
+  overlay: undefined,
   drafts: new Map(drafts),
   sends: new Map(),
   asksBeforeSending: true,
-  isAsking: false,
   answeredBy: new Map(),
   limitedUntil: undefined,
   lostAt: undefined,
@@ -250,8 +250,23 @@ export const createState = (
 /** Whether the approvals are shown in place of conversations. */
 export const showsApprovals = ({ view }: InboxState): boolean => views[view]!.input === undefined
 
-export const findSelected = ({ rows, selected }: InboxState): Conversation | undefined =>
-  rows.find(({ id }) => id === selected)
+/** The conversation that has the focus: the open one, or the one under the cursor of the list. */
+export const findFocused = ({ focus, thread, rows, highlighted }: InboxState): Conversation | undefined =>
+  focus === 'list' ? rows.find(({ id }) => id === highlighted) : thread?.conversation
+
+/** The conversations that the next action hits: of a selection, those that are still in the list. */
+export const findTargets = (state: InboxState): readonly Conversation[] => {
+  if (state.selection.size > 0) return state.rows.filter(({ id }) => state.selection.has(id))
+  const focused = findFocused(state)
+  return focused ? [focused] : []
+}
+
+export const describeContact = ({ contact }: Conversation): string =>
+  contact ? (contact.name ?? contact.phone ?? `Contact ${contact.id}`) : 'Deleted contact'
+
+/** Says whom an action hits, or how many. */
+export const describeTargets = (targets: readonly Conversation[]): string =>
+  targets.length === 1 ? describeContact(targets[0]!) : `${targets.length} conversations`
 
 /** Whether templates can be sent on the channel of a conversation. */
 export const takesTemplates = ({ channel }: Conversation): boolean => channel?.type === 'chatapp'

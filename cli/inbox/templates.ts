@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { isObject } from '../../catalog/values.ts'
-import type { Key } from 'ink'
 import { describeFailure } from './api.ts'
-import { ask } from './changes.ts'
 import { startSend } from './compose.ts'
-import { type Inbox, notify, reportFailure } from './data.ts'
-import { type FormField, takesTemplates, type TemplateForm } from './state.ts'
+import { type Inbox, notify } from './data.ts'
+import { askAfter, type Pressed } from './overlays.ts'
+import { describeContact, type FormField, takesTemplates, type TemplateForm } from './state.ts'
 
 // Approved templates: which one, the values of its variables, a preview, and its send.
 
@@ -57,45 +56,34 @@ export const previewBody = ({ body, fields }: TemplateForm): string =>
       fields.find(({ label, text }) => label === `{{${name}}}` && text !== '')?.text ?? placeholder,
   )
 
-const openForm = async (inbox: Inbox, id: string): Promise<void> => {
-  try {
+const openForm = (inbox: Inbox, label: string, id: string): Promise<void> =>
+  askAfter(inbox, { label }, async () => {
     const { value } = await inbox.api('messaging_get_template', { template_id: id })
     const { name, body, send_schema: schema, send_example: example } = value
-    if (!isObject(schema) || !isObject(example) || !inbox.state.thread)
-      return notify(inbox, 'This template cannot be sent from here.')
+    if (!isObject(schema) || !isObject(example)) return 'This template cannot be sent from here.'
     const fields = listFields(schema, example)
     const text = isObject(body) && typeof body['text'] === 'string' ? body['text'] : ''
-    inbox.state.form = { name: String(name), body: text, example, fields, at: 0 }
-    inbox.state.focus = 'form'
-    inbox.changed()
-  } catch (error) {
-    reportFailure(inbox, error)
-  }
-}
+    return { kind: 'form', name: String(name), body: text, example, fields, at: 0 }
+  })
 
 /** Control-T: asks for an approved template. The text in the composer is kept. */
-export const askTemplate = async (inbox: Inbox): Promise<void> => {
+export const askTemplate = (inbox: Inbox): void => {
   const { thread, scopes } = inbox.state
   if (!thread) return notify(inbox, 'Open a conversation first.')
   if (thread.conversation.contact === null)
     return notify(inbox, 'The contact was deleted, so nothing can be sent.')
   if (!takesTemplates(thread.conversation)) return notify(inbox, 'This channel does not support templates.')
   if (!scopes.includes('messaging:write')) return notify(inbox, 'The key lacks the scope messaging:write.')
-  try {
+  const label = `Template for ${describeContact(thread.conversation)}`
+  void askAfter(inbox, { label }, async () => {
     const { value } = await inbox.api('messaging_list_templates', { status: 'APPROVED', limit: 100 })
     const found = value['data'] as { id: string; name: string; language: string; body_preview: string }[]
-    if (found.length === 0)
-      return notify(inbox, 'There is no approved template: wcrm templates create --help')
-    ask(inbox, {
-      label: 'Template',
-      choices: found.map(({ id, name, language, body_preview: text }) => ({
-        label: `${name}  ${language}  ${text ?? ''}`,
-        run: () => void openForm(inbox, id),
-      })),
-    })
-  } catch (error) {
-    reportFailure(inbox, error)
-  }
+    if (found.length === 0) return 'There is no approved template: wcrm templates create --help'
+    return found.map(({ id, name, language, body_preview: text }) => ({
+      label: `${name}  ${language}  ${text ?? ''}`,
+      run: () => void openForm(inbox, label, id),
+    }))
+  })
 }
 
 const toInput = (inbox: Inbox, form: TemplateForm): Record<string, unknown> => {
@@ -103,9 +91,8 @@ const toInput = (inbox: Inbox, form: TemplateForm): Record<string, unknown> => {
   return { contact_id: contact!.id, channel_id: channel!.id, template: fillExample(form) }
 }
 
-const update = (inbox: Inbox, change: Partial<TemplateForm>): void => {
-  const { form } = inbox.state
-  if (form) inbox.state.form = { ...form, rehearsed: undefined, problem: undefined, ...change }
+const update = (inbox: Inbox, form: TemplateForm, change: Partial<TemplateForm>): void => {
+  inbox.state.overlay = { ...form, rehearsed: undefined, problem: undefined, ...change }
   inbox.changed()
 }
 
@@ -113,9 +100,10 @@ const update = (inbox: Inbox, change: Partial<TemplateForm>): void => {
 const rehearse = async (inbox: Inbox, form: TemplateForm): Promise<void> => {
   try {
     const { value } = await inbox.api('messaging_send_template', { ...toInput(inbox, form), dry_run: true })
-    if (inbox.state.form === form) update(inbox, { rehearsed: { preview: String(value['preview']) } })
+    if (inbox.state.overlay === form)
+      update(inbox, form, { rehearsed: { preview: String(value['preview']) } })
   } catch (error) {
-    if (inbox.state.form === form) update(inbox, { problem: describeFailure(error) })
+    if (inbox.state.overlay === form) update(inbox, form, { problem: describeFailure(error) })
   }
 }
 
@@ -123,12 +111,12 @@ const submit = (inbox: Inbox, form: TemplateForm): void => {
   const { state } = inbox
   const empty = form.fields.findIndex(({ text }) => text.trim() === '')
   if (empty !== -1)
-    return update(inbox, { at: empty, problem: `${form.fields[empty]!.label} has no value yet.` })
+    return update(inbox, form, { at: empty, problem: `${form.fields[empty]!.label} has no value yet.` })
   if (!form.rehearsed) return void rehearse(inbox, form)
   const { thread } = state
   if (!thread?.conversation.contact) return
   const { preview } = form.rehearsed
-  Object.assign(state, { form: undefined, focus: 'thread' })
+  state.overlay = undefined
   const input = toInput(inbox, form)
   startSend(inbox, thread.id, {
     key: randomUUID(),
@@ -140,31 +128,28 @@ const submit = (inbox: Inbox, form: TemplateForm): void => {
 }
 
 const setText = (inbox: Inbox, form: TemplateForm, text: string): void =>
-  update(inbox, { fields: form.fields.map((field, i) => (i === form.at ? { ...field, text } : field)) })
+  update(inbox, form, { fields: form.fields.map((field, i) => (i === form.at ? { ...field, text } : field)) })
 
 /** Adds pasted or typed text to the value under the cursor. */
-export const insertInForm = (inbox: Inbox, text: string): void => {
-  const { form } = inbox.state
-  const field = form?.fields[form.at]
-  if (form && field)
-    setText(inbox, form, field.text + text.replaceAll(/\s+/g, ' ').replaceAll(/\p{Cc}/gu, ''))
+export const insertInForm = (inbox: Inbox, form: TemplateForm, text: string): void => {
+  const field = form.fields[form.at]
+  if (field) setText(inbox, form, field.text + text.replaceAll(/\s+/g, ' ').replaceAll(/\p{Cc}/gu, ''))
 }
 
 /** Acts on a key in the form. */
-export const pressInForm = (inbox: Inbox, input: string, key: Key): void => {
-  const form = inbox.state.form!
+export const pressInForm = (inbox: Inbox, form: TemplateForm, { input, key }: Pressed): void => {
   const { fields, at, rehearsed } = form
   const text = fields[at]?.text ?? ''
   if (key.escape) {
-    if (rehearsed) return update(inbox, {})
-    Object.assign(inbox.state, { form: undefined, focus: 'thread' })
+    if (rehearsed) return update(inbox, form, {})
+    inbox.state.overlay = undefined
     inbox.changed()
   } else if (key.ctrl && input === 's') submit(inbox, form)
   else if (key.return && (rehearsed || at >= fields.length - 1)) submit(inbox, form)
   else if (key.return || key.downArrow || (key.tab && !key.shift))
-    update(inbox, { at: Math.min(fields.length - 1, at + 1) })
-  else if (key.upArrow || key.tab) update(inbox, { at: Math.max(0, at - 1) })
+    update(inbox, form, { at: Math.min(fields.length - 1, at + 1) })
+  else if (key.upArrow || key.tab) update(inbox, form, { at: Math.max(0, at - 1) })
   else if (key.backspace || key.delete) setText(inbox, form, [...text].slice(0, -1).join(''))
   else if (key.ctrl && input === 'u') setText(inbox, form, '')
-  else if (!key.ctrl && !key.meta) insertInForm(inbox, input)
+  else if (!key.ctrl && !key.meta) insertInForm(inbox, form, input)
 }

@@ -2,9 +2,10 @@ import { paint, type TerminalStyle, wrap } from '../table.ts'
 import { escapeControlCharacters } from '../text.ts'
 import { drawMessage, type ThreadMessage } from '../thread.ts'
 import { describeWindow, fit } from './list-pane.ts'
-import { describeRecipient, questionBeforeSend } from './compose.ts'
+import { questionBeforeSend } from './compose.ts'
 import {
   type Conversation,
+  describeContact,
   getDraft,
   type InboxState,
   type Send,
@@ -71,8 +72,9 @@ const drawComposer = (state: InboxState, height: number, style: TerminalStyle): 
   const other = takesTemplates(thread.conversation) ? '; ^T sends a template' : ''
   const label = `${draft.kind}${shut ? ` (cannot be sent now${other})` : ''}`
   const lines = drawDraft(draft.text, focus === 'composer' ? draft.at : draft.text.length, style.width)
-  const shown = state.isAsking ? showWhole(lines, height) : lines.slice(-MAX_COMPOSER_LINES)
-  const asked = state.isAsking ? questionBeforeSend(state) : undefined
+  const isAsking = state.overlay?.kind === 'question'
+  const shown = isAsking ? showWhole(lines, height) : lines.slice(-MAX_COMPOSER_LINES)
+  const asked = isAsking ? questionBeforeSend(state) : undefined
   const question =
     asked === undefined ? [] : wrap(`${clean(asked)} Enter or ^S sends, Esc does not.`, style.width)
   return [
@@ -102,7 +104,7 @@ const drawForm = (
     ? showWhole(lines, height - Math.min(fields.length, MAX_COMPOSER_LINES - 1))
     : lines.slice(0, MAX_COMPOSER_LINES)
   const hint = form.rehearsed
-    ? `Send this to ${describeRecipient(conversation)}? Enter or ^S sends, Esc does not.`
+    ? `Send this to ${describeContact(conversation)}? Enter or ^S sends, Esc does not.`
     : undefined
   return [
     paint(style, 'dim', fit(`── template ${clean(form.name)} `.padEnd(width, '─'), width)),
@@ -168,7 +170,7 @@ const drawVisible = (state: InboxState, thread: Thread, room: number, style: Ter
 
 /** Draws the open conversation: who it is, the end of its messages, what is on its way, and the composer. */
 export const drawThreadPane = (state: InboxState, height: number, style: TerminalStyle): string[] => {
-  const { thread } = state
+  const { thread, overlay } = state
   const { width } = style
   if (!thread)
     return Array.from({ length: height }, (_, i) => fit(i === 0 ? 'Enter opens a conversation.' : '', width))
@@ -176,9 +178,10 @@ export const drawThreadPane = (state: InboxState, height: number, style: Termina
     i === 0 ? paint(style, 'bold', fit(line, width)) : fit(line, width),
   )
   const below = height - head.length
-  const composer = state.form
-    ? drawForm(state.form, thread.conversation, below, style)
-    : drawComposer(state, below, style)
+  const composer =
+    overlay?.kind === 'form'
+      ? drawForm(overlay, thread.conversation, below, style)
+      : drawComposer(state, below, style)
   const room = Math.max(1, height - head.length - 1 - composer.length)
   const plain = { ...style, color: false }
   const shown = thread.isLoading ? ['Loading …'] : drawVisible(state, thread, room, plain)

@@ -80,11 +80,11 @@ everyDatabase('wcrm inbox: what a key acts on while the list changes', (server) 
       ['a', 'Lena', (row: any) => row.assignee?.name === 'Lena'],
       ['x', 'Done', (row: any) => row.state === 'closed'],
     ] as const) {
-      const id = inbox.state.selected!
+      const id = inbox.state.highlighted!
       await press(key)
       await call('inbox_assign_conversation', { conversation_id: id, staff_id: workspace.owner.staffId })
       await loadList(inbox)
-      const other = inbox.state.selected!
+      const other = inbox.state.highlighted!
       assert.notEqual(other, id)
       await press(typed)
       await press('', named('return'))

@@ -103,8 +103,8 @@ everyDatabase('wcrm inbox', (server) => {
     const second = await openInbox(server(), workspace, { owner: colleague })
     await first.press('c')
     await second.press('c')
-    assert.match(first.inbox.state.notice!, /^Claimed \(1\)$/)
-    assert.match(second.inbox.state.notice!, /^Owner has already claimed it\.$/)
+    assert.match(first.inbox.state.notice!, /^Ada: claimed$/)
+    assert.match(second.inbox.state.notice!, /^Ada: Owner has already claimed it\.$/)
     await first.press('2')
     await first.press('c')
     assert.equal(first.inbox.state.notice, 'It is yours already.')
@@ -325,11 +325,11 @@ everyDatabase('wcrm inbox', (server) => {
     const { workspace, sandbox } = await createScene()
     const { inbox, press, until } = await openInbox(server(), workspace)
     await press('5')
-    const { selected } = inbox.state
+    const { highlighted } = inbox.state
     await sandbox.say({ from: `+${generatePhone()}`, name: 'Bea', text: 'Hello?' })
     takeEvent(inbox, { type: 'message.received/1', data: { message: { conversation_id: '1' } } })
     await until(() => inbox.state.rows.length === 2)
-    assert.equal(inbox.state.selected, selected)
+    assert.equal(inbox.state.highlighted, highlighted)
   })
 
   it('far down a long list the cursor stays, and only what has changed is read again', async () => {
@@ -357,13 +357,13 @@ everyDatabase('wcrm inbox', (server) => {
     }
     await press('G')
     const total = inbox.state.rows.length
-    const { selected } = inbox.state
+    const { highlighted } = inbox.state
     const { id } = inbox.state.rows.at(-5)!
     await doAs(server(), workspace.owner.key)('inbox_close_conversation', { conversation_id: id })
     calls = []
     takeEvent(inbox, { type: 'conversation.closed/1', data: { conversation: { id } } })
     await until(() => inbox.state.rows.length === total - 1)
-    assert.deepEqual([total >= count, inbox.state.selected], [true, selected])
+    assert.deepEqual([total >= count, inbox.state.highlighted], [true, highlighted])
     assert.deepEqual(
       calls.filter((name) => name === 'inbox_get_conversation'),
       ['inbox_get_conversation'],
