@@ -35,6 +35,7 @@ const UNFIT: Readonly<Record<string, string>> = {
   '42501': `let the user in ${DATABASE_SETTING} own the database, or grant it CREATE on that and its schema`,
   '25006': `name a primary server in ${DATABASE_SETTING}; default_transaction_read_only must be off`,
   '22P05': 'create the database with encoding UTF8',
+  '55P03': 'wait until what locks its tables has ended, such as wcrm admin move, then try again',
   '42704': 'the schema of the extensions pg_trgm and btree_gin must be in the search_path of the database',
 }
 

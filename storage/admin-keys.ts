@@ -118,14 +118,18 @@ export const revokeKey = (
     .returning(keyColumns)
     .executeTakeFirst()
 
-/** Returns a key; undefined when the workspace has none with the id. */
-export const findKeyRow = (db: Db, workspaceId: string, id: string): Promise<AdminKeyRow | undefined> =>
-  db
-    .selectFrom('api_keys')
+/** Returns a key, and locks it with those that `changeKey` changes; undefined when the workspace has none with the id. */
+export const lockKey = async (tx: Db, workspaceId: string, id: string): Promise<AdminKeyRow | undefined> => {
+  const rows = await tx
+    .selectFrom('api_keys as k')
     .select(keyColumns)
     .where('workspace_id', '=', workspaceId)
-    .where('id', '=', id)
-    .executeTakeFirst()
+    .where(familyOf('k'), '=', familyOfKey(workspaceId, id))
+    .orderBy('id')
+    .forUpdate()
+    .execute()
+  return rows.find((row) => row.id === id)
+}
 
 /**
  * Changes what a key may do now, and with it what the keys may do that it replaced, or that replaced it. Undefined when

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { Kysely } from 'kysely'
 import { PostgresJSDialect } from 'kysely-postgres-js'
 import postgres from 'postgres'
@@ -6,7 +7,7 @@ import { createClientFactory, toClientOptions } from './client.ts'
 import type { Database, Db } from './database.ts'
 import { detectAccess, type ServerAccess } from './detect-pooler.ts'
 import { createPipelinedDialect, type ConnectionPools } from './driver.ts'
-import { attachEmbedded, type EmbeddedDatabase, openEmbedded, type RestartReason } from './embedded/open.ts'
+import { openEmbedded, type RestartReason } from './embedded/open.ts'
 import { HEAVY_APPLICATION_NAME } from './embedded/session-queue.ts'
 import { errorCode } from './error-codes.ts'
 import { createReplica, type Replica } from './replicas.ts'
@@ -44,6 +45,11 @@ export type OpenOptions = {
   connections?: number
   /** Reach the embedded database through the server that owns it, if one runs (administration). */
   attach?: boolean
+  /**
+   * Other processes do not use the database meanwhile (administration): the embedded one cannot be reached through
+   * this process, and on PostgreSQL the sessions of this process can be told from those of others.
+   */
+  exclusive?: boolean
   /** No timeouts: for migrations, backups and other long work. */
   noTimeout?: boolean
   /** How long a statement may take, in milliseconds; 15 seconds when absent. */
@@ -227,6 +233,7 @@ const openPostgres = async (url: string, options: OpenOptions): Promise<Storage>
   const settings: Settings = {
     ...SESSION_DEFAULTS,
     jit: 'off',
+    ...(options.exclusive ? { application_name: `wcrm ${randomUUID()}` } : {}),
     // A connection that the server closes as a statement is sent fails that statement.
     idle_session_timeout: 0,
     statement_timeout: statementTimeout,
@@ -338,9 +345,8 @@ const openSessions = (url: string, options: SessionOptions): Sessions => {
 
 const openEmbeddedStorage = async (dataDir: string, options: OpenOptions): Promise<Storage> => {
   const statementTimeout = options.noTimeout ? 0 : (options.statementTimeout ?? DEFAULT_STATEMENT_TIMEOUT_MS)
-  const embedded: EmbeddedDatabase =
-    (options.attach ? await attachEmbedded(dataDir) : undefined) ??
-    (await openEmbedded(dataDir, options.warn))
+  const { attach, exclusive, warn = () => {} } = options
+  const embedded = await openEmbedded(dataDir, { attach, exclusive, warn })
   const openClient = createClientFactory(embedded.connect, true)
   const openPool = (settings: Settings): Pool =>
     createPool({

@@ -17,16 +17,16 @@ import {
   isBackupLoadError,
   requireBackupSchema,
 } from '../../storage/backup/lines.ts'
-import { loadBackup, requireEmptyDatabase } from '../../storage/backup/load.ts'
-import { countOtherSessions } from '../../storage/backup/schema.ts'
-import { attachEmbedded } from '../../storage/embedded/open.ts'
+import { type LoadedBackup, loadBackup, requireEmptyDatabase } from '../../storage/backup/load.ts'
+import { countOtherSessions, withoutWriters } from '../../storage/backup/schema.ts'
+import { FOLDER_IN_USE } from '../../storage/embedded/folder.ts'
 import { listMigrations, migrate } from '../../storage/migrate.ts'
 import { openStorage, type Storage } from '../../storage/open.ts'
-import { cliError, usageError } from '../error.ts'
+import { usageError } from '../error.ts'
 import { readManifest } from '../manifest.ts'
 import { readBackupFile, writeBackupFile } from './backup-file.ts'
 import { createBackupMedia, restoreFiles } from './backup-media.ts'
-import { notFoundError, stringFlag } from './flags.ts'
+import { conflictError, notFoundError, stringFlag } from './flags.ts'
 import { openWorkingStore } from './working-store.ts'
 import { requireDatabase } from './session.ts'
 import { createProgressLine } from '../result.ts'
@@ -34,24 +34,27 @@ import type { AdminFlags, AdminSession, AdminVerb } from './verb.ts'
 
 const dumpInfo = (session: AdminSession) => ({ product: readManifest().version, now: session.now })
 
-const serverRunningError = (detail: string) =>
-  cliError(5, { type: 'about:blank', title: 'A server is running', status: 409, detail, code: 'conflict' })
+const serverRunningError = (detail: string) => conflictError('A server is running', detail)
 
-/**
- * Opens the database exclusively and migrates it. Throws when a server uses it; `reason` says why that
- * matters.
- */
+/** Throws when a server uses the database; `reason` says why that matters. */
+const requireNoServer = async ({ db, embedded }: Storage, reason: string): Promise<void> => {
+  if (!embedded && (await countOtherSessions(db)) > 0)
+    throw serverRunningError(`A server is using this PostgreSQL database. Stop it first: ${reason}.`)
+}
+
+/** Opens the database exclusively and migrates it. Throws when a server uses it. */
 const openExclusively = async (config: Config, reason: string): Promise<Storage> => {
-  if (!config.databaseUrl && (await attachEmbedded(config.dataDir)))
-    throw serverRunningError(`A server is running on ${resolve(config.dataDir)}. Stop it first: ${reason}.`)
   const storage = await openStorage(toLocation(config), {
+    exclusive: true,
     noTimeout: true,
     connections: 2,
     prepare: config.databasePrepare,
+  }).catch((error: Error & { code?: string }) => {
+    if (error.code !== FOLDER_IN_USE) throw error
+    throw serverRunningError(`A server is running on ${resolve(config.dataDir)}. Stop it first: ${reason}.`)
   })
   try {
-    if (!storage.embedded && (await countOtherSessions(storage.db)) > 0)
-      throw serverRunningError(`A server is using this PostgreSQL database. Stop it first: ${reason}.`)
+    await requireNoServer(storage, reason)
     await migrate(storage.db)
     return storage
   } catch (error) {
@@ -267,18 +270,35 @@ const describeRestored = (
   return secret + files
 }
 
+const MOVE_REASON = 'its writes during the move would be lost'
+
+/** Copies all rows to an empty database, while nobody can write to the source. */
+const copyDatabase = (
+  session: AdminSession,
+  { source, target }: { source: Storage; target: Storage },
+  onRows: (n: number) => void,
+): Promise<LoadedBackup> => {
+  const lines = async function* () {
+    yield* dumpDatabase(source.db, dumpInfo(session))
+    // One that ran before the writers were locked out: it goes on with the source afterwards.
+    await requireNoServer(source, MOVE_REASON)
+  }
+  const copy = () => loadBackup(target.db, lines(), onRows).catch(explainFault)
+  return source.embedded ? copy() : withoutWriters(source.db, copy)
+}
+
 const move: AdminVerb = {
   name: 'move',
   scoped: false,
   summary: 'Copy the whole database to an empty PostgreSQL database',
   required: [['--to <url>', 'PostgreSQL 15 or newer']],
-  about: 'No server may be running. The source database is not changed.',
+  about: 'No server may be running, and none can start before the end. The source database is not changed.',
   run: async (session, flags) => {
     const to = stringFlag(flags, 'to')!
     if (!/^postgres(ql)?:\/\//.test(to))
       throw usageError(`--to must be a postgres:// URL, not "${to}".`, '--to')
     requireDatabase(session.config)
-    const source = await openExclusively(session.config, 'its writes during the move would be lost')
+    const source = await openExclusively(session.config, MOVE_REASON)
     const line = createProgressLine(session.io, 'rows')
     try {
       const target = await openExclusively(
@@ -286,11 +306,7 @@ const move: AdminVerb = {
         'a move needs exclusive access to the target database',
       )
       try {
-        const { rows } = await loadBackup(
-          target.db,
-          dumpDatabase(source.db, dumpInfo(session)),
-          line.update,
-        ).catch(explainFault)
+        const { rows } = await copyDatabase(session, { source, target }, line.update)
         line.end()
         session.io.stderr.write(
           `Start the server with WCRM_DATABASE_URL and the same secret as before: ` +

@@ -135,6 +135,10 @@ export const notFoundError = (detail: string, parameter?: string, fix?: string):
     ...(parameter ? { errors: [{ parameter, code: 'not_found', detail, ...(fix ? { fix } : {}) }] } : {}),
   })
 
+/** Returns the error for what the present state of the installation does not allow: exit code 5. */
+export const conflictError = (title: string, detail: string): CliError =>
+  cliError(5, { type: 'about:blank', title, status: 409, detail, code: 'conflict' })
+
 /** Throws when the workspace lacks one of the ids of a flag. `group` is the admin group that lists them. */
 export const requireExistingIds = (
   ids: readonly string[],

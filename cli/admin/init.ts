@@ -2,20 +2,15 @@ import { currentVersion, scopes } from '../../catalog/index.ts'
 import { createApiKey, hashApiKey } from '../../server/api-keys.ts'
 import { createKey } from '../../storage/admin-keys.ts'
 import { createStaff, createWorkspace, hasNoWorkspace, lockWorkspaces } from '../../storage/admin.ts'
-import { cliError } from '../error.ts'
-import { nameFlag, omitUndefined, timezoneFlag } from './flags.ts'
+import { conflictError, nameFlag, omitUndefined, timezoneFlag } from './flags.ts'
 import type { AdminVerb } from './verb.ts'
 
 const alreadyExistsError = () =>
-  cliError(5, {
-    type: 'about:blank',
-    title: 'A workspace exists',
-    status: 409,
-    detail:
-      'The database has a workspace already. Nothing was changed. Create further ones with: wcrm admin ' +
+  conflictError(
+    'A workspace exists',
+    'The database has a workspace already. Nothing was changed. Create further ones with: wcrm admin ' +
       'workspaces create, staff create and keys create.',
-    code: 'conflict',
-  })
+  )
 
 /** `wcrm admin init`: what an empty database needs before the first call, at once or not at all. */
 export const initVerb: AdminVerb = {

@@ -9,7 +9,8 @@ import {
   weekdays,
 } from '../../catalog/policy.ts'
 import { parseDuration } from '../../server/sandbox/control/duration.ts'
-import { type AdminKeyRow, changeKey, findKeyRow } from '../../storage/admin-keys.ts'
+import { type AdminKeyRow, changeKey, lockKey } from '../../storage/admin-keys.ts'
+import type { Db } from '../../storage/database.ts'
 import { usageError } from '../error.ts'
 import type { CommandResult } from '../result.ts'
 import { choiceFlag, limitFlag, listFlag, notFoundError, parseId, stringFlag } from './flags.ts'
@@ -124,9 +125,9 @@ const CHANGES = [
   'reset',
 ]
 
-const requireAgentKey = async (session: AdminSession, argument: string): Promise<AdminKeyRow> => {
+const requireAgentKey = async (tx: Db, workspaceId: string, argument: string): Promise<AdminKeyRow> => {
   const id = parseId(argument, '<id>')
-  const row = await findKeyRow(await session.db(), (await session.workspace()).id, id)
+  const row = await lockKey(tx, workspaceId, id)
   if (!row) throw noSuchKeyError(id)
   if (!row.agent)
     throw usageError(
@@ -179,20 +180,23 @@ export const policyVerb: AdminVerb = {
     ['--reset', 'start from the default policy'],
   ],
   run: async (session, flags, argument) => {
-    const row = await requireAgentKey(session, argument)
-    if (!CHANGES.some((name) => flags[name] !== undefined)) return showPolicy(row)
-    const policy = structuredClone(flags['reset'] === true ? defaultPolicy : (row.policy ?? defaultPolicy))
-    applyDecisions(policy, flags)
-    applyBounds(policy.bounds, flags)
-    applyApproval(policy, flags)
-    const isDefault = JSON.stringify(policy) === JSON.stringify(defaultPolicy)
-    const contacts = contactsFlag(flags)
-    const fields = {
-      policy: isDefault ? null : policy,
-      ...(contacts === undefined ? {} : { contacts_per_day: contacts }),
-    }
-    const changed = await changeKey(await session.db(), (await session.workspace()).id, row.id, fields)
-    return showPolicy(changed!)
+    const db = await session.db()
+    const { id: workspaceId } = await session.workspace()
+    return await db.transaction().execute(async (tx) => {
+      const row = await requireAgentKey(tx, workspaceId, argument)
+      if (!CHANGES.some((name) => flags[name] !== undefined)) return showPolicy(row)
+      const policy = structuredClone(flags['reset'] === true ? defaultPolicy : (row.policy ?? defaultPolicy))
+      applyDecisions(policy, flags)
+      applyBounds(policy.bounds, flags)
+      applyApproval(policy, flags)
+      const isDefault = JSON.stringify(policy) === JSON.stringify(defaultPolicy)
+      const contacts = contactsFlag(flags)
+      const fields = {
+        policy: isDefault ? null : policy,
+        ...(contacts === undefined ? {} : { contacts_per_day: contacts }),
+      }
+      return showPolicy((await changeKey(tx, workspaceId, row.id, fields))!)
+    })
   },
 }
 

@@ -11,6 +11,7 @@ import {
   readSecretFile,
   readSecrets,
 } from '../../server/secret.ts'
+import { lockFile } from '../../storage/embedded/folder-lock.ts'
 import {
   countSealed,
   findSecretFingerprint,
@@ -21,7 +22,7 @@ import {
 import { usageError } from '../error.ts'
 import { writePrivateFile } from '../files.ts'
 import type { CommandResult } from '../result.ts'
-import { notFoundError } from './flags.ts'
+import { conflictError, notFoundError } from './flags.ts'
 import type { AdminGroup, AdminSession } from './verb.ts'
 
 const secretOperations = catalog.filter((op) => op.secret).map((op) => op.name)
@@ -90,8 +91,18 @@ const loadStatus = async (session: AdminSession): Promise<SecretStatus> => {
   }
 }
 
-/** Returns the secrets in the data folder. Throws when the secret is set elsewhere, or there is none. */
-const requireSecretFile = ({ secret, dataDir }: Config, fix: string): string[] => {
+/** How long a command waits for another one that changes the secrets. */
+const LOCK_WAIT_MS = 10_000
+
+/**
+ * Replaces the secrets in the data folder by what `change` makes of them, one command at a time. Throws when the secret
+ * is set elsewhere, or there is none.
+ */
+const changeSecrets = async (
+  { secret, dataDir }: Config,
+  fix: string,
+  change: (secrets: readonly string[]) => Promise<readonly string[]>,
+): Promise<CommandResult> => {
   if (secret !== undefined) throw usageError(`The secret is set by WCRM_SECRET. ${fix}`)
   const file = getSecretFile(dataDir)
   if (!existsSync(file))
@@ -100,15 +111,19 @@ const requireSecretFile = ({ secret, dataDir }: Config, fix: string): string[] =
       '--data',
       'Name the data folder of the server; its first start creates the file.',
     )
-  return readSecretFile(dataDir)
-}
-
-const writeSecrets = ({ dataDir }: Config, secrets: readonly string[]): CommandResult => {
-  writePrivateFile(getSecretFile(dataDir), `${secrets.join('\n')}\n`, { flush: true })
-  return {
-    file: resolve(getSecretFile(dataDir)),
-    key: getKeyId(computeSecretFingerprint(secrets[0]!)),
-    previous_keys: secrets.slice(1).map((secret) => getKeyId(computeSecretFingerprint(secret))),
+  const unlock = lockFile(`${file}.lock`, LOCK_WAIT_MS)
+  if (!unlock)
+    throw conflictError(
+      'The secrets are being changed',
+      `Another command is changing the secrets in ${resolve(file)}. Nothing was changed. Run this again after it.`,
+    )
+  try {
+    const secrets = await change(readSecretFile(dataDir))
+    writePrivateFile(file, `${secrets.join('\n')}\n`, { flush: true })
+    const [key, ...previousKeys] = secrets.map((each) => getKeyId(computeSecretFingerprint(each)))
+    return { file: resolve(file), key, previous_keys: previousKeys }
+  } finally {
+    unlock()
   }
 }
 
@@ -131,27 +146,27 @@ export const secretGroup: AdminGroup = {
         'WCRM_SECRET is set, set it to a new secret and WCRM_SECRET_PREVIOUS to the old one instead. Back ' +
         'up the file.',
       scoped: false,
-      run: async ({ config }) => {
-        const secrets = requireSecretFile(
+      run: ({ config }) =>
+        changeSecrets(
           config,
           'Set WCRM_SECRET to a new secret and WCRM_SECRET_PREVIOUS to the old one, and restart the servers.',
-        )
-        return writeSecrets(config, [createSecret(), ...secrets])
-      },
+          async (secrets) => [createSecret(), ...secrets],
+        ),
     },
     {
       name: 'prune',
       summary: 'Delete the previous secrets in the data folder when they are not needed any more',
       scoped: false,
-      run: async (session) => {
-        const [current] = requireSecretFile(
+      run: (session) =>
+        changeSecrets(
           session.config,
           'Remove WCRM_SECRET_PREVIOUS, and restart the servers.',
-        )
-        const { previous_needed, detail } = await loadStatus(session)
-        if (previous_needed) throw usageError(`The previous secrets are still needed. ${detail}`)
-        return writeSecrets(session.config, [current!])
-      },
+          async ([current]) => {
+            const { previous_needed, detail } = await loadStatus(session)
+            if (previous_needed) throw usageError(`The previous secrets are still needed. ${detail}`)
+            return [current!]
+          },
+        ),
     },
   ],
 }

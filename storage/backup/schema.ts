@@ -53,12 +53,25 @@ export const listAppliedMigrations = async (db: Db): Promise<string[]> =>
     (row) => row.name,
   )
 
-/** Counts sessions of other processes of the product on this PostgreSQL database. */
+/** Counts sessions of other processes of the product on this PostgreSQL database, which is opened exclusively. */
 export const countOtherSessions = async (db: Db): Promise<number> =>
   Number(
     (
       await sql<{ n: string }>`
     select count(*) as n from pg_stat_activity
-    where datname = current_database() and application_name = 'wcrm' and pid <> pg_backend_pid()`.execute(db)
+    where datname = current_database() and application_name like 'wcrm%'
+      and application_name <> current_setting('application_name')`.execute(db)
     ).rows[0]!.n,
   )
+
+/** Runs `work` while nobody writes to the tables of a PostgreSQL database: no server can start there meanwhile. */
+export const withoutWriters = <T>(db: Db, work: () => Promise<T>): Promise<T> =>
+  db.transaction().execute(async (tx) => {
+    const tables = await listBackupTables(tx)
+    // Nothing is sent in this transaction until the work is done.
+    await sql`set local idle_in_transaction_session_timeout = 0`.execute(tx)
+    await sql
+      .raw(`lock table ${tables.map((t) => quoteIdentifier(t.name)).join(', ')} in share mode`)
+      .execute(tx)
+    return await work()
+  })

@@ -15,17 +15,18 @@ const createFile = (path: string): void => {
 }
 
 /**
- * Locks a file for this process. Returns the function that unlocks it; undefined when another has it.
+ * Locks a file for this process. Returns the function that unlocks it; undefined when another has it, and has it
+ * still after `waitMs`, for which this thread stops.
  *
  * Node has no call for it, so an exclusive transaction of SQLite holds the lock (`fcntl`). The kernel keeps
  * it: it ends with the process, however that ends, and counts for everyone on this machine, in whichever
  * container. Closing any other handle of the file in this process would give it up: nothing else may open it.
  */
-export const lockFile = (path: string): (() => void) | undefined => {
+export const lockFile = (path: string, waitMs = 0): (() => void) | undefined => {
   let database: DatabaseSync | undefined
   try {
     createFile(path)
-    database = new DatabaseSync(path, { timeout: 0 })
+    database = new DatabaseSync(path, { timeout: waitMs })
     // No journal: it would need space on the disk, and a killed process would leave it behind.
     database.exec('pragma journal_mode = memory; begin exclusive')
     chmodSync(path, 0o600)

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { createDiskMonitor } from './disk-monitor.ts'
-import { isAlive, readOwner, acquireFolder } from './folder.ts'
-import { makeContentPrivate, type Warn } from './private-files.ts'
+import { acquireFolder, findOwnerSocket, type OwnerOptions } from './folder.ts'
+import { makeContentPrivate } from './private-files.ts'
 import { createSharedState, DEADLINE, monotonicMs } from './shared-state.ts'
 import type { WorkerData, WorkerMessage } from './worker.ts'
 
@@ -64,13 +64,15 @@ const startWorker = async (data: WorkerData): Promise<RunningWorker> => {
  * else stops PGlite; a new thread opens the folder again (docs/decisions/0008). So it does when the database
  * stopped for lack of disk space (docs/decisions/0016). `warn` gets what an administrator should know.
  */
-export const openEmbedded = async (path: string, warn: Warn = () => {}): Promise<EmbeddedDatabase> => {
-  const { folder, socket, space, release } = await acquireFolder(path, warn)
+export const openEmbedded = async (path: string, options: OwnerOptions): Promise<EmbeddedDatabase> => {
+  const owned = await acquireFolder(path, options)
+  if (!owned) return attachTo(await findOwnerSocket(path))
+  const { folder, socket, space, release } = owned
   const shared = createSharedState()
   const dataDir = join(folder, 'pgdata')
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   const start = () => startWorker({ dataDir, socket, shared })
-  const monitor = createDiskMonitor(folder, space, shared, warn)
+  const monitor = createDiskMonitor(folder, space, shared, options.warn)
   let restarting: RestartReason | undefined
   let running = start()
   try {
@@ -100,7 +102,7 @@ export const openEmbedded = async (path: string, warn: Warn = () => {}): Promise
   const restart = async (reason: RestartReason): Promise<RunningWorker> => {
     restarting = reason
     await (await running).worker.terminate()
-    if (reason !== 'timeout') warn('the embedded database stopped, and is opened again')
+    if (reason !== 'timeout') options.warn('the embedded database stopped, and is opened again')
     const reopened = await reopen()
     restarting = undefined
     return reopened
@@ -140,14 +142,10 @@ export const openEmbedded = async (path: string, warn: Warn = () => {}): Promise
   }
 }
 
-/** Opens the database of a folder through its owner's socket; undefined when no process owns the folder. */
-export const attachEmbedded = async (path: string): Promise<EmbeddedDatabase | undefined> => {
-  const owner = readOwner(path)
-  if (!owner || !(await isAlive(owner))) return undefined
-  return {
-    connect: async () => createConnection(owner.socket),
-    restartReason: () => undefined,
-    isDiskFull: () => false,
-    close: async () => {},
-  }
-}
+/** The database of a folder that another process, or another part of this one, owns. */
+const attachTo = (socket: string): EmbeddedDatabase => ({
+  connect: async () => createConnection(socket),
+  restartReason: () => undefined,
+  isDiskFull: () => false,
+  close: async () => {},
+})

@@ -64,7 +64,6 @@ export const makeFolderPrivate = (path: string, warn: Warn): void => {
  * be the root of a volume, or somebody's home.
  */
 export const makeDataFolderPrivate = (path: string, warn: Warn): void => {
-  mkdirSync(path, { recursive: true, mode: 0o700 })
   const folder = realpathSync(path)
   const names = readdirSync(folder)
   if (isOpenToOthers(folder)) {

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, it } from 'node:test'
@@ -10,7 +12,10 @@ import { createDemo } from '../../server/demo/demo.ts'
 import { listBackupTables } from '../../storage/backup/schema.ts'
 import type { Db } from '../../storage/database.ts'
 import { openStorage, type Storage } from '../../storage/open.ts'
+import { createDatabase, databases as kinds, type TestDatabase, withStorage } from '../databases.ts'
+import { processEnvironment, startProcess } from '../process.ts'
 import { serveStorage } from '../servers.ts'
+import { waitUntil } from '../wait-until.ts'
 import { createSeal } from '../../cli/admin/backup-seal.ts'
 import { fail, runAdmin, succeed, useAdminDatabases } from './admin-commands.ts'
 
@@ -36,6 +41,54 @@ const withDatabase = async (schema: string, work: (url: string) => Promise<void>
     await admin.end()
   }
 }
+
+/** Runs `wcrm` as a process. */
+const runProcess = async (...argv: string[]): Promise<{ code: number | null; said: string }> => {
+  const env = { ...processEnvironment, TMPDIR: process.env.TMPDIR }
+  // One that waits for the end of a move is ended.
+  const child = spawn(process.execPath, ['bin/wcrm.js', ...argv], { env, timeout: 60_000 })
+  let said = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => {
+      said += chunk.toString()
+    })
+  const [code] = (await once(child, 'close')) as [number | null]
+  return { code, said }
+}
+
+/** Locks a table of a PostgreSQL database during `work`, which waits for somebody who waits for it, and releases it. */
+const whileLocked = async (
+  { direct }: TestDatabase,
+  lock: string,
+  work: (untilWaits: () => Promise<void>, release: () => void) => Promise<void>,
+): Promise<void> => {
+  // Sessions of the product would count as servers.
+  const own = postgres((direct as { databaseUrl: string }).databaseUrl, { max: 2, onnotice: () => {} })
+  const locked = Promise.withResolvers<void>()
+  const released = Promise.withResolvers<void>()
+  const holding = own.begin(async (tx) => {
+    await tx.unsafe(`lock table ${lock}`)
+    locked.resolve()
+    await released.promise
+  })
+  const isAwaited = async (): Promise<boolean> => {
+    const [row] =
+      await own`select count(*)::int as n from pg_locks where locktype = 'relation' and not granted
+      and database = (select oid from pg_database where datname = current_database())`
+    return row!['n'] > 0
+  }
+  try {
+    await locked.promise
+    await work(() => waitUntil('somebody waits for the lock', isAwaited), released.resolve)
+  } finally {
+    released.resolve()
+    await holding
+    await own.end()
+  }
+}
+
+const flagsOf = ({ direct }: TestDatabase): string[] =>
+  'databaseUrl' in direct ? ['--database-url', direct.databaseUrl] : ['--data', direct.dataDir]
 
 /** Adds values that a backup could change: numerics, control characters, old times, infinities, bytes. */
 const plantEdgeCases = async (db: Db, workspaceId: string): Promise<void> => {
@@ -237,6 +290,54 @@ describe('admin: backup, restore and move', () => {
     await fail(2, /another form of the table/, 'restore', form, '--data', target)
     assert.deepEqual((await succeed('workspaces', 'list', '--data', target)).data, [])
   })
+
+  for (const database of kinds)
+    it(`nobody writes to the source of a move (${database})`, onPostgres, async () => {
+      const [source, target] = [await createDatabase(database), await createDatabase('postgresql')]
+      const sourceFlags = flagsOf(source)
+      const start = () => startProcess([...sourceFlags, ...source.flags.slice(2)])
+      const run = (...argv: string[]) => runProcess('admin', ...argv, ...sourceFlags)
+      const move = () => run('move', '--to', flagsOf(target)[1]!)
+      try {
+        await succeed('workspaces', 'create', '--name', 'Early', ...sourceFlags)
+        if (database === 'postgresql') {
+          // The move has seen no server, and waits to lock the others out.
+          const [first] = await withStorage(source.direct, ({ db }) => listBackupTables(db))
+          await whileLocked(source, `${first!.name} in row exclusive mode`, async (untilWaits, release) => {
+            const moving = move()
+            await untilWaits()
+            const server = await start()
+            await succeed('workspaces', 'create', '--name', 'Late', ...sourceFlags)
+            release()
+            const { code, said } = await moving
+            assert.equal(code, 5, said)
+            assert.match(said, /A server is using this PostgreSQL database/)
+            await server.kill('SIGKILL')
+          })
+        }
+        await whileLocked(target, 'workspaces in access share mode', async (untilWaits, release) => {
+          const moving = move()
+          await untilWaits()
+          await assert.rejects(start(), /exited with 1: .*(is in use by|what locks its tables)/s)
+          if (database === 'embedded') {
+            const { code, said } = await run('workspaces', 'create', '--name', 'Late')
+            assert.equal(code, 1, said)
+            assert.match(said, /is in use by/)
+          }
+          release()
+          const { code, said } = await moving
+          assert.equal(code, 0, said)
+        })
+        const { data } = await succeed('workspaces', 'list', ...flagsOf(target))
+        const late = database === 'postgresql' ? ['Late'] : []
+        assert.deepEqual(
+          data.map(({ name }: { name: string }) => name),
+          ['Early', ...late],
+        )
+      } finally {
+        await Promise.all([source.remove(), target.remove()])
+      }
+    })
 
   for (const schema of ['public', 'crm'])
     it(`moves to PostgreSQL and back, with the tables in the schema ${schema}`, onPostgres, () =>

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { promisify } from 'node:util'
 import { currentVersion } from '../../catalog/index.ts'
 import { createApiKey } from '../../server/api-keys.ts'
 import { createSecretRing, loadSecrets, requireKnownSecret } from '../../server/secret.ts'
@@ -88,6 +90,19 @@ describe('wcrm admin keys and secret', () => {
         assert.ok((await measureStaleness(async () => (await status(key)) === 403)) < 1000)
       await succeed('keys', 'resume', id, ...dataFlags)
     }
+  })
+
+  it('changes of a policy at the same time are all kept', async () => {
+    const { id } = await createKey('--agent')
+    const { id: next } = await succeed('keys', 'rotate', id, ...dataFlags)
+    const verbs = ['send', 'submit', 'delete', 'erase', 'archive', 'rotate']
+    await Promise.all(
+      verbs.map((verb, i) =>
+        succeed('keys', 'policy', i % 2 === 0 ? id : next, '--deny', verb, ...dataFlags),
+      ),
+    )
+    const policy = await succeed('keys', 'policy', id, ...dataFlags)
+    assert.deepEqual(policy.verbs, Object.fromEntries(verbs.map((verb) => [verb, 'deny'])))
   })
 
   it('staff update says what goes on where the rights of somebody shrink', async () => {
@@ -285,6 +300,27 @@ describe('wcrm admin keys and secret', () => {
     await next.close()
     const text = (await runAdmin('secret', 'status', ...dataFlags)).out
     assert.ok(!text.includes(lines[0]!) && !text.includes(old))
+  })
+
+  it('secrets of rotations at the same time are all kept', async () => {
+    const rotations = 25
+    const script = `
+      import { succeed } from ${JSON.stringify(new URL('admin-commands.ts', import.meta.url).href)}
+      for (let i = 0; i < ${rotations}; i++)
+        console.log((await succeed('secret', 'rotate', '--data', ${JSON.stringify(folder)})).key)`
+    const run = promisify(execFile)
+    const outputs = await Promise.all(
+      [1, 2].map(() => run(process.execPath, ['--input-type=module', '--eval', script])),
+    )
+    const stored = outputs.flatMap(({ stdout }) => stdout.trim().split('\n'))
+    assert.equal(stored.length, 2 * rotations)
+    const { configured_key: current } = await succeed('secret', 'status', ...dataFlags)
+    const { previous_keys: kept } = await succeed('secret', 'rotate', ...dataFlags)
+    assert.equal(kept[0], current)
+    assert.deepEqual(
+      stored.filter((key) => !kept.includes(key)),
+      [],
+    )
   })
 
   it('a secret may be set by hand, with spaces and commas', () => {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { cpSync } from 'node:fs'
 import { after, before, describe, it } from 'node:test'
-import { runAdmin } from '../admin/admin-commands.ts'
+import { runAdmin, succeed } from '../admin/admin-commands.ts'
 import { createDatabase, type TestDatabase } from '../databases.ts'
 import { inNamespaces } from '../namespaces.ts'
 import { processEnvironment, type ServerProcess, startProcess } from '../process.ts'
@@ -52,5 +53,28 @@ describe('The owner of a data folder', () => {
     assert.equal(exit, 0, err)
     await server.kill('SIGKILL')
     server = await startProcess(database.flags)
+  })
+
+  it('owns no copy of the folder, whatever its owner.json says', async () => {
+    server ??= await startProcess(database.flags)
+    const copy = await createDatabase('embedded')
+    const namesIn = async ({ flags }: TestDatabase): Promise<string[]> =>
+      (await succeed('workspaces', 'list', ...flags)).data.map(({ name }: { name: string }) => name)
+    await succeed('workspaces', 'create', '--name', 'In both', ...database.flags)
+    try {
+      cpSync(database.flags[1]!, copy.flags[1]!, { recursive: true })
+      await succeed('workspaces', 'create', '--name', 'In the copy', ...copy.flags)
+      assert.deepEqual(await namesIn(database), ['In both'])
+      cpSync(`${database.flags[1]}/owner.json`, `${copy.flags[1]}/owner.json`)
+      const other = await startProcess(copy.flags)
+      try {
+        assert.deepEqual(await namesIn(copy), ['In both', 'In the copy'])
+        assert.deepEqual(await namesIn(database), ['In both'])
+      } finally {
+        await other.kill('SIGKILL')
+      }
+    } finally {
+      await copy.remove()
+    }
   })
 })
