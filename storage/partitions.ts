@@ -224,7 +224,10 @@ export const createPartitions = async (
 export const createFirstPartition = async (tx: Db, table: PartitionedTable, now: string): Promise<void> => {
   const { toBound, settings } = divisions[table]
   const bound = toBound(endOfUnit(Date.parse(now), 'week'))
-  for (const part of [`first partition of ${table} for values from (minvalue) to ('${bound}')`, `default partition of ${table} default`])
+  for (const part of [
+    `first partition of ${table} for values from (minvalue) to ('${bound}')`,
+    `default partition of ${table} default`,
+  ])
     await sql.raw(`create table ${table}_${part} with (${settings})`).execute(tx)
 }
 
