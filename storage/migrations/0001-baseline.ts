@@ -15,10 +15,10 @@ import { workspaces } from './baseline-workspaces.ts'
  * The schema, a text for each domain, the same on PostgreSQL 15 and on the embedded database.
  *
  * Every primary and unique key begins with `workspace_id`. The exceptions are look-ups made before the workspace is
- * known (`api_keys.hash`), the server's own tables (`settings`, `rate_buckets`) and the sandbox's. There are no foreign
- * keys. Business timestamps have milliseconds, like JavaScript's clock, so that a cursor keeps their precision; what is
- * real time has a comment. Autovacuum visits tables that change all day when 2 % of their rows are dead instead of 20 %
- * (docs/capacity.md). Statements expand a few lists of columns and conditions; everything else is SQL as it runs.
+ * known (`api_keys.hash`), and tables of the server or the provider's side (`settings`, `provider_updates`, `sandbox_…`):
+ * `npm run check:sharding` lists them. There are no foreign keys. Business timestamps have milliseconds, like
+ * JavaScript's clock, so that a cursor keeps their precision; what is real time says so. Autovacuum visits tables that
+ * change all day when 2 % of their rows are dead instead of 20 % (docs/capacity.md).
  */
 const domains = [
   workspaces,
@@ -32,9 +32,9 @@ const domains = [
   sandbox,
 ]
 
-/** Days of retention that the first partitions are made for, as many as are the default; servers create the next. */
+/** Days of retention that the first partitions suit: the defaults. Servers create the next ones. */
 const partitioned = [
-  ['events', null],
+  ['events', 400],
   ['audit_log', 400],
   ['webhook_attempts', 30],
 ] as const
