@@ -88,7 +88,7 @@ const prepareForQueries = async (
 ): Promise<Pick<Dataset, 'people' | 'broadcastId'>> => {
   const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} })
   await sql`
-    update message_search_progress set indexed_from = 0, indexed_to = (select last_value from messages_id_seq)`
+    update message_search_progress set indexed_to = (select last_value from messages_id_seq)`
   await sql.unsafe('vacuum (analyze)')
   await sql.unsafe('checkpoint')
   const people = await sql<

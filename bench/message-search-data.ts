@@ -94,7 +94,7 @@ export const fillMessageDatabase = async (
       `create index message_search_newest on message_search (workspace_id, created_at desc, message_id desc)
         where keys <> '{}'`,
       `select setval('messages_id_seq', ${total})`,
-      `update message_search_progress set indexed_from = 0, indexed_to = ${total}`,
+      `update message_search_progress set indexed_to = ${total}`,
       `vacuum (analyze)`,
       `checkpoint`,
     ])

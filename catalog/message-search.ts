@@ -80,10 +80,6 @@ export const searchMessages = defineOperation({
       'This page searched only messages from this time on: older ones may match too; continue with ' +
         '`next_cursor`. Null: it is full, or the last.',
     ),
-    complete_after: Timestamp.nullable().describe(
-      'After an upgrade, messages up to this time may be missing, because they are indexed newest first. ' +
-        'Null: the index is complete.',
-    ),
   }),
   errors: [],
   examples: [
@@ -107,7 +103,6 @@ export const searchMessages = defineOperation({
         ],
         next_cursor: null,
         searched_to: null,
-        complete_after: null,
       },
     },
   ],

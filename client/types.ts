@@ -8856,10 +8856,6 @@ export interface InboxSearchMessagesOutput {
    * This page searched only messages from this time on: older ones may match too; continue with `next_cursor`. Null: it is full, or the last.
    */
   searched_to: string | null
-  /**
-   * After an upgrade, messages up to this time may be missing, because they are indexed newest first. Null: the index is complete.
-   */
-  complete_after: string | null
 }
 export interface InboxAssignConversationOutput {
   /**

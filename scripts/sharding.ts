@@ -18,7 +18,6 @@ export const UNDISTRIBUTED: Readonly<Record<string, string>> = {
   servers: "the server's own, a few rows",
   rate_buckets: "the server's own, emptied within minutes",
   workspaces: 'one row for each workspace; copied to every server',
-  contact_exchange_progress: 'one row: how far the times of all messages are noted',
   message_search_progress: 'one row: how far the index of all messages is',
   provider_updates:
     'the inbox of the webhook: the workspace of an update is known when it is applied; kept for 8 days',

@@ -1,6 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db, TableRow } from './database.ts'
-import { hasTable } from './has-table.ts'
 
 type HealthRow = TableRow<'channel_health'>
 type ChannelStatus = TableRow<'channels'>['status']
@@ -83,8 +82,6 @@ export const writeChannelHealth = async (tx: Db, row: ChannelHealth): Promise<vo
 
 /** Forgets the problem of a channel; its limit stays. */
 export const clearChannelProblem = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
-  // Administration can change channels before a migration has made the table.
-  if (!(await hasTable(tx, 'channel_health'))) return
   await tx
     .updateTable('channel_health')
     .set({

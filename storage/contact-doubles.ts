@@ -6,7 +6,7 @@ export type ContactDouble = { id: string; phone: string | null; of_id: string | 
 
 /**
  * Lists contacts whose phone is an old spelling of a line that another contact has, by id: no phone finds them.
- * Others with such a phone have a key (migration 0019). `oldForms`: a regular expression. Reads all contacts of
+ * Others with such a phone have a key. `oldForms`: a regular expression. Reads all contacts of
  * the workspace after `after`: for administration.
  */
 export const listContactsWithoutLine = async (

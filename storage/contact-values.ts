@@ -195,32 +195,3 @@ const deleteStaleValues = (workspaceId: string, changes: readonly ValueChange[])
       and a.n >= k.n
   )`
 }
-
-const BACKFILL_BATCH_SIZE = 5000
-
-/** Writes the index rows of every stored value, for a database from before these rows existed. */
-export const backfillValueRows = async (db: Db): Promise<void> => {
-  const fields = await db
-    .selectFrom('custom_fields')
-    .select(['id', 'type'])
-    .where('deleted_at', 'is', null)
-    .$castTo<{ id: string; type: CustomFieldType }>()
-    .execute()
-  const types = new Map(fields.map((field) => [field.id, field.type]))
-  let after = { workspace_id: '0', contact_id: '0' }
-  for (;;) {
-    const { rows } = await sql<{ workspace_id: string; contact_id: string; attrs: Attrs }>`
-      select workspace_id, contact_id, attrs from contact_facts
-      where (workspace_id, contact_id) > (${after.workspace_id}::bigint, ${after.contact_id}::bigint)
-      order by workspace_id, contact_id limit ${BACKFILL_BATCH_SIZE}`.execute(db)
-    if (rows.length === 0) return
-    const values = rows.flatMap(({ workspace_id, contact_id, attrs }) =>
-      toAttributeRows(types, attrs).map((row) => ({ workspace_id, contact_id, ...row })),
-    )
-    await sql`
-      insert into contact_attributes (workspace_id, contact_id, ${valueColumnNames})
-      select * from jsonb_to_recordset(${JSON.stringify(values)}::jsonb)
-        as v (workspace_id bigint, contact_id bigint, ${valueColumnTypes})`.execute(db)
-    after = rows.at(-1)!
-  }
-}

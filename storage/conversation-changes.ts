@@ -109,7 +109,7 @@ const insertWaitParts = (
     from f on conflict do nothing returning since
   )`
 
-/** `waiting_since` is the start of the open wait; it counts while the customer waits (migration 0017). */
+/** `waiting_since` is the start of the open wait; it counts while the customer waits. */
 const setNextResponseDue = (wait: ReplyWait): RawBuilder<unknown> =>
   sql`next_response_due_at = case when (select first from f) then next_response_due_at
     else ${wait.nextDue}::timestamptz end,

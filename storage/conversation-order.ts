@@ -46,7 +46,7 @@ export type ListRequest = ConversationFilter & {
   waiting?: boolean
 }
 
-/** The values of `conversations.facet` (migration 0003): closed 1, assigned 2, customer waits 4, team waits 8. */
+/** The values of `conversations.facet`: closed 1, assigned 2, customer waits 4, team waits 8. */
 const FACETS = [0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9, 11]
 const isWaitingFacet = (facet: number): boolean => (facet & 0b101) === 0b100
 

@@ -12,7 +12,6 @@ import {
 } from './conversation-order.ts'
 import type { Db } from './database.ts'
 import { CUSTOM_PLAN } from './driver.ts'
-import { storedExchanges } from './filters/exchange-source.ts'
 import { toPredicate } from './filters/predicates.ts'
 import { fold, hasTrigram } from './text.ts'
 
@@ -78,7 +77,6 @@ const queryTest = ({ workspaceId, query }: ListRequest) =>
       labels: new Map(),
       values: new Map(),
       emailFieldId: undefined,
-      exchanges: storedExchanges,
       form: { as: 'row' },
     },
     { kind: 'query', text: query! },

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { searchText } from './contacts.ts'
 import { randomShard } from './counters.ts'
 import type { TableRow, Db } from './database.ts'
-import { fillExchangesOfAll } from './contact-exchanges.ts'
+import { fillExchanges } from './contact-exchanges.ts'
 import { insertDemoConversations, type NewDemoConversation } from './demo-conversations.ts'
 import { withoutIndexes } from './indexes.ts'
 import { fold } from './text.ts'
@@ -220,7 +220,7 @@ export const fillWithoutIndexes = <T>(db: Db, work: (tx: Db) => Promise<T>): Pro
     // The rows have what the trigger would find out, which is slow without the indexes.
     await sql`alter table messages disable trigger user`.execute(tx)
     const result = await withoutIndexes(tx, FILLED_TABLES, () => work(tx))
-    await fillExchangesOfAll(tx)
+    await fillExchanges(tx)
     for (const index of SCATTERED_INDEXES) await sql.raw(`reindex index ${index}`).execute(tx)
     await sql`alter table messages enable trigger user`.execute(tx)
     return result

@@ -80,7 +80,7 @@ export const insertEvents = async (
  */
 export type EventPosition = { xid: string; id: string }
 
-/** Bits of a position below its transaction id; `event_position()` of migration 0072 has them too. */
+/** Bits of a position below its transaction id; `event_position()` has them too. */
 const POSITION_BITS = 14
 
 /** The first position that a transaction of this id, or of a later one, can give an event. */

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
 
-/** Whether the schema has this table yet: administration also works before a migration. */
+/** Whether the schema has this table yet. */
 export const hasTable = async (db: Db, name: string): Promise<boolean> => {
   const { rows } = await sql<{
     exists: boolean

@@ -52,19 +52,3 @@ export const indexNewMessages = async (db: Db, settledTo: string, batch: number)
     await sql`update message_search_progress set indexed_to = ${String(to)}::bigint`.execute(tx)
     return Number(to - from)
   })
-
-/** Indexes what a version without the index wrote, newest first. Returns the count of ids, 0 at the end. */
-export const indexOldMessages = async (db: Db, batch: number): Promise<number> =>
-  await db.transaction().execute(async (tx) => {
-    const { rows } = await sql<{ indexed_from: string; newest: string | null }>`
-      select p.indexed_from, (select max(u.id) from workspaces w cross join lateral (select m.id from messages m
-        where m.workspace_id = w.id and m.id <= p.indexed_from order by m.id desc limit 1) as u) as newest
-      from message_search_progress p where p.indexed_from > 0 for update of p`.execute(tx)
-    const row = rows[0]
-    if (!row) return 0
-    const to = BigInt(row.newest ?? 0)
-    const above = to - least(BigInt(batch), to)
-    if (to > 0n) await indexRange(tx, String(above), String(to))
-    await sql`update message_search_progress set indexed_from = ${String(above)}::bigint`.execute(tx)
-    return Number(BigInt(row.indexed_from) - above)
-  })

@@ -299,23 +299,19 @@ const findIds = async (tx: Db, search: Keyed, indexedTo: string): Promise<Scanne
 export type MessageSearchPage = {
   rows: MessageHitRow[]
   searchedTo: MessagePosition | null
-  completeAfter: string | null
 }
 
 /**
- * Returns the newest messages after a position that match, at most `limit`; how far it came; and the time of the
- * newest message that an older version wrote and that is not indexed yet, null when all are.
+ * Returns the newest messages after a position that match, at most `limit`, and how far it came.
  */
 export const searchMessageRows = async (tx: Db, search: MessageSearch): Promise<MessageSearchPage> => {
   const { workspaceId, channels, limit } = search
-  const progress = await sql<{ indexed_to: string; complete_after: string | null }>`
-    select p.indexed_to, (select m.created_at from messages m
-      where m.workspace_id = ${workspaceId} and m.id <= p.indexed_from order by m.id desc limit 1) as complete_after
-    from message_search_progress p`.execute(tx)
-  const { indexed_to: indexedTo, complete_after: completeAfter } = progress.rows[0]!
+  const progress = await sql<{ indexed_to: string }>`
+    select indexed_to from message_search_progress`.execute(tx)
+  const { indexed_to: indexedTo } = progress.rows[0]!
   const keys = [...search.terms.flatMap((term) => term.keys), ...(await readFilterKeys(tx, search))]
   const { ids, end } = await findIds(tx, { ...search, keys }, indexedTo)
-  if (ids.length === 0) return { rows: [], searchedTo: end, completeAfter }
+  if (ids.length === 0) return { rows: [], searchedTo: end }
   const { rows } = await sql<MessageHitRow>`
     select m.id, m.conversation_id, v.contact_id, c.name as contact_name, v.channel_id, m.direction, m.type, m.text,
       m.note, m.staff_id, s.name as staff_name, m.created_at
@@ -328,5 +324,5 @@ export const searchMessageRows = async (tx: Db, search: MessageSearch): Promise<
       and m.text is not null
       ${end === null ? sql`` : sql`and (m.created_at, m.id) >= (${end.createdAt}::timestamptz, ${end.id}::bigint)`}
     ${newestMessages} limit ${sql.lit(limit)}`.execute(tx)
-  return { rows, searchedTo: rows.length < limit ? end : null, completeAfter }
+  return { rows, searchedTo: rows.length < limit ? end : null }
 }

@@ -3,14 +3,12 @@ import { sql } from 'kysely'
 import { listAppliedMigrations } from './backup/schema.ts'
 import type { Db } from './database.ts'
 import { errorCode } from './error-codes.ts'
-import { hasTable, schemaOfTables } from './has-table.ts'
-import type { MigrationCost, MigrationList } from './migrations/declare.ts'
-import { migrations as ownMigrations } from './migrations/list.ts'
+import { hasTable } from './has-table.ts'
+import { type MigrationList, migrations as ownMigrations } from './migrations/list.ts'
 import { findSetting, upsertSetting } from './settings.ts'
 
 /** The setting with the newest migration that a server must know to run on the schema. */
 const OLDEST_SETTING = 'schema_oldest'
-/** Versions that migrated with Kysely's migrator hold this lock for their session: the two exclude each other. */
 const LOCK = '3853314791062309107'
 /** Whoever writes to a table queues behind a migration that waits for it, so it gives up and tries again. */
 const LOCK_TIMEOUT_MS = 2_000
@@ -40,8 +38,6 @@ const schemaError = (code: SchemaError['code'], message: string): SchemaError =>
   Object.assign(new Error(message), { code })
 
 export type MigrateOptions = {
-  /** Stops after this migration. */
-  to?: string
   /** Gets what takes longer than expected, once for each reason. */
   say?: (message: string) => void
   /** How long it waits for another process and for locks, in milliseconds; ten minutes when absent. */
@@ -101,51 +97,26 @@ export const requireMigrated = (schema: SchemaState): void => {
   )
 }
 
-/** A migration that was not applied, for whoever plans an upgrade. */
-export type PendingMigration = { name: string; locks: string; work: string; servers: string }
+/** A migration that was not applied, and whether servers may run meanwhile, for whoever plans an upgrade. */
+export type PendingMigration = { name: string; servers: string }
 
-/** Describes the pending migrations; the work is estimated from the statistics of the database. */
+/** Describes the pending migrations. */
 export const describePending = async (
   db: Db,
   list: MigrationList = ownMigrations,
 ): Promise<PendingMigration[]> => {
   const { pending, newest } = await compareSchema(db, list)
-  const rows = await estimateRows(db)
   return pending.map((name) => {
-    const { cost, oldest = name } = list[name]!
+    const { oldest = name } = list[name]!
     const goesOn = newest !== undefined && newest >= oldest
     return {
       name,
-      locks: describeLocks(cost),
-      work: describeWork(cost, rows),
       servers: newest === undefined ? 'none' : goesOn ? 'those that run go on' : 'stop those that run',
     }
   })
 }
 
-const describeLocks = ({ closes = [], freezes = [] }: MigrationCost): string =>
-  [
-    ...(closes.length > 0 ? [`reads and writes of ${closes.join(', ')}`] : []),
-    ...(freezes.length > 0 ? [`writes to ${freezes.join(', ')}`] : []),
-  ].join('; ') || 'nothing'
-
-const describeWork = ({ work }: MigrationCost, rows: ReadonlyMap<string, number>): string => {
-  if (work === undefined) return 'the catalog alone'
-  if (work === 'unmeasured') return 'grows with the data'
-  return `about ${formatSeconds((work.seconds * (rows.get(work.of) ?? 0)) / 1e6)}`
-}
-
-const formatSeconds = (seconds: number): string => (seconds < 1 ? 'less than 1 s' : `${Math.ceil(seconds)} s`)
-
-/** The number of rows of each table at its last analyze. */
-const estimateRows = async (db: Db): Promise<Map<string, number>> => {
-  const { rows } = await sql<{ name: string; n: number }>`
-    select relname as name, greatest(reltuples, 0)::float8 as n from pg_class
-    where relnamespace = ${schemaOfTables} and relkind in ('r', 'p')`.execute(db)
-  return new Map(rows.map(({ name, n }) => [name, n]))
-}
-
-type Run = Required<Pick<MigrateOptions, 'list' | 'say'>> & { to: string | undefined; deadline: number }
+type Run = Required<Pick<MigrateOptions, 'list' | 'say'>> & { deadline: number }
 
 /**
  * Migrates the schema to the newest version, and returns the names of the migrations that it applied. Several
@@ -153,8 +124,8 @@ type Run = Required<Pick<MigrateOptions, 'list' | 'say'>> & { to: string | undef
  * version that lets this one work. Throws a `SchemaError` when it does not, or when the wait was too long.
  */
 export const migrate = async (db: Db, options: MigrateOptions = {}): Promise<string[]> => {
-  const { list = ownMigrations, say = () => {}, waitMs = WAIT_MS, to } = options
-  const run: Run = { list, say: sayOnce(say), to, deadline: performance.now() + waitMs }
+  const { list = ownMigrations, say = () => {}, waitMs = WAIT_MS } = options
+  const run: Run = { list, say: sayOnce(say), deadline: performance.now() + waitMs }
   const done: string[] = []
   let retryMs = RETRY_MS.first
   while ((await choose(db, run)).length > 0) {
@@ -200,11 +171,10 @@ const sayOnce = (say: (message: string) => void): ((message: string) => void) =>
  * start that was cut off leaves nothing, those too that otherwise need no transaction: nobody else is there. Any other
  * gets one by one, so that locks are held as shortly as possible.
  */
-const choose = async (db: Db, { list, to }: Run): Promise<string[]> => {
+const choose = async (db: Db, { list }: Run): Promise<string[]> => {
   const schema = await compareSchema(db, list)
   refuseNewerSchema(schema)
-  const pending = schema.pending.filter((name) => to === undefined || name <= to)
-  return schema.state === 'none' ? pending : pending.slice(0, 1)
+  return schema.state === 'none' ? schema.pending : schema.pending.slice(0, 1)
 }
 
 /** Whether what is applied next is one migration that no transaction may hold. */

@@ -30,7 +30,7 @@ const divideByUlid = (column: string, prefix: string): Division => ({
   settings: INSERT_ONLY,
 })
 
-/** How many bits of an id of the audit trail are below its time (storage/migrations/0007-audit.ts). */
+/** How many bits of an id of the audit trail are below its time, from the sequence `audit_ids`. */
 export const AUDIT_SEQUENCE_BITS = 18n
 
 const divisions: Readonly<Record<PartitionedTable, Division>> = {
@@ -217,33 +217,18 @@ export const createPartitions = async (
   return created
 }
 
-/** Divides a table of earlier versions: what it holds becomes the first partition, which ends with this week. */
-export const divideTable = async (
-  tx: Db,
-  table: PartitionedTable,
-  now: string,
-  { key, indexes }: { key: string; indexes: readonly string[] },
-): Promise<void> => {
-  const { column, toBound, settings } = divisions[table]
-  const first = `${table}_first`
+/**
+ * Gives a new table the default partition, and the first one, which ends with this week: what a backup restores is in
+ * it, however old.
+ */
+export const createFirstPartition = async (tx: Db, table: PartitionedTable, now: string): Promise<void> => {
+  const { toBound, settings } = divisions[table]
   const bound = toBound(endOfUnit(Date.parse(now), 'week'))
-  const like = `(like ${first} including defaults including constraints including storage)`
-  const run = async (statement: string): Promise<void> => void (await sql.raw(statement).execute(tx))
-  await run(`alter table ${table} rename to ${first}`)
-  await run(`alter table ${first} set (${settings})`)
-  const { rows } = await sql<{ name: string }>`
-    select indexrelid::regclass::text as name from pg_index
-    where indrelid = to_regclass(${first}::text)`.execute(tx)
-  for (const { name } of rows) await run(`alter index ${name} rename to ${name.replace(table, first)}`)
-  await run(`create table ${table} ${like} partition by range (${column})`)
-  await run(`alter table ${table} add primary key (${key})`)
-  for (const index of indexes) await run(index)
-  await run(`create table ${table}_default partition of ${table} default with (${settings})`)
-  // Ids of a later time: a clock was wrong.
-  await run(`with later as (delete from ${first} where ${column} >= '${bound}' returning *)
-    insert into ${table}_default select * from later`)
-  // Adopts the indexes that the table has.
-  await run(`alter table ${table} attach partition ${first} for values from (minvalue) to ('${bound}')`)
+  for (const part of [
+    `first partition of ${table} for values from (minvalue) to ('${bound}')`,
+    `default partition of ${table} default`,
+  ])
+    await sql.raw(`create table ${table}_${part} with (${settings})`).execute(tx)
 }
 
 /** Whether webhook deliveries need rows of this partition. The audit trail is needed by none. */

@@ -101,7 +101,6 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
     exported: { not: 'times of messages again, for filters' },
     until: FOR_EVER,
   },
-  contact_exchange_progress: 'none',
   conversation_episodes: {
     columns: ['title', 'close_reason'],
     onDelete: 'kept',

@@ -1,6 +1,5 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
-import { hasTable } from './has-table.ts'
 
 /** What a channel has at the provider; absent and null are nothing. */
 type ProviderIds = { provider_phone_number_id?: string | null; account_id?: string | null }
@@ -28,12 +27,6 @@ const findProviderOwner = async (
   if (number === null && account === null) return undefined
   for (const name of [`provider account ${account}`, `provider number ${number}`])
     await sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`.execute(tx)
-  const ofCredentials = (await hasTable(tx, 'provider_accounts'))
-    ? sql`
-    union all
-    select 'account', account_id, workspace_id, null from provider_accounts
-    where account_id = ${account}::text and workspace_id <> ${workspaceId}`
-    : sql``
   const { rows } = await sql<ProviderOwner>`
     select 'number' as kind, provider_phone_number_id as value, workspace_id, id from channels
     where provider_phone_number_id = ${number}::text
@@ -41,7 +34,9 @@ const findProviderOwner = async (
     union all
     select 'account', account_id, workspace_id, id from channels
     where account_id = ${account}::text and workspace_id <> ${workspaceId}
-    ${ofCredentials}
+    union all
+    select 'account', account_id, workspace_id, null from provider_accounts
+    where account_id = ${account}::text and workspace_id <> ${workspaceId}
     order by kind desc, workspace_id, id limit 1`.execute(tx)
   return rows[0]
 }

@@ -215,18 +215,3 @@ export const findTeam = async (
         and m.staff_id = ${staffId}::bigint) as member
     from teams t where t.workspace_id = ${workspaceId} and t.id = ${toStorableId(id)}`.execute(tx)
   ).rows[0]
-
-/** Fills the search text of every quick message; for the migration. */
-export const indexAllQuickMessages = async (db: Db): Promise<void> => {
-  const rows = await db
-    .selectFrom('quick_messages')
-    .select(['workspace_id', 'id', 'code', 'title', 'text'])
-    .execute()
-  for (const row of rows)
-    await db
-      .updateTable('quick_messages')
-      .set({ search: quickMessageSearchText(row) })
-      .where('workspace_id', '=', row.workspace_id)
-      .where('id', '=', row.id)
-      .execute()
-}

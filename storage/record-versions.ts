@@ -46,7 +46,7 @@ const lockers: Readonly<
 }
 
 /**
- * Locks a record until the transaction ends and returns its version, a count of its changes (migration 0033);
+ * Locks a record until the transaction ends and returns its version, a count of its changes;
  * undefined when there is none.
  */
 export const lockVersion = (

@@ -111,7 +111,7 @@ export const countUnassigned = async (
   workspaceId: string,
   channels: VisibleChannels,
 ): Promise<number> =>
-  // The facets of such conversations with any reply status, for their index (migration 0003).
+  // The facets of such conversations with any reply status, for their index.
   countRows(
     tx,
     sql`select count(*) as n from conversations

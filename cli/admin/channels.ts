@@ -174,7 +174,6 @@ export const channelsGroup: AdminGroup = {
       name: 'list',
       access: 'read',
       summary: 'List the channels',
-      repairsNumbers: true,
       scoped: true,
       columns: [
         'id',
@@ -196,7 +195,6 @@ export const channelsGroup: AdminGroup = {
     {
       name: 'update',
       summary: 'Update a channel; omitted values stay',
-      repairsNumbers: true,
       scoped: true,
       argument: ['<id>', 'channel'],
       options: [...identityFlags, ...optionalFlags],

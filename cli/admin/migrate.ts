@@ -5,12 +5,11 @@ export const migrateVerb: AdminVerb = {
   name: 'migrate',
   summary: 'Bring the schema of the database to this version',
   about:
-    'Servers can keep running if every migration declares it; --dry-run shows this, the locks and the ' +
-    'estimated time. If several processes migrate at once, one does and the others wait. Prints the ' +
-    'applied migrations. A newer schema is refused.',
+    'Servers can keep running if every migration declares it; --dry-run shows this. If several processes ' +
+    'migrate at once, one does and the others wait. Prints the applied migrations. A newer schema is refused.',
   scoped: false,
   access: 'migrate',
-  columns: ['name', 'locks', 'work', 'servers'],
+  columns: ['name', 'servers'],
   options: [['--dry-run', 'print what is pending, and change nothing']],
   run: async (session, flags) => {
     const isDryRun = flags['dryRun'] === true

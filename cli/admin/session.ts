@@ -39,11 +39,8 @@ export const requireDatabase = (config: Config): void => {
     )
 }
 
-/**
- * Throws when a command that only reads would have to migrate the database first, unless it shows why that
- * fails.
- */
-const requireSchema = async (db: Db, { repairsNumbers }: AdminVerb): Promise<void> => {
+/** Throws when a command that only reads would have to migrate the database first. */
+const requireSchema = async (db: Db): Promise<void> => {
   const schema = await compareSchema(db)
   refuseNewerSchema(schema)
   if (schema.state === 'none')
@@ -52,7 +49,7 @@ const requireSchema = async (db: Db, { repairsNumbers }: AdminVerb): Promise<voi
       '--database-url',
       'Name the database of the server; its first start creates the tables.',
     )
-  if (schema.state === 'older' && !repairsNumbers)
+  if (schema.state === 'older')
     throw usageError(
       'The database has the schema of an older version, and this command only reads it.',
       '--database-url',
@@ -64,8 +61,7 @@ const requireSchema = async (db: Db, { repairsNumbers }: AdminVerb): Promise<voi
  * Opens the database, also next to a running server, without statement timeouts. Migrates it unless the
  * command only reads, and creates it only for those that may.
  */
-const openForAdmin = async (config: Config, verb: AdminVerb, io: Io): Promise<Storage> => {
-  const { access, repairsNumbers } = verb
+const openForAdmin = async (config: Config, { access }: AdminVerb, io: Io): Promise<Storage> => {
   if (access !== 'create') requireDatabase(config)
   const storage = await openStorage(toLocation(config), {
     attach: true,
@@ -75,12 +71,11 @@ const openForAdmin = async (config: Config, verb: AdminVerb, io: Io): Promise<St
     prepare: config.databasePrepare,
   })
   try {
-    if (access === 'read') await requireSchema(storage.db, verb)
+    if (access === 'read') await requireSchema(storage.db)
     else if (access !== 'migrate')
       await migrate(storage.db, { say: (message) => io.stderr.write(`${message}\n`) })
     return storage
   } catch (error) {
-    if (repairsNumbers && (error as { code?: string }).code === 'DOUBLE_NUMBERS') return storage
     await storage.close()
     throw error
   }

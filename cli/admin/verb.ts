@@ -36,8 +36,6 @@ export type AdminVerb = {
   readonly access?: 'read' | 'create' | 'migrate' | 'none'
   /** Columns of a list; absent when the result is a record. */
   readonly columns?: readonly string[]
-  /** True when it also works on a database that cannot be migrated because two channels have one number. */
-  readonly repairsNumbers?: true
   /** The exit code of a result that is printed; 0 when absent. */
   readonly exitCode?: (result: CommandResult) => number
   readonly run: (session: AdminSession, flags: AdminFlags, argument: string) => Promise<CommandResult>

@@ -29,7 +29,7 @@ export const searchMessages: Handler<'inbox_search_messages'> = async (ctx, inpu
     throw invalidField('query', 'invalid_value', 'has no words', { fix: 'Send letters or digits.' })
   const position = ctx.cursors.open(input.cursor)
   const { limit } = input
-  const { rows, searchedTo, completeAfter } = await searchMessageRows(ctx.tx, {
+  const { rows, searchedTo } = await searchMessageRows(ctx.tx, {
     workspaceId: ctx.actor.workspace.id,
     terms,
     channels: selectChannels(ctx.actor, input.channel_id),
@@ -48,6 +48,5 @@ export const searchMessages: Handler<'inbox_search_messages'> = async (ctx, inpu
     data: rows.slice(0, limit).map((row) => showHit(ctx, row, terms)),
     next_cursor: end && ctx.cursors.seal([end.createdAt, end.id]),
     searched_to: rows.length < limit && searchedTo ? searchedTo.createdAt : null,
-    complete_after: completeAfter,
   }
 }

@@ -2,7 +2,6 @@ import { setTimeout as pause } from 'node:timers/promises'
 import {
   findNewestMessages,
   indexNewMessages,
-  indexOldMessages,
   listMessageWriters,
   type NewestMessages,
 } from '../../storage/message-search-index.ts'
@@ -13,13 +12,10 @@ import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 const INTERVAL_MS = 2000
 /** A transaction of so many messages takes about 50 ms. Others wait for it where they share one connection. */
 const BATCH = { embedded: 50, server: 250 }
-/** Batches of old messages in a run, and the pause after it: other work goes on meanwhile. */
-const OLD_BATCHES = 10
-const OLD_PAUSE_MS = 250
 
 /**
- * Writes the index of the search in messages: the new ones, then those that a version without the index wrote. What
- * writes a message tells of an event; what does not is found by looking now and then.
+ * Writes the index of the search in messages. What writes a message tells of an event; what does not is found by looking
+ * now and then.
  */
 export const messageSearchJob = (app: App): JobDefinition => {
   const { db, embedded, signals } = app
@@ -37,9 +33,9 @@ export const messageSearchJob = (app: App): JobDefinition => {
     return to
   }
   /** Indexes a batch; then leaves the embedded database to the others for as long. */
-  const runBatch = async (index: () => Promise<number>): Promise<number> => {
+  const runBatch = async (settledTo: string): Promise<number> => {
     const startedAt = performance.now()
-    const count = await index()
+    const count = await indexNewMessages(db, settledTo, batch)
     if (embedded && count > 0) await pause(performance.now() - startedAt)
     return count
   }
@@ -51,12 +47,7 @@ export const messageSearchJob = (app: App): JobDefinition => {
     run: async (signal) => {
       let processed = 0
       const settledTo = await findSettledId()
-      for (let count = 1; count > 0 && !signal.aborted; processed += count)
-        count = await runBatch(() => indexNewMessages(db, settledTo, batch))
-      let old = 1
-      for (let n = 0; n < OLD_BATCHES && old > 0 && !signal.aborted; n++, processed += old)
-        old = await runBatch(() => indexOldMessages(db, batch))
-      if (old > 0) return { processed, nextInMs: OLD_PAUSE_MS }
+      for (let count = 1; count > 0 && !signal.aborted; processed += count) count = await runBatch(settledTo)
       return { processed, pauseMs: INTERVAL_MS }
     },
   }

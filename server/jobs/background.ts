@@ -7,7 +7,6 @@ import { refreshClocks } from '../clock.ts'
 import type { App } from '../core/app.ts'
 import { erasuresJob } from '../erasures/run.ts'
 import { serverClockJob } from './clock-guard.ts'
-import { contactExchangesJob } from '../inbox/exchanges-job.ts'
 import { exportsJob } from '../exports/run.ts'
 import { messageSearchJob } from '../inbox/search-index-job.ts'
 import { providerUpdatesJob } from '../inbound/updates-job.ts'
@@ -82,7 +81,6 @@ export const declareBackgroundJobs = (app: App, sandboxControl: SandboxControl |
     serverClockJob(app),
     contactReadsJob(app),
     messageSearchJob(app),
-    contactExchangesJob(app),
     filterMembershipJob(app),
     ...(sandboxControl?.isSandbox ? [sandboxClockJob(app), sandboxNumbersJob(sandboxControl)] : []),
     ...retentionJobs(app),

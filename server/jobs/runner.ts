@@ -34,7 +34,6 @@ export type JobName =
   | 'audit-retention'
   | 'contact-reads'
   | 'message-search'
-  | 'contact-exchanges'
   | 'filter-membership'
   | 'oauth-retention'
   | 'approval-retention'

@@ -14,7 +14,6 @@ import {
   loadBroadcastTotals,
 } from '../../storage/reports.ts'
 import { loadMedians } from '../../storage/report-medians.ts'
-import { findSetting } from '../../storage/settings.ts'
 import { listSlaPolicies, type SlaPolicyRow } from '../../storage/sla.ts'
 import { readChannels } from '../../storage/workspace.ts'
 import type { Context } from '../core/context.ts'
@@ -32,9 +31,6 @@ const MAX_NEW_CONTACTS = 100_000
 /** How long customers wait; each bucket but the first begins at one of the bounds. */
 const WAIT_BUCKETS = ['under_1h', '1h_to_4h', '4h_to_24h', 'over_24h'] as const
 const WAIT_BOUNDS_HOURS = [1, 4, 24]
-
-/** The setting that holds since when sessions of AI agents are recorded (migration 0016). */
-const AGENT_SESSIONS_SINCE = 'agent_sessions_since'
 
 /**
  * Summarizes some days. Each part is one or two statements of its own, so that they run in parallel; a change
@@ -222,13 +218,8 @@ const summarizeAgents = async (
   visible: VisibleChannels,
 ): Promise<AgentSummary> => {
   const none = { sessions: null, handoffs: null, resolution_rate: null }
-  const firstKeyAt = await findFirstAgentKeyTime(tx, workspaceId)
-  if (firstKeyAt === null)
+  if ((await findFirstAgentKeyTime(tx, workspaceId)) === null)
     return { figures: none, reason: "No API key of this workspace is marked as an AI agent's." }
-  const recordedSince = await findSetting(tx, AGENT_SESSIONS_SINCE)
-  // Keys that are younger did nothing before.
-  if (recordedSince !== undefined && firstKeyAt < recordedSince && between.start < recordedSince)
-    return { figures: none, reason: `What AI agents did is recorded since ${recordedSince} only.` }
   const { sessions, handoffs, resolved } = await loadAgentFigures(tx, workspaceId, between, visible)
   return {
     figures: { sessions, handoffs, resolution_rate: sessions === 0 ? null : resolved / sessions },

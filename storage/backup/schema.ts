@@ -7,7 +7,7 @@ type Column = { name: string; type: string }
 export type BackupTable = { name: string; columns: Column[]; key: string[] }
 
 /** The record of applied migrations, which is compared, not restored. */
-const MIGRATION_TABLES = ['migrations', 'migrations_lock']
+const MIGRATION_TABLE = 'migrations'
 
 /**
  * Lists the tables of a backup, from the database itself so that none is forgotten. Unlogged tables may be
@@ -29,7 +29,7 @@ export const listBackupTables = async (db: Db): Promise<BackupTable[]> => {
       and c.relpersistence = 'p'
     order by c.relname collate "C"`.execute(db)
   return rows
-    .filter((table) => !MIGRATION_TABLES.includes(table.name))
+    .filter((table) => table.name !== MIGRATION_TABLE)
     .map((table) => ({ ...table, key: table.key ?? [] }))
 }
 

@@ -130,9 +130,9 @@ const exchangeCandidates = (
       condition.field === 'neverAnswered' ||
       (condition.field !== 'channelId' && isRange(condition.test as TimeTest)),
   )
-  if (quantifier !== 'some' || !indexed || !scope.exchanges.isStored) return []
-  const tests = where.map((condition) => exchangeTest(scope.exchanges.table, condition))
-  const { ids } = relatedCandidates(scope, candidateRank.time, scope.exchanges.table, [
+  if (quantifier !== 'some' || !indexed) return []
+  const tests = where.map(exchangeTest)
+  const { ids } = relatedCandidates(scope, candidateRank.time, sql`contact_exchanges`, [
     sql`r.contact_id is not null`,
     ...tests,
   ])

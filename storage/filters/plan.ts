@@ -6,7 +6,6 @@ import { type ContactFilter, relatedKinds } from './filter.ts'
 import { type CandidateQuery, candidateRank } from './candidate-query.ts'
 import { candidateQueries } from './candidates.ts'
 import { type Sql, timeTest } from './comparisons.ts'
-import { findExchangeSource } from './exchange-source.ts'
 import { exactCandidates, type LabelSizes } from './exact-candidates.ts'
 import { type Lead, MORE_IF_LABELLED, type ProbeTarget, toLead } from './lead.ts'
 import { findMatchingValues } from './distinct-values.ts'
@@ -77,7 +76,6 @@ export const createFilterPlan = async (
     labels,
     sizes,
     values,
-    exchanges: await findExchangeSource(tx, nodes),
     emailFieldId: readsEmail
       ? (await loadNames(tx, workspaceId, null)).fields.find((field) => field.key === 'email')?.id
       : undefined,

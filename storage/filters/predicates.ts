@@ -30,7 +30,6 @@ import {
   type ValueCondition,
   valueKinds,
 } from './filter.ts'
-import type { ExchangeSource } from './exchange-source.ts'
 import { extractRegexLiterals, prefixPattern } from './patterns.ts'
 import { broadcastTest, consentTest, conversationTest, exchangeTest } from './related-tests.ts'
 
@@ -52,7 +51,6 @@ export type PredicateScope = {
   /** Ids of the tags or groups that meet the conditions of a node. */
   labels: ReadonlyMap<ContactFilter, readonly string[]>
   values: MatchingValues
-  exchanges: ExchangeSource
   form: PredicateForm
 }
 
@@ -94,8 +92,8 @@ export const toPredicate = (scope: PredicateScope, node: Condition): Sql => {
       return quantifiedRows(
         scope,
         node.quantifier,
-        scope.exchanges.table,
-        allOf(node.where.map((condition) => exchangeTest(scope.exchanges.table, condition))),
+        sql`contact_exchanges`,
+        allOf(node.where.map(exchangeTest)),
       )
     case 'phonePrefix':
       return prefixTest(node)

@@ -42,7 +42,7 @@ export const conversationTest = (condition: ConversationCondition): Sql => {
 }
 
 /** `table`: that of the row. */
-export const exchangeTest = (table: Sql, condition: ExchangeCondition): Sql => {
+export const exchangeTest = (condition: ExchangeCondition): Sql => {
   switch (condition.field) {
     case 'lastInboundAt':
       return timeTest(sql`r.last_inbound_at`, condition.test)
@@ -55,7 +55,7 @@ export const exchangeTest = (table: Sql, condition: ExchangeCondition): Sql => {
       const { channels } = condition
       return allOf([
         sql`r.first_inbound_at > coalesce(r.last_answer_at, '-infinity'::timestamptz)`,
-        sql`(select min(o.first_inbound_at) > coalesce(max(o.last_answer_at), '-infinity') from ${table} o
+        sql`(select min(o.first_inbound_at) > coalesce(max(o.last_answer_at), '-infinity') from contact_exchanges o
           where o.workspace_id = r.workspace_id and o.contact_id = r.contact_id
             and ${channels === null ? TRUE : idTest(sql`o.channel_id`, { op: 'in', values: channels })})`,
       ])

@@ -2,9 +2,9 @@ import { type Kysely, sql } from 'kysely'
 
 /**
  * Builds an index while others write, for a migration without a transaction. In one, which only an empty database has
- * for it, it is built as any other. `on` is what follows `on` of the
- * statement: a table, columns in parentheses, a condition. An attempt that was cut off leaves an invalid index, which
- * `if not exists` would take for the whole one: it is dropped first. `kind`: `unique` where it refuses doubles.
+ * for it, it is built as any other. `on` is what follows `on` of the statement: a table, columns in parentheses, a
+ * condition. An attempt that was cut off leaves an invalid index, which `if not exists` would take for the whole one:
+ * it is dropped first. `kind`: `unique` where it refuses doubles.
  */
 export const createIndexConcurrently = async (
   db: Kysely<unknown>,

@@ -1,7 +1,7 @@
 import type { ColumnType } from 'kysely'
 
 /**
- * A column as the migrations make it, with the types that it has in statements. The description exists at
+ * A column as the schema has it, with the types that it has in statements. The description exists at
  * run time so that tests/storage/schema.test.ts can compare it with the migrated schema.
  */
 export type Column<Select = unknown, Insert = unknown, Update = unknown> = {

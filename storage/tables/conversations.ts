@@ -141,10 +141,6 @@ export const conversationsTables = {
     last_outbound_at: nullable(timestamp()),
     last_answer_at: nullable(timestamp()),
   },
-  contact_exchange_progress: {
-    only_row: withDefault(boolean()),
-    filled_from: bigint(),
-  },
   message_search: {
     workspace_id: bigint(),
     message_id: bigint(),
@@ -154,7 +150,6 @@ export const conversationsTables = {
   },
   message_search_progress: {
     only_row: withDefault(boolean()),
-    indexed_from: bigint(),
     indexed_to: bigint(),
   },
   message_reactions: {

@@ -61,7 +61,7 @@ describe('CLI: output', () => {
   it('says how far a page has searched, and of all pages that they came to the end', async () => {
     const search = ['messages', 'search', '--query', 'coffee']
     const found = (data: object[], cursor: string | null, searchedTo: string | null) => ({
-      body: { data, next_cursor: cursor, searched_to: searchedTo, complete_after: null },
+      body: { data, next_cursor: cursor, searched_to: searchedTo },
     })
     const early = found([], 'c1', '2026-10-02T10:00:00.000Z')
     fake.responses = [early, found([{ id: '7' }], null, null)]

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { sql } from 'kysely'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase, everyDoor, type Scene } from '../doors.ts'
 import { plantConversation } from '../inbox/conversations.ts'
@@ -163,23 +162,6 @@ everyDatabase(
         const { key } = await scene.workspace.staff({ role: 'agent', channel_ids: [channel] })
         assert.equal((await agentsOf(callAs(server(), key)))[0]['sessions'], sessions)
       }
-    })
-
-    it('what agents did before it was recorded is unknown', async () => {
-      const scene = await setUp()
-      await hireAgent(scene.workspace)
-      await sql`
-        insert into settings (key, value) values ('agent_sessions_since', ${at('10:00:00')})`.execute(
-        server().db,
-      )
-      clock = at('11:00:00')
-      const call = callAs(server(), scene.workspace.owner.key)
-      const [agents, reasons] = await agentsOf(call)
-      assert.equal(agents['sessions'], null)
-      assert.match(reasons[0]!, /recorded since 2026-10-07T10:00:00.000Z only/)
-      clock = '2026-10-08T11:00:00.000Z'
-      assert.equal((await agentsOf(call))[0]['sessions'], 0)
-      await sql`delete from settings where key = 'agent_sessions_since'`.execute(server().db)
     })
   },
   { ...options, dedicated: true },

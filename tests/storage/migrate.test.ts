@@ -5,17 +5,14 @@ import { sql } from 'kysely'
 import type { Db } from '../../storage/database.ts'
 import { compareSchema, describePending, listMigrations, migrate } from '../../storage/migrate.ts'
 import { createIndexConcurrently } from '../../storage/migrations/concurrently.ts'
-import type { DeclaredMigration, MigrationList } from '../../storage/migrations/declare.ts'
-import { migrations } from '../../storage/migrations/list.ts'
+import { type DeclaredMigration, type MigrationList, migrations } from '../../storage/migrations/list.ts'
 import { createDatabase, databases, onEmptyDatabase, onMigratedDatabase, withStorage } from '../databases.ts'
 
 const NEWEST = listMigrations().at(-1)!
-const own: MigrationList = migrations
 
 /** A migration of the next version. */
 const change = (statement: string, more: Partial<DeclaredMigration> = {}): DeclaredMigration => ({
   up: async (db) => void (await sql.raw(statement).execute(db)),
-  cost: { closes: ['tags'] },
   ...more,
 })
 
@@ -23,7 +20,7 @@ const ADD = 'alter table tags add column x text'
 
 /** The migrations of this version and the next ones. */
 const withNext = (...next: DeclaredMigration[]): MigrationList => ({
-  ...own,
+  ...migrations,
   ...Object.fromEntries(next.map((migration, n) => [`9${n}00-next`, migration])),
 })
 
@@ -89,23 +86,12 @@ for (const database of databases) {
             up: (on) => createIndexConcurrently(on, 'tags_next', 'tags (workspace_id, name)'),
             transaction: 'none',
             oldest: NEWEST,
-            cost: { work: { seconds: 3, of: 'tags' } },
           },
           change(ADD),
         )
         assert.deepEqual(await describePending(db, list), [
-          {
-            name: '9000-next',
-            locks: 'nothing',
-            work: 'about less than 1 s',
-            servers: 'those that run go on',
-          },
-          {
-            name: '9100-next',
-            locks: 'reads and writes of tags',
-            work: 'the catalog alone',
-            servers: 'stop those that run',
-          },
+          { name: '9000-next', servers: 'those that run go on' },
+          { name: '9100-next', servers: 'stop those that run' },
         ])
         // As an attempt leaves it that was cut off.
         await sql`create index tags_next on tags (workspace_id)`.execute(db)
@@ -147,7 +133,6 @@ describe('Migrations at once', { skip: !databases.includes('postgresql') }, () =
       const started = new AbortController()
       const said: string[] = []
       const slow: DeclaredMigration = {
-        cost: {},
         up: async (db) => {
           started.abort()
           await sql`select pg_sleep(1.2)`.execute(db)
@@ -180,47 +165,4 @@ describe('Migrations at once', { skip: !databases.includes('postgresql') }, () =
       assert.deepEqual(await listColumns(one), ['x'])
     })
   })
-
-  it('lock what they declare, and nothing else', async () => {
-    await onEmptyDatabase('postgresql', async (db) => {
-      const found: Record<string, unknown> = {}
-      for (const [name, { up, transaction, cost }] of Object.entries(own)) {
-        // One that builds indexes concurrently waits for no lock that others need.
-        if (transaction === 'none') continue
-        const observed = { ...own, [name]: { ...own[name]!, up: (tx: Db) => observe(tx, up, found, name) } }
-        await migrate(db, { to: name, list: observed })
-        const { closes = [], freezes = [] } = cost
-        assert.deepEqual(found[name], { closes, freezes }, name)
-      }
-    })
-  })
 })
-
-/** Runs a migration, and notes which tables that existed before it locked against others. */
-const observe = async (
-  tx: Db,
-  up: DeclaredMigration['up'],
-  found: Record<string, unknown>,
-  name: string,
-): Promise<void> => {
-  const tables = await sql<{ oid: number; name: string }>`
-    select c.oid, coalesce(p.inhparent, c.oid)::regclass::text as name
-    from pg_class c left join pg_inherits p on p.inhrelid = c.oid
-    where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p')`.execute(tx)
-  await up(tx)
-  const locks = await sql<{ oid: number; mode: string }>`
-    select relation as oid, mode from pg_locks
-    where pid = pg_backend_pid() and locktype = 'relation' and granted`.execute(tx)
-  const listLocked = (mode: RegExp): string[] => [
-    ...new Set(
-      tables.rows
-        .filter(({ oid }) => locks.rows.some((lock) => lock.oid === oid && mode.test(lock.mode)))
-        .map((table) => table.name),
-    ),
-  ]
-  const closes = listLocked(/^AccessExclusiveLock$/).sort()
-  const freezes = listLocked(/^(Share|ShareRowExclusive|Exclusive)Lock$/)
-    .filter((table) => !closes.includes(table))
-    .sort()
-  found[name] = { closes, freezes }
-}

@@ -6,9 +6,6 @@ import type { Db } from '../../storage/database.ts'
 import type { Column, Table } from '../../storage/tables/columns.ts'
 import { databases, onMigratedDatabase } from '../databases.ts'
 
-/** Kysely's own tables, which no statement of ours names. */
-const KYSELY_TABLES = ['migrations', 'migrations_lock']
-
 type SchemaColumn = {
   table: string
   column: string
@@ -28,7 +25,7 @@ const loadColumns = async (db: Db): Promise<SchemaColumn[]> => {
         where k.conrelid = c.oid and k.contype = 'c' and k.conkey = array[a.attnum]) as check
     from pg_class c join pg_attribute a on a.attrelid = c.oid
     where c.relkind in ('r', 'p') and not c.relispartition and c.relnamespace = 'public'::regnamespace
-      and a.attnum > 0 and not a.attisdropped and c.relname <> all(${KYSELY_TABLES}::text[])
+      and a.attnum > 0 and not a.attisdropped and c.relname <> 'migrations'
     order by c.relname, a.attnum`.execute(db)
   return rows
 }

@@ -1,5 +1,3 @@
-import { type Kysely, sql } from 'kysely'
-
 /** Scripts that have capital letters, the most frequent in long messages first: `translate` looks from the front. */
 const ranges: readonly (readonly [number, number])[] = [
   [0x410, 0x42f],
@@ -54,33 +52,47 @@ const scripts = [
 ] as const
 const PAIR_BUCKETS = 262_144
 
-const statements = [
-  // The words of a text in order, each between spaces, without case and accents. Not by lower() or a text search
-  // parser, which depend on the locale of the database: the embedded one has another. ASCII takes a short way.
-  `create function message_words(body text) returns text
+/**
+ * Decomposed in pieces of so many characters: PostgreSQL sorts the combining marks of a text one by one, in time that
+ * grows with the square of those in a row; ten thousands took seconds. Words with marks out of order at the end of a
+ * piece are not found.
+ */
+const PIECE = 200
+
+/** Full-text search in messages. docs/decisions/0055-search-in-messages.md says why it is so. */
+export const messageSearch = `
+  create function message_decompose(body text) returns text
+    language sql immutable strict parallel safe as $$
+    select case when length(body) <= ${PIECE} then normalize(body, NFKD) else (
+      select string_agg(normalize(substr(body, i, ${PIECE}), NFKD), '' order by i)
+      from generate_series(1, length(body), ${PIECE}) as i) end
+  $$;
+  -- The words of a text in order, each between spaces, without case and accents. Not by lower() or a text search
+  -- parser, which depend on the locale of the database: the embedded one has another. ASCII takes a short way.
+  create function message_words(body text) returns text
     language plpgsql immutable strict parallel safe cost 1000 as $$
   declare words text := left(body, 20000) collate "C";
   begin
     if octet_length(words) = length(words) then
       return ' ' || btrim(regexp_replace(lower(words collate "C"), '[^a-z0-9]+' collate "C", ' ', 'g')) || ' ';
     end if;
-    words := lower(normalize(words, NFKD) collate "C");
+    words := lower(message_decompose(words) collate "C");
     words := replace(translate(words, '${capitals}', '${small}'), 'ß', 'ss');
     words := regexp_replace(words collate "C", '${MARKS}', '', 'g');
     words := regexp_replace(words collate "C", '(${UNSPACED})', ' \\1 ', 'g');
     return ' ' || btrim(regexp_replace(words collate "C", '${BETWEEN}', ' ', 'g')) || ' ';
-  end $$`,
-  // The language of a text: the one with the most of its stop words among the first 50 words; English when there is
-  // none. What is written with other letters needs no guess (message_stem).
-  `create function message_language(words text[]) returns regdictionary
+  end $$;
+  -- The language of a text: the one with the most of its stop words among the first 50 words; English when there is
+  -- none. What is written with other letters needs no guess (message_stem).
+  create function message_language(words text[]) returns regdictionary
     language sql stable parallel safe as $$
     select coalesce((
       select u.dictionary from unnest('${latin}'::regdictionary[]) with ordinality as u (dictionary, n)
         cross join unnest(words[1:50]) as word
       where length(word) <= 5 and ts_lexize(u.dictionary, word) = '{}'
       group by u.dictionary, u.n order by count(*) desc, u.n limit 1), 'english_stem')
-  $$`,
-  `create function message_stem(word text, latin regdictionary) returns text
+  $$;
+  create function message_stem(word text, latin regdictionary) returns text
     language plpgsql stable parallel safe as $$
   declare
     letter int := ascii(word);
@@ -89,15 +101,15 @@ const statements = [
       .join(' ')} end;
   begin
     return coalesce((ts_lexize(dictionary, word))[1], word);
-  end $$`,
-  // What a word may be found by: itself, and its stem in each language, as nobody knows the language of a query.
-  `create function message_word_forms(word text) returns text[]
+  end $$;
+  -- What a word may be found by: itself, and its stem in each language, as nobody knows the language of a query.
+  create function message_word_forms(word text) returns text[]
     language sql stable parallel safe as $$
     select array(select word union select message_stem(word, latin)
       from unnest('${latin}'::regdictionary[]) as latin)
-  $$`,
-  // What a text is found by: its words and their stems in its language.
-  `create function message_lexemes(body text) returns text[]
+  $$;
+  -- What a text is found by: its words and their stems in its language.
+  create function message_lexemes(body text) returns text[]
     language plpgsql stable parallel safe as $$
   declare
     words text[] := string_to_array(btrim(message_words(body)), ' ');
@@ -105,22 +117,22 @@ const statements = [
   begin
     return array(select word from unnest(words) as word
       union select message_stem(word, latin) from unnest(words) as word);
-  end $$`,
-  `create function message_hash(word text) returns integer
+  end $$;
+  create function message_hash(word text) returns integer
     language sql immutable parallel safe return
-    ((hashtextextended(word collate "C", 0) & 4294967295) - 2147483648)::integer`,
-  // Two words that follow each other share ${PAIR_BUCKETS} keys: one for each pair made the index six times as large.
-  `create function message_pair_hash(pair text) returns integer
+    ((hashtextextended(word collate "C", 0) & 4294967295) - 2147483648)::integer;
+  -- Two words that follow each other share ${PAIR_BUCKETS} keys: one for each pair made the index six times as large.
+  create function message_pair_hash(pair text) returns integer
     language sql immutable parallel safe return
-    (hashtextextended(pair collate "C", 1) & ${PAIR_BUCKETS - 1})::integer`,
-  // Is mixed into the keys of a workspace and a month (in UTC), so that the matches of a month are found without those
-  // of others. storage/message-search-terms.ts computes the same.
-  `create function message_salt(workspace bigint, at timestamptz) returns integer
+    (hashtextextended(pair collate "C", 1) & ${PAIR_BUCKETS - 1})::integer;
+  -- Is mixed into the keys of a workspace and a month (in UTC), so that the matches of a month are found without those
+  -- of others. storage/message-search-terms.ts computes the same.
+  create function message_salt(workspace bigint, at timestamptz) returns integer
     language sql immutable parallel safe return
     ((((workspace % 100000) * 30000 + (extract(year from at at time zone 'UTC') * 12
-      + extract(month from at at time zone 'UTC'))::bigint) * 2654435761 & 4294967295) - 2147483648)::integer`,
-  // The keys of a message, without the salt: its words and stems, pairs of words, channel, author and direction.
-  `create function message_keys(body text, channel bigint, staff bigint, kind text) returns integer[]
+      + extract(month from at at time zone 'UTC'))::bigint) * 2654435761 & 4294967295) - 2147483648)::integer;
+  -- The keys of a message, without the salt: its words and stems, pairs of words, channel, author and direction.
+  create function message_keys(body text, channel bigint, staff bigint, kind text) returns integer[]
     language plpgsql stable parallel safe as $$
   declare
     words text[] := string_to_array(btrim(message_words(body)), ' ');
@@ -133,13 +145,13 @@ const statements = [
       union select message_hash('#c' || channel) where channel is not null
       union select message_hash('#s' || staff) where staff is not null
       union select message_hash('#' || kind));
-  end $$`,
-  // keys is empty for what is not found: without a text, deleted, written by the service.
-  `create table message_search (
+  end $$;
+  -- keys is empty for what is not found: without a text, deleted, written by the service.
+  create table message_search (
     workspace_id bigint not null, message_id bigint not null, created_at timestamptz(3) not null,
     salt integer not null, keys integer[] not null, primary key (workspace_id, message_id)
-  ) with (autovacuum_vacuum_insert_scale_factor = 0.02)`,
-  `create function message_search_row(m messages) returns message_search
+  ) with (autovacuum_vacuum_insert_scale_factor = 0.02);
+  create function message_search_row(m messages) returns message_search
     language plpgsql stable as $$
   declare salt integer := message_salt(m.workspace_id, m.created_at);
   begin
@@ -147,18 +159,18 @@ const statements = [
       case when m.text is null or m.deleted_at is not null or (m.direction = 'system' and not m.note) then '{}'
       else array(select key # salt from unnest(message_keys(m.text, m.channel_id, m.staff_id,
         case when m.note then 'note' else m.direction end)) as key) end)::message_search;
-  end $$`,
-  `create index message_search_newest on message_search (workspace_id, created_at desc, message_id desc)
-    where keys <> '{}'`,
-  `create index message_search_keys on message_search using gin (keys) with (gin_pending_list_limit = 512)`,
-  // The ids that are indexed: above indexed_from, up to indexed_to.
-  `create table message_search_progress (
-    only_row boolean primary key default true check (only_row), indexed_from bigint not null,
-    indexed_to bigint not null
-  )`,
-  // New messages cost nothing here; what changes or goes is taken out of the index at once. A deleted message leaves
-  // an empty row where it was not indexed yet: the index may be reading it.
-  `create function renew_message_search() returns trigger language plpgsql as $$
+  end $$;
+  create index message_search_newest on message_search (workspace_id, created_at desc, message_id desc)
+    where keys <> '{}';
+  create index message_search_keys on message_search using gin (keys) with (gin_pending_list_limit = 512);
+  -- The ids up to indexed_to are indexed.
+  create table message_search_progress (
+    only_row boolean primary key default true check (only_row), indexed_to bigint not null
+  );
+  insert into message_search_progress (indexed_to) values (0);
+  -- New messages cost nothing here; what changes or goes is taken out of the index at once. A deleted message leaves
+  -- an empty row where it was not indexed yet: the index may be reading it.
+  create function renew_message_search() returns trigger language plpgsql as $$
   begin
     if tg_op = 'DELETE' then
       delete from message_search where workspace_id = old.workspace_id and message_id = old.id;
@@ -171,19 +183,10 @@ const statements = [
         on conflict (workspace_id, message_id) do update set keys = excluded.keys;
     end if;
     return null;
-  end $$`,
-  `create trigger messages_search_changed after update of text, deleted_at on messages for each row
+  end $$;
+  create trigger messages_search_changed after update of text, deleted_at on messages for each row
     when (old.text is distinct from new.text or old.deleted_at is distinct from new.deleted_at)
-    execute function renew_message_search()`,
-  `create trigger messages_search_deleted after delete on messages for each row
-    execute function renew_message_search()`,
-  // After the triggers: whoever was writing messages has ended.
-  `insert into message_search_progress (indexed_from, indexed_to)
-    select s.last, s.last
-      from (select case when is_called then last_value else 0 end as last from messages_id_seq) as s`,
-]
-
-/** Full-text search in messages. docs/decisions/0055-search-in-messages.md says why it is so. */
-export const up = async (kysely: Kysely<unknown>): Promise<void> => {
-  for (const statement of statements) await sql.raw(statement).execute(kysely)
-}
+    execute function renew_message_search();
+  create trigger messages_search_deleted after delete on messages for each row
+    execute function renew_message_search();
+`
