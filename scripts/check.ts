@@ -30,7 +30,7 @@ const composition = /^cli\/(serve|listeners|processes|process-metrics|worker|adm
 const MAX_COLUMNS = 120
 
 const sources = globSync(
-  '{catalog,client,examples,storage,server,mcp,cli,scripts,bench,tests,deploy}/**/*.ts',
+  '{catalog,client,examples,storage,server,mcp,cli,scripts,bench,tests,tools,deploy}/**/*.ts',
 ).sort()
 
 const importsOf = (text: string): string[] =>

@@ -1,3 +1,4 @@
+import { channel } from 'node:diagnostics_channel'
 import { PassThrough } from 'node:stream'
 import { after, before, describe, it } from 'node:test'
 import type { z } from 'zod'
@@ -156,6 +157,9 @@ const mcpCall =
     }
   }
 
+/** Who records answers of tests (`tools/recording/`) listens to it. */
+const printed = channel('wcrm.test.command-line')
+
 /** Runs a command line in this process, with streams of its own. `stdin` is all of its input. */
 export const runCli = async (
   argv: string[],
@@ -174,7 +178,9 @@ export const runCli = async (
   const input = new PassThrough()
   input.end(stdin)
   const exit = await runCommandLine(argv, { stdin: input, stdout: out.stream, stderr: err.stream, env })
-  return { exit, stdout: out.text(), stderr: err.text() }
+  const result = { exit, stdout: out.text(), stderr: err.text() }
+  printed.publish({ argv, ...result })
+  return result
 }
 
 const manifest = readManifest()
