@@ -1,9 +1,9 @@
 import postgres from 'postgres'
 import { generateContacts } from '../server/demo/generate.ts'
-import { createChannel, createStaff, createWorkspace } from '../storage/admin.ts'
-import { migrate } from '../storage/migrate.ts'
+import { createChannel, createStaff, createWorkspace } from '../storage/workspace/admin.ts'
+import { migrate } from '../storage/migrations/migrate.ts'
 import { openStorage, type Storage } from '../storage/open.ts'
-import { encodeUlidTime } from '../storage/ulid-time.ts'
+import { encodeUlidTime } from '../storage/events/ulid-time.ts'
 import { createBenchDatabase, createFullKey, runStatements } from './databases.ts'
 
 export type SampleContact = { id: string; name: string | null; phone: string | null }

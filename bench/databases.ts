@@ -2,7 +2,7 @@ import postgres from 'postgres'
 import { currentVersion, scopes } from '../catalog/index.ts'
 import { postgresBinaries, startCluster } from '../scripts/cluster.ts'
 import { createApiKey, hashApiKey } from '../server/api-keys.ts'
-import { createKey } from '../storage/admin-keys.ts'
+import { createKey } from '../storage/access/admin-keys.ts'
 import type { Db } from '../storage/database.ts'
 
 /**

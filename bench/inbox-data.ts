@@ -1,5 +1,5 @@
-import { createStaff, createWorkspace } from '../storage/admin.ts'
-import { migrate } from '../storage/migrate.ts'
+import { createStaff, createWorkspace } from '../storage/workspace/admin.ts'
+import { migrate } from '../storage/migrations/migrate.ts'
 import { openStorage } from '../storage/open.ts'
 import { createBenchDatabase, createFullKey, runStatements } from './databases.ts'
 

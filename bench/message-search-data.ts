@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
-import { createStaff, createWorkspace } from '../storage/admin.ts'
-import { migrate } from '../storage/migrate.ts'
+import { createStaff, createWorkspace } from '../storage/workspace/admin.ts'
+import { migrate } from '../storage/migrations/migrate.ts'
 import { openStorage } from '../storage/open.ts'
 import { createBenchDatabase, runStatements } from './databases.ts'
 

@@ -70,7 +70,7 @@ export const APPROVAL_EXIT_CODE = 10
 /** The exit code of a process that does not fit the schema of its database: a conflict. */
 export const SCHEMA_EXIT_CODE = 5
 
-/** Whether the schema of the database is of another version (`SchemaError` in storage/migrate.ts). */
+/** Whether the schema of the database is of another version (`SchemaError` in storage/migrations/migrate.ts). */
 export const isSchemaError = (error: unknown): error is Error =>
   error instanceof Error && 'code' in error && String(error.code).startsWith('SCHEMA_')
 

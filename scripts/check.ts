@@ -70,7 +70,7 @@ const clockReaders: Readonly<Record<string, string>> = {
   'server/webhooks/send.ts': 'the time of a signature',
   'server/channels/send.ts': 'the time of a signature',
   'server/telemetry/prometheus-producer.ts': 'how long a measurement takes',
-  'storage/migrate.ts': 'when a migration was applied',
+  'storage/migrations/migrate.ts': 'when a migration was applied',
   'storage/migrations/0001-baseline.ts': 'the first partitions begin with it',
 }
 

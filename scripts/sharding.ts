@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import type { Db } from '../storage/database.ts'
-import { migrate } from '../storage/migrate.ts'
+import { migrate } from '../storage/migrations/migrate.ts'
 import { openStorage } from '../storage/open.ts'
 
 /**

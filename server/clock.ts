@@ -1,4 +1,4 @@
-import { addToClockOffset, listClockOffsets, resetClockOffset } from '../storage/clock.ts'
+import { addToClockOffset, listClockOffsets, resetClockOffset } from '../storage/workspace/clock.ts'
 import type { Db } from '../storage/database.ts'
 import type { Signals } from './signals.ts'
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { encodeUlidTime, ULID_DIGITS } from '../storage/ulid-time.ts'
+import { encodeUlidTime, ULID_DIGITS } from '../storage/events/ulid-time.ts'
 
 /*
  * State of the process, not of an app: random bytes are drawn for many ids at once, because one draw costs as

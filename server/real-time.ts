@@ -1,4 +1,4 @@
-import { readDatabaseClock } from '../storage/installation.ts'
+import { readDatabaseClock } from '../storage/workspace/installation.ts'
 import type { Db } from '../storage/database.ts'
 
 export type DatabaseTime = {

@@ -9,7 +9,7 @@ import {
   recordServer,
   removeAllServers,
   removeServer,
-} from '../storage/secrets.ts'
+} from '../storage/access/secrets.ts'
 import { version } from './version.ts'
 
 /*

@@ -1,4 +1,4 @@
-import type { SignalChannel } from '../storage/signals.ts'
+import type { SignalChannel } from '../storage/client/signals.ts'
 import type { Siblings } from './siblings.ts'
 
 /**

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { findOperation } from '../catalog/index.ts'
-import { buildContactInsert, type NewContact, reserveContactIds } from '../storage/contacts.ts'
-import { listFields } from '../storage/custom-fields.ts'
+import { buildContactInsert, type NewContact, reserveContactIds } from '../storage/contacts/contacts.ts'
+import { listFields } from '../storage/contacts/custom-fields.ts'
 import type { Db } from '../storage/database.ts'
-import { runDeferredWrite } from '../storage/deferred-write.ts'
+import { runDeferredWrite } from '../storage/client/deferred-write.ts'
 import { checked, type Door, doorsOf } from './doors.ts'
 import type { TestServer } from './servers.ts'
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import postgres from 'postgres'
 import type { Db } from '../storage/database.ts'
-import { migrate } from '../storage/migrate.ts'
+import { migrate } from '../storage/migrations/migrate.ts'
 import { type Location, type OpenOptions, openStorage, type Storage } from '../storage/open.ts'
 
 /**

@@ -23,14 +23,14 @@ import { createMetrics } from '../server/metrics.ts'
 import { createSecretRing } from '../server/secret.ts'
 import type { ProviderConfig } from '../server/provider/settings.ts'
 import type { Sandbox } from '../server/sandbox/emulator/sandbox.ts'
-import { createKey, type KeyFields } from '../storage/admin-keys.ts'
+import { createKey, type KeyFields } from '../storage/access/admin-keys.ts'
 import {
   createChannel,
   createStaff,
   createWorkspace,
   type StaffFields,
   type WorkspaceFields,
-} from '../storage/admin.ts'
+} from '../storage/workspace/admin.ts'
 import type { Db } from '../storage/database.ts'
 import { type Location, openStorage, type Storage } from '../storage/open.ts'
 import { atEnd } from './at-end.ts'

@@ -1,4 +1,4 @@
-import { type StatementMessage, statementChannel } from '../storage/statement-channel.ts'
+import { type StatementMessage, statementChannel } from '../storage/client/statement-channel.ts'
 
 /** Returns the texts of the statements that `work` sends and for which `isMeant` is true. */
 export const recordTexts = async (

@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import { mediaKey } from '../server/media/store.ts'
 import type { Db } from '../storage/database.ts'
-import { findOrInsertBroadcast } from '../storage/demo.ts'
-import { insertMessages } from '../storage/messages.ts'
+import { findOrInsertBroadcast } from '../storage/demo/demo.ts'
+import { insertMessages } from '../storage/messages/messages.ts'
 import type { TestServer } from './servers.ts'
 
 /** Inserts a conversation for each contact, templates, saved replies, and two broadcasts to all contacts. */

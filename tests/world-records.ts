@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { hashApiKey } from '../server/api-keys.ts'
-import { insertJob, type NewJob, setJobState } from '../storage/bulk-jobs.ts'
+import { insertJob, type NewJob, setJobState } from '../storage/work/bulk-jobs.ts'
 import type { Db } from '../storage/database.ts'
 import type { TestWorkspace } from './servers.ts'
 

@@ -2,9 +2,9 @@ import { sealAccountSecret } from '../../server/provider/account-secrets.ts'
 import { applyHealthFacts } from '../../server/provider/health/record.ts'
 import { reasonsEndedByCall } from '../../server/provider/health/rules.ts'
 import { createEmit } from '../../server/core/emit.ts'
-import { scheduleCheck } from '../../storage/channel-health.ts'
+import { scheduleCheck } from '../../storage/channels/health.ts'
 import type { Db } from '../../storage/database.ts'
-import { type EventRow, insertEvents } from '../../storage/events.ts'
+import { type EventRow, insertEvents } from '../../storage/events/events.ts'
 import {
   type AccountFields,
   type AccountRow,
@@ -12,8 +12,8 @@ import {
   insertProviderAccount,
   listProviderAccounts,
   updateProviderAccount,
-} from '../../storage/provider-accounts.ts'
-import { requireNoProviderOwner } from '../../storage/provider-owners.ts'
+} from '../../storage/channels/provider-accounts.ts'
+import { requireNoProviderOwner } from '../../storage/channels/provider-owners.ts'
 import { usageError } from '../error.ts'
 import { createArgumentReader, type ReadArgument } from '../values.ts'
 import { explainOwner } from './channels.ts'

@@ -20,7 +20,7 @@ import {
 import { type LoadedBackup, loadBackup, requireEmptyDatabase } from '../../storage/backup/load.ts'
 import { countOtherSessions, withoutWriters } from '../../storage/backup/schema.ts'
 import { FOLDER_IN_USE } from '../../storage/embedded/folder.ts'
-import { listMigrations, migrate } from '../../storage/migrate.ts'
+import { listMigrations, migrate } from '../../storage/migrations/migrate.ts'
 import { openStorage, type Storage } from '../../storage/open.ts'
 import { usageError } from '../error.ts'
 import { readManifest } from '../manifest.ts'

@@ -8,9 +8,9 @@ import {
   createChannel,
   listAllChannels,
   updateChannel,
-} from '../../storage/admin.ts'
+} from '../../storage/workspace/admin.ts'
 import type { Db } from '../../storage/database.ts'
-import type { ProviderOwnerError } from '../../storage/provider-owners.ts'
+import type { ProviderOwnerError } from '../../storage/channels/provider-owners.ts'
 import { usageError } from '../error.ts'
 import type { CommandResult } from '../result.ts'
 import { parseId, nameFlag, nothingToChangeError, choiceFlag, omitUndefined, stringFlag } from './flags.ts'

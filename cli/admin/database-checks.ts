@@ -9,7 +9,7 @@ import {
   listLongTransactions,
   readDatabaseSettings,
   readUsedTransactionIds,
-} from '../../storage/installation.ts'
+} from '../../storage/workspace/installation.ts'
 import { type Finding, formatBytes, formatSeconds, GIB, problem, warning } from './finding.ts'
 
 const MAX_SLOT_BYTES = GIB

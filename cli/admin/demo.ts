@@ -1,7 +1,7 @@
 import { createDemo, type Demo } from '../../server/demo/demo.ts'
 import { generateContacts } from '../../server/demo/generate.ts'
 import { readSecrets } from '../../server/secret.ts'
-import { hasNoWorkspace } from '../../storage/admin.ts'
+import { hasNoWorkspace } from '../../storage/workspace/admin.ts'
 import type { Db } from '../../storage/database.ts'
 import { usageError } from '../error.ts'
 import { stringFlag } from './flags.ts'

@@ -1,5 +1,5 @@
 import { hasVisibleText } from '../../catalog/text.ts'
-import { toStorableId } from '../../storage/ids.ts'
+import { toStorableId } from '../../storage/values/ids.ts'
 import { type CliError, cliError, usageError } from '../error.ts'
 import type { AdminFlags } from './verb.ts'
 

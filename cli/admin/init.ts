@@ -1,7 +1,12 @@
 import { currentVersion, scopes } from '../../catalog/index.ts'
 import { createApiKey, hashApiKey } from '../../server/api-keys.ts'
-import { createKey } from '../../storage/admin-keys.ts'
-import { createStaff, createWorkspace, hasNoWorkspace, lockWorkspaces } from '../../storage/admin.ts'
+import { createKey } from '../../storage/access/admin-keys.ts'
+import {
+  createStaff,
+  createWorkspace,
+  hasNoWorkspace,
+  lockWorkspaces,
+} from '../../storage/workspace/admin.ts'
 import { conflictError, nameFlag, omitUndefined, timezoneFlag } from './flags.ts'
 import type { AdminVerb } from './verb.ts'
 

@@ -8,15 +8,15 @@ import { openMediaStore } from '../../server/media/open-store.ts'
 import { chooseProvider, SANDBOX_TOKEN_PREFIX } from '../../server/provider/settings.ts'
 import { version } from '../../server/version.ts'
 import type { Db } from '../../storage/database.ts'
-import { countLaterErasures } from '../../storage/erasures.ts'
+import { countLaterErasures } from '../../storage/privacy/erasures.ts'
 import {
   countOldAccounts,
   countOldKeys,
   readDatabaseClock,
   withStatementTimeout,
-} from '../../storage/installation.ts'
-import { readQueues } from '../../storage/queues.ts'
-import { findSecretSince, listServers } from '../../storage/secrets.ts'
+} from '../../storage/workspace/installation.ts'
+import { readQueues } from '../../storage/work/queues.ts'
+import { findSecretSince, listServers } from '../../storage/access/secrets.ts'
 import { checkReplication, checkSettings, checkTables, checkTransactions } from './database-checks.ts'
 import { type Finding, formatBytes, formatSeconds, GIB, problem, warning } from './finding.ts'
 

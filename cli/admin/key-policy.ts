@@ -9,7 +9,7 @@ import {
   weekdays,
 } from '../../catalog/policy.ts'
 import { parseDuration } from '../../server/sandbox/control/duration.ts'
-import { type AdminKeyRow, changeKey, lockKey } from '../../storage/admin-keys.ts'
+import { type AdminKeyRow, changeKey, lockKey } from '../../storage/access/admin-keys.ts'
 import type { Db } from '../../storage/database.ts'
 import { usageError } from '../error.ts'
 import type { CommandResult } from '../result.ts'

@@ -9,9 +9,9 @@ import {
   replaceKey,
   revokeKey,
   updateKey,
-} from '../../storage/admin-keys.ts'
-import { listAllStaff } from '../../storage/admin.ts'
-import { deleteLoginCodes, listSignInKeys } from '../../storage/oauth.ts'
+} from '../../storage/access/admin-keys.ts'
+import { listAllStaff } from '../../storage/workspace/admin.ts'
+import { deleteLoginCodes, listSignInKeys } from '../../storage/access/oauth.ts'
 import type { CommandResult } from '../result.ts'
 import { usageError } from '../error.ts'
 import {

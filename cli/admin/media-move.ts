@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { digestFile, type MediaStore } from '../../server/media/store.ts'
 import type { Db } from '../../storage/database.ts'
-import { isMediaKept, listKeptMedia, type KeptFile } from '../../storage/media.ts'
+import { isMediaKept, listKeptMedia, type KeptFile } from '../../storage/messages/media.ts'
 import { withRetries } from './retries.ts'
 
 /** Files by what became of them. `damaged` ones are not what the database says, and stay where they are. */

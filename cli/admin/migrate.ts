@@ -1,4 +1,9 @@
-import { compareSchema, describePending, migrate, refuseNewerSchema } from '../../storage/migrate.ts'
+import {
+  compareSchema,
+  describePending,
+  migrate,
+  refuseNewerSchema,
+} from '../../storage/migrations/migrate.ts'
 import type { AdminVerb } from './verb.ts'
 
 export const migrateVerb: AdminVerb = {

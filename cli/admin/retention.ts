@@ -9,7 +9,7 @@ import {
   readTableSizes,
   type RetainedKind,
   type TableSize,
-} from '../../storage/retention.ts'
+} from '../../storage/work/retention.ts'
 import type { AdminVerb } from './verb.ts'
 
 /** More that is due is not counted. */

@@ -1,6 +1,6 @@
 import { computeSecretFingerprint, createSecretRing, loadSecrets, readSecrets } from '../../server/secret.ts'
 import { createSealer, type Sealer } from '../../server/sealer.ts'
-import { findSecretFingerprint } from '../../storage/secrets.ts'
+import { findSecretFingerprint } from '../../storage/access/secrets.ts'
 import { usageError } from '../error.ts'
 import type { AdminSession } from './verb.ts'
 

@@ -18,7 +18,7 @@ import {
   findSecretMovedAt,
   isSecretSettled,
   listServerSecrets,
-} from '../../storage/secrets.ts'
+} from '../../storage/access/secrets.ts'
 import { usageError } from '../error.ts'
 import { writePrivateFile } from '../files.ts'
 import type { CommandResult } from '../result.ts'

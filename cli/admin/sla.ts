@@ -2,14 +2,14 @@ import { Problem } from '../../server/core/problem.ts'
 import { parseFields } from '../../server/core/steps/validate.ts'
 import { BusinessHours } from '../../server/inbox/hours.ts'
 import { parseDuration } from '../../server/sandbox/control/duration.ts'
-import { listAllChannels } from '../../storage/admin.ts'
+import { listAllChannels } from '../../storage/workspace/admin.ts'
 import {
   insertSlaPolicy,
   deleteSlaPolicy,
   listSlaPolicies,
   type SlaPolicyFields,
   updateSlaPolicy,
-} from '../../storage/sla.ts'
+} from '../../storage/conversations/sla.ts'
 import { usageError } from '../error.ts'
 import { parseObjectArgument, createArgumentReader } from '../values.ts'
 import {

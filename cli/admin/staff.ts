@@ -8,8 +8,8 @@ import {
   type StaffFields,
   updateStaff,
   updateTeam,
-} from '../../storage/admin.ts'
-import { countActiveEndpoints } from '../../storage/webhooks.ts'
+} from '../../storage/workspace/admin.ts'
+import { countActiveEndpoints } from '../../storage/webhooks/webhooks.ts'
 import { usageError } from '../error.ts'
 import {
   parseId,

@@ -1,5 +1,5 @@
 import type { Config } from '../../server/config.ts'
-import type { WorkspaceRow } from '../../storage/admin.ts'
+import type { WorkspaceRow } from '../../storage/workspace/admin.ts'
 import type { Db } from '../../storage/database.ts'
 import type { Io } from '../io.ts'
 import type { CommandResult } from '../result.ts'

@@ -1,4 +1,9 @@
-import { createWorkspace, listWorkspaces, updateWorkspace, type WorkspaceRow } from '../../storage/admin.ts'
+import {
+  createWorkspace,
+  listWorkspaces,
+  updateWorkspace,
+  type WorkspaceRow,
+} from '../../storage/workspace/admin.ts'
 import { usageError } from '../error.ts'
 import {
   parseId,

@@ -36,7 +36,7 @@ registerHooks({
 const parameterType = (value: unknown): string =>
   typeof value === 'boolean' ? 'boolean' : value instanceof Uint8Array ? 'bytea' : 'unknown'
 
-/** `storage/contacts.ts findContact`: the innermost named function of storage/ on the stack. */
+/** `storage/contacts/contacts.ts findContact`: the innermost named function of storage/ on the stack. */
 const callerInStorage = (): string | undefined => {
   const limit = Error.stackTraceLimit
   Error.stackTraceLimit = 60

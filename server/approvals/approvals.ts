@@ -6,7 +6,7 @@ import {
   findApproval,
   listApprovalRows,
   lockApproval,
-} from '../../storage/approvals.ts'
+} from '../../storage/agents/approvals.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'

@@ -1,7 +1,7 @@
 import type { AskReason } from '../../catalog/approvals.ts'
 import type { Operation } from '../../catalog/index.ts'
 import { redactApiKeys } from '../../catalog/redact.ts'
-import { findBoundFacts } from '../../storage/agent-policy.ts'
+import { findBoundFacts } from '../../storage/agents/policy.ts'
 import {
   type ApprovalRow,
   countPending,
@@ -10,11 +10,11 @@ import {
   insertApproval,
   lockAsking,
   type NewApproval,
-} from '../../storage/approvals.ts'
-import { insertAuditRow } from '../../storage/audit.ts'
+} from '../../storage/agents/approvals.ts'
+import { insertAuditRow } from '../../storage/access/audit.ts'
 import type { Db } from '../../storage/database.ts'
-import { countErasures, holdErasures } from '../../storage/erasures.ts'
-import { insertEvents } from '../../storage/events.ts'
+import { countErasures, holdErasures } from '../../storage/privacy/erasures.ts'
+import { insertEvents } from '../../storage/events/events.ts'
 import { businessTime } from '../clock.ts'
 import type { App } from '../core/app.ts'
 import type { Actor, CallTrace } from '../core/context.ts'

@@ -1,6 +1,6 @@
 import { findOperation, type Operation } from '../../catalog/index.ts'
-import { type ApprovalRow, findApproval } from '../../storage/approvals.ts'
-import { findLiveKeyById } from '../../storage/keys.ts'
+import { type ApprovalRow, findApproval } from '../../storage/agents/approvals.ts'
+import { findLiveKeyById } from '../../storage/access/keys.ts'
 import { businessTime } from '../clock.ts'
 import type { App } from '../core/app.ts'
 import type { Actor } from '../core/context.ts'

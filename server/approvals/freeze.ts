@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Operation } from '../../catalog/index.ts'
-import { findBoundFacts } from '../../storage/agent-policy.ts'
+import { findBoundFacts } from '../../storage/agents/policy.ts'
 import type { App } from '../core/app.ts'
 import type { Actor, CallTrace } from '../core/context.ts'
 import { rehearse } from '../core/dry-run.ts'

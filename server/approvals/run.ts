@@ -12,10 +12,10 @@ import {
   holdApproved,
   lockExpired,
   postponeApproved,
-} from '../../storage/approvals.ts'
+} from '../../storage/agents/approvals.ts'
 import type { Db } from '../../storage/database.ts'
-import type { EventRow } from '../../storage/events.ts'
-import { findLiveKeyById } from '../../storage/keys.ts'
+import type { EventRow } from '../../storage/events/events.ts'
+import { findLiveKeyById } from '../../storage/access/keys.ts'
 import { businessTime } from '../clock.ts'
 import type { App } from '../core/app.ts'
 import { createEmit } from '../core/emit.ts'

@@ -1,6 +1,6 @@
 import type { Operation } from '../../catalog/index.ts'
-import type { SealedApproval } from '../../storage/approval-secrets.ts'
-import { type ApprovalRow, findApproval, hasLiveRecord } from '../../storage/approvals.ts'
+import type { SealedApproval } from '../../storage/agents/approval-secrets.ts'
+import { type ApprovalRow, findApproval, hasLiveRecord } from '../../storage/agents/approvals.ts'
 import type { App } from '../core/app.ts'
 import type { Actor } from '../core/context.ts'
 import { Problem } from '../core/problem.ts'

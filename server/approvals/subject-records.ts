@@ -6,11 +6,11 @@ import {
   listSubjectContacts,
   listSubjectConversations,
   type SubjectContact,
-} from '../../storage/call-subjects.ts'
-import { toIds } from '../../storage/contact-matches.ts'
+} from '../../storage/agents/call-subjects.ts'
+import { toIds } from '../../storage/contacts/matches.ts'
 import type { Db } from '../../storage/database.ts'
-import { findEventConsumer } from '../../storage/event-consumers.ts'
-import { findLabels } from '../../storage/labels.ts'
+import { findEventConsumer } from '../../storage/events/consumers.ts'
+import { findLabels } from '../../storage/labels/labels.ts'
 import type { Read, RecordKind } from '../core/read-records.ts'
 import { isIdText } from '../labels/label-cache.ts'
 

@@ -1,4 +1,4 @@
-import { type ContactReadsRow, writeContactReads } from '../../storage/audit-reads.ts'
+import { type ContactReadsRow, writeContactReads } from '../../storage/access/audit-reads.ts'
 import type { App } from '../core/app.ts'
 import type { Actor, CallTrace } from '../core/context.ts'
 import type { JobDefinition } from '../jobs/runner.ts'

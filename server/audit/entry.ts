@@ -1,6 +1,6 @@
 import { catalog, type Operation, listRoutes } from '../../catalog/index.ts'
 import { redactApiKeys } from '../../catalog/redact.ts'
-import type { AuditEntry, AuditOutcome } from '../../storage/audit.ts'
+import type { AuditEntry, AuditOutcome } from '../../storage/access/audit.ts'
 import type { Actor, CallTrace } from '../core/context.ts'
 import type { Problem } from '../core/problem.ts'
 import { limitSize, redactChange, redactObject, redactResult } from './redact.ts'

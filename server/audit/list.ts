@@ -1,4 +1,4 @@
-import { type AuditRow, listAuditRows } from '../../storage/audit.ts'
+import { type AuditRow, listAuditRows } from '../../storage/access/audit.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
 import { requireAllChannels } from '../visibility/channels.ts'

@@ -1,4 +1,4 @@
-import { type AuditEntry, insertAuditRow } from '../../storage/audit.ts'
+import { type AuditEntry, insertAuditRow } from '../../storage/access/audit.ts'
 import type { App } from '../core/app.ts'
 import type { Actor, CallTrace } from '../core/context.ts'
 import { noteDiskFull } from '../core/disk-full.ts'

@@ -7,7 +7,7 @@ import {
   listRecipientRows,
   loadBroadcast,
   type RecipientRow,
-} from '../../storage/broadcasts.ts'
+} from '../../storage/broadcasts/broadcasts.ts'
 import type { Actor, Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { createPage } from '../core/paging.ts'

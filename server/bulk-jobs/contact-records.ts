@@ -1,5 +1,5 @@
 import type { EventTypeId } from '../../catalog/events.ts'
-import { listContactNames, listMatchBatches } from '../../storage/contact-matches.ts'
+import { listContactNames, listMatchBatches } from '../../storage/contacts/matches.ts'
 import type { InputOf } from '../core/handler.ts'
 import { parseConditions } from '../filters/parse-filter.ts'
 import { showContactName } from '../visibility/phones.ts'

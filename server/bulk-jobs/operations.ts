@@ -8,9 +8,9 @@ import {
   listJobPage,
   lockJob,
   setJobState,
-} from '../../storage/bulk-jobs.ts'
-import { findSend, setBroadcastStatus } from '../../storage/broadcast-sends.ts'
-import { listRecipientRows } from '../../storage/broadcasts.ts'
+} from '../../storage/work/bulk-jobs.ts'
+import { findSend, setBroadcastStatus } from '../../storage/broadcasts/sends.ts'
+import { listRecipientRows } from '../../storage/broadcasts/broadcasts.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'

@@ -1,5 +1,5 @@
 import { findOperation } from '../../catalog/index.ts'
-import type { BatchCall } from '../../storage/bulk-jobs.ts'
+import type { BatchCall } from '../../storage/work/bulk-jobs.ts'
 import type { Context } from '../core/context.ts'
 import type { InputOf } from '../core/handler.ts'
 

@@ -15,11 +15,11 @@ import {
   type OpenBatch,
   postponeJob,
   setJobState,
-} from '../../storage/bulk-jobs.ts'
-import { insertAuditRow } from '../../storage/audit.ts'
-import { type EventRow, insertEvents } from '../../storage/events.ts'
+} from '../../storage/work/bulk-jobs.ts'
+import { insertAuditRow } from '../../storage/access/audit.ts'
+import { type EventRow, insertEvents } from '../../storage/events/events.ts'
 import { writeEvents } from '../messaging/announce.ts'
-import { findLiveKeyById, isKeyRevoked } from '../../storage/keys.ts'
+import { findLiveKeyById, isKeyRevoked } from '../../storage/access/keys.ts'
 import { toAuditEntry } from '../audit/entry.ts'
 import { businessTime } from '../clock.ts'
 import type { App } from '../core/app.ts'

@@ -7,8 +7,8 @@ import {
   lockPlan,
   type NewJob,
   type PlanRow,
-} from '../../storage/bulk-jobs.ts'
-import { countIds, toIds } from '../../storage/contact-matches.ts'
+} from '../../storage/work/bulk-jobs.ts'
+import { countIds, toIds } from '../../storage/contacts/matches.ts'
 import type { Context } from '../core/context.ts'
 import { invalidField, Problem } from '../core/problem.ts'
 import { createUlid } from '../ids.ts'

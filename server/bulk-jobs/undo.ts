@@ -1,6 +1,6 @@
 import type { EventData, EventTypeId } from '../../catalog/events.ts'
-import type { BatchCall } from '../../storage/bulk-jobs.ts'
-import type { EventRow } from '../../storage/events.ts'
+import type { BatchCall } from '../../storage/work/bulk-jobs.ts'
+import type { EventRow } from '../../storage/events/events.ts'
 import type { OperationName } from '../../catalog/index.ts'
 import { restoreContacts } from '../contacts/update-many.ts'
 import type { UndoneRecord } from '../core/context.ts'

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { Job } from '../../catalog/bulk-jobs.ts'
 import type { EventData } from '../../catalog/events.ts'
-import type { JobReader, JobRow } from '../../storage/bulk-jobs.ts'
+import type { JobReader, JobRow } from '../../storage/work/bulk-jobs.ts'
 import { catalog, type Operation } from '../../catalog/index.ts'
 import { getIdField } from './records.ts'
 import type { Actor } from '../core/context.ts'

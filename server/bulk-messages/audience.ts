@@ -4,8 +4,8 @@ import {
   countPossibleLosses,
   hasMoreReachable,
   listCandidates,
-} from '../../storage/broadcast-audience.ts'
-import type { NewRecipient } from '../../storage/broadcast-sends.ts'
+} from '../../storage/broadcasts/audience.ts'
+import type { NewRecipient } from '../../storage/broadcasts/sends.ts'
 import { toPhoneLine } from '../contacts/phone-lines.ts'
 import type { Context } from '../core/context.ts'
 import { invalidField, type Problem } from '../core/problem.ts'

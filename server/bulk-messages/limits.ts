@@ -4,7 +4,7 @@ import {
   listWaitingCountries,
   readMessagingLimit,
   type SendRow,
-} from '../../storage/broadcast-sends.ts'
+} from '../../storage/broadcasts/sends.ts'
 import type { Db } from '../../storage/database.ts'
 import { findOpening, type Hours, listZones } from './hours.ts'
 

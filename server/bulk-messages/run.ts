@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Operation } from '../../catalog/index.ts'
 import { findOperation } from '../../catalog/index.ts'
-import { addSends } from '../../storage/agent-policy.ts'
-import { listCandidates } from '../../storage/broadcast-audience.ts'
+import { addSends } from '../../storage/agents/policy.ts'
+import { listCandidates } from '../../storage/broadcasts/audience.ts'
 import {
   type DueRow,
   failRecipient,
@@ -15,9 +15,9 @@ import {
   setErrorBase,
   setWaiting,
   writeProgress,
-} from '../../storage/broadcast-sends.ts'
-import { claimJob, findSecondsUntilJob, lockJob, postponeJob } from '../../storage/bulk-jobs.ts'
-import { listFields } from '../../storage/custom-fields.ts'
+} from '../../storage/broadcasts/sends.ts'
+import { claimJob, findSecondsUntilJob, lockJob, postponeJob } from '../../storage/work/bulk-jobs.ts'
+import { listFields } from '../../storage/contacts/custom-fields.ts'
 import { type Claimed, end, fail, findActor } from '../bulk-jobs/run.ts'
 import { EVERYBODY } from '../bulk-jobs/view.ts'
 import { businessTime } from '../clock.ts'

@@ -1,5 +1,5 @@
 import { findOperation, type Operation } from '../../catalog/index.ts'
-import { readRecipientState } from '../../storage/broadcast-doubles.ts'
+import { readRecipientState } from '../../storage/broadcasts/doubles.ts'
 import {
   failRecipient,
   failRecipientOfMessage,
@@ -7,7 +7,7 @@ import {
   holdJobState,
   releaseRecipient,
   takeRecipient,
-} from '../../storage/broadcast-sends.ts'
+} from '../../storage/broadcasts/sends.ts'
 import { businessTime } from '../clock.ts'
 import type { App } from '../core/app.ts'
 import { doNotDisturbProblem } from '../consent/require.ts'

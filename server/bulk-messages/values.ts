@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
-import type { Candidate } from '../../storage/broadcast-audience.ts'
-import type { FieldRow } from '../../storage/custom-fields.ts'
+import type { Candidate } from '../../storage/broadcasts/audience.ts'
+import type { FieldRow } from '../../storage/contacts/custom-fields.ts'
 import { showValue } from '../contacts/attributes.ts'
 import { fieldsVisibleTo } from '../contacts/input.ts'
 import type { Actor } from '../core/context.ts'

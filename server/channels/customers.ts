@@ -5,12 +5,12 @@ import {
   fillWebVisitorId,
   lockChannelCustomer,
   upsertChannelCustomer,
-} from '../../storage/channel-customers.ts'
-import type { TokenChannel } from '../../storage/channel-secrets.ts'
-import { toPhoneKey } from '../../storage/contact-lines.ts'
-import { readContact, updateContactRow } from '../../storage/contacts.ts'
-import { markFieldsUsed } from '../../storage/custom-fields.ts'
-import { type CustomerRow, findCustomers, insertCustomers } from '../../storage/inbound.ts'
+} from '../../storage/channels/customers.ts'
+import type { TokenChannel } from '../../storage/channels/secrets.ts'
+import { toPhoneKey } from '../../storage/contacts/lines.ts'
+import { readContact, updateContactRow } from '../../storage/contacts/contacts.ts'
+import { markFieldsUsed } from '../../storage/contacts/custom-fields.ts'
+import { type CustomerRow, findCustomers, insertCustomers } from '../../storage/messages/inbound.ts'
 import type { PhoneLine } from '../contacts/phone-lines.ts'
 import { parsePhoneLine } from '../contacts/phone.ts'
 import { eventContact } from '../contacts/view.ts'

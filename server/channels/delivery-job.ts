@@ -4,7 +4,7 @@ import {
   deleteChannelDelivery,
   findSecondsUntilNextChannelDelivery,
   postponeChannelDelivery,
-} from '../../storage/channel-deliveries.ts'
+} from '../../storage/channels/deliveries.ts'
 import type { App } from '../core/app.ts'
 import { errorLogDetails } from '../core/log-details.ts'
 import { computeNextRunMs, getIdleMs, type JobDefinition } from '../jobs/runner.ts'

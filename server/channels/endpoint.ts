@@ -1,7 +1,7 @@
 import { redactApiKeys } from '../../catalog/redact.ts'
 import { BridgeMessage, BridgeStatus } from '../../catalog/channel-messages.ts'
 import { isObject } from '../../catalog/values.ts'
-import { findChannelByToken, type TokenChannel } from '../../storage/channel-secrets.ts'
+import { findChannelByToken, type TokenChannel } from '../../storage/channels/secrets.ts'
 import { hashApiKey, isChannelToken } from '../api-keys.ts'
 import type { App } from '../core/app.ts'
 import { parseBearer, unauthenticated } from '../core/bearer.ts'

@@ -1,4 +1,4 @@
-import type { SealedChannel } from '../../storage/channel-secrets.ts'
+import type { SealedChannel } from '../../storage/channels/secrets.ts'
 import type { Sealer } from '../sealer.ts'
 import { MAX_SIGNING_SECRETS } from '../webhooks/secrets.ts'
 

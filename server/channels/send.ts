@@ -1,4 +1,4 @@
-import type { ClaimedChannelDelivery } from '../../storage/channel-deliveries.ts'
+import type { ClaimedChannelDelivery } from '../../storage/channels/deliveries.ts'
 import type { App } from '../core/app.ts'
 import { isObject } from '../../catalog/values.ts'
 import { explainFailure } from '../webhooks/failures.ts'

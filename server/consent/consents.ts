@@ -1,6 +1,10 @@
-import { type ConsentChangeRow, countConsentChanges, listConsentChanges } from '../../storage/consents.ts'
-import { hasContacts } from '../../storage/labels.ts'
-import { lockContact } from '../../storage/contacts.ts'
+import {
+  type ConsentChangeRow,
+  countConsentChanges,
+  listConsentChanges,
+} from '../../storage/contacts/consents.ts'
+import { hasContacts } from '../../storage/labels/labels.ts'
+import { lockContact } from '../../storage/contacts/contacts.ts'
 import type { Actor } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { createPage } from '../core/paging.ts'

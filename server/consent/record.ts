@@ -3,7 +3,7 @@ import {
   insertConsentChange,
   listWithdrawals,
   type NewConsentChange,
-} from '../../storage/consents.ts'
+} from '../../storage/contacts/consents.ts'
 import type { ChangeContext } from '../core/change-context.ts'
 
 /** The purpose that marketing templates need. */

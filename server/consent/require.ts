@@ -1,5 +1,5 @@
-import { findConsent, listConsentStates } from '../../storage/consents.ts'
-import type { Recipient } from '../../storage/sends.ts'
+import { findConsent, listConsentStates } from '../../storage/contacts/consents.ts'
+import type { Recipient } from '../../storage/messages/sends.ts'
 import type { Context } from '../core/context.ts'
 import { Problem } from '../core/problem.ts'
 import { ALL_CHANNELS, MARKETING } from './record.ts'

@@ -1,5 +1,5 @@
 import { normalizeText } from '../../catalog/text.ts'
-import { fold } from '../../storage/text.ts'
+import { fold } from '../../storage/values/text.ts'
 
 /** Whole messages that withdraw the consent to marketing. Nothing that also answers a question, such as "cancel". */
 const STOP_WORDS = [

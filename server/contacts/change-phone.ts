@@ -3,10 +3,15 @@ import {
   deleteFormerPhonesBefore,
   forgetFormerPhone,
   rememberFormerPhone,
-} from '../../storage/former-phones.ts'
-import { toStorableId } from '../../storage/ids.ts'
-import { type CustomerRow, findCustomers, lockCustomersById, updateCustomer } from '../../storage/inbound.ts'
-import { readContact } from '../../storage/contacts.ts'
+} from '../../storage/contacts/former-phones.ts'
+import { toStorableId } from '../../storage/values/ids.ts'
+import {
+  type CustomerRow,
+  findCustomers,
+  lockCustomersById,
+  updateCustomer,
+} from '../../storage/messages/inbound.ts'
+import { readContact } from '../../storage/contacts/contacts.ts'
 import type { App } from '../core/app.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'

@@ -4,9 +4,9 @@ import {
   lockContact,
   readContact,
   readContactByExternalId,
-} from '../../storage/contacts.ts'
-import { findMergedInto } from '../../storage/contact-merges.ts'
-import { listFields } from '../../storage/custom-fields.ts'
+} from '../../storage/contacts/contacts.ts'
+import { findMergedInto } from '../../storage/contacts/merges.ts'
+import { listFields } from '../../storage/contacts/custom-fields.ts'
 import { liftProviderOptOuts } from '../consent/record.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'

@@ -1,5 +1,5 @@
-import { lockContacts } from '../../storage/contact-matches.ts'
-import { deleteContactRows } from '../../storage/contacts.ts'
+import { lockContacts } from '../../storage/contacts/matches.ts'
+import { deleteContactRows } from '../../storage/contacts/contacts.ts'
 import { changeTarget } from '../bulk-jobs/change-target.ts'
 import { listMissing, toBulkOutput } from '../bulk-jobs/output.ts'
 import { contactRecords, type ContactsChange } from '../bulk-jobs/contact-records.ts'

@@ -3,8 +3,8 @@ import {
   type ContactRow,
   readContact,
   updateContactRow,
-} from '../../storage/contacts.ts'
-import type { Label } from '../../storage/labels.ts'
+} from '../../storage/contacts/contacts.ts'
+import type { Label } from '../../storage/labels/labels.ts'
 import type { Context } from '../core/context.ts'
 import { applyValues, toFieldTypes, type ValueChanges } from './input.ts'
 import { auditMetadata, changeMetadata, type MetadataChanges } from './metadata.ts'

@@ -1,5 +1,5 @@
-import { findContactIdByExternalId, lockContactsByIdentity } from '../../storage/contact-identity.ts'
-import { lockContactByPhone } from '../../storage/contacts.ts'
+import { findContactIdByExternalId, lockContactsByIdentity } from '../../storage/contacts/identity.ts'
+import { lockContactByPhone } from '../../storage/contacts/contacts.ts'
 import type { Context } from '../core/context.ts'
 import { Problem } from '../core/problem.ts'
 import { isBlindRehearsal } from '../visibility/rehearsals.ts'

@@ -1,4 +1,4 @@
-import { findIdentifiedContacts } from '../../storage/contact-identity.ts'
+import { findIdentifiedContacts } from '../../storage/contacts/identity.ts'
 import type { Context } from '../core/context.ts'
 import { Problem } from '../core/problem.ts'
 import { type GivenIdentity, matchIdentity } from './identity.ts'

@@ -7,12 +7,12 @@ import {
   insertContacts,
   lockContactsByPhone,
   findTakenPhones,
-} from '../../storage/contact-import.ts'
-import { type ExistingContact, readExistingContacts } from '../../storage/contact-updates.ts'
-import { lockContactLimit } from '../../storage/counters.ts'
-import { loadCounter } from '../../storage/counters.ts'
-import { type FieldRow, listFields } from '../../storage/custom-fields.ts'
-import type { Label } from '../../storage/labels.ts'
+} from '../../storage/contacts/import.ts'
+import { type ExistingContact, readExistingContacts } from '../../storage/contacts/updates.ts'
+import { lockContactLimit } from '../../storage/workspace/counters.ts'
+import { loadCounter } from '../../storage/workspace/counters.ts'
+import { type FieldRow, listFields } from '../../storage/contacts/custom-fields.ts'
+import type { Label } from '../../storage/labels/labels.ts'
 import type { Actor, Context } from '../core/context.ts'
 import type { EmitsOf, Handler } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'

@@ -1,5 +1,5 @@
-import { type FieldRow, markFieldsUsed } from '../../storage/custom-fields.ts'
-import type { FieldTypes, Attrs, StoredValue } from '../../storage/contact-values.ts'
+import { type FieldRow, markFieldsUsed } from '../../storage/contacts/custom-fields.ts'
+import type { FieldTypes, Attrs, StoredValue } from '../../storage/contacts/values.ts'
 import type { Context } from '../core/context.ts'
 import { findNearestName } from '../nearest-name.ts'
 import { type FieldError, invalidField, toPointer, Problem } from '../core/problem.ts'

@@ -1,5 +1,5 @@
-import { lockContactLimit } from '../../storage/counters.ts'
-import { loadCounter } from '../../storage/counters.ts'
+import { lockContactLimit } from '../../storage/workspace/counters.ts'
+import { loadCounter } from '../../storage/workspace/counters.ts'
 import type { Context } from '../core/context.ts'
 import { Problem } from '../core/problem.ts'
 

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { UNDO_DAYS } from '../../catalog/contacts/merge.ts'
-import { lockContacts, type MergeableContact, type MovedLabels } from '../../storage/contact-merge.ts'
+import { lockContacts, type MergeableContact, type MovedLabels } from '../../storage/contacts/merge.ts'
 import {
   type ContactMerge,
   deleteEmptyFacts,
@@ -12,10 +12,10 @@ import {
   type RestoredContact,
   restoreKeptContact,
   restoreMergedContact,
-} from '../../storage/contact-merges.ts'
-import { type FieldTypes, writeMetadata, writeValues } from '../../storage/contact-values.ts'
-import { lockContact, readContact } from '../../storage/contacts.ts'
-import { type FieldRow, listFields } from '../../storage/custom-fields.ts'
+} from '../../storage/contacts/merges.ts'
+import { type FieldTypes, writeMetadata, writeValues } from '../../storage/contacts/values.ts'
+import { lockContact, readContact } from '../../storage/contacts/contacts.ts'
+import { type FieldRow, listFields } from '../../storage/contacts/custom-fields.ts'
 import type { App } from '../core/app.ts'
 import type { Context } from '../core/context.ts'
 import type { EmitsOf, Handler, OutputOf } from '../core/handler.ts'

@@ -6,13 +6,13 @@ import {
   type MovedLabels,
   readMergeableContacts,
   updateMergedContact,
-} from '../../storage/contact-merge.ts'
-import { recordMerge, recordMergeResult } from '../../storage/contact-merges.ts'
-import { type FieldRow, listFields } from '../../storage/custom-fields.ts'
+} from '../../storage/contacts/merge.ts'
+import { recordMerge, recordMergeResult } from '../../storage/contacts/merges.ts'
+import { type FieldRow, listFields } from '../../storage/contacts/custom-fields.ts'
 import type { Db } from '../../storage/database.ts'
-import { findLabels } from '../../storage/labels.ts'
+import { findLabels } from '../../storage/labels/labels.ts'
 import type { ChangeContext } from '../core/change-context.ts'
-import type { Metadata } from '../../storage/contact-values.ts'
+import type { Metadata } from '../../storage/contacts/values.ts'
 import { Problem } from '../core/problem.ts'
 import { toChangeName } from './edit.ts'
 import { mergeMetadata } from './metadata.ts'

@@ -1,5 +1,5 @@
 import { metadataLimits } from '../../catalog/contacts/metadata.ts'
-import type { Metadata } from '../../storage/contact-values.ts'
+import type { Metadata } from '../../storage/contacts/values.ts'
 import type { Actor } from '../core/context.ts'
 import { invalidField, Problem, toPointer } from '../core/problem.ts'
 import { canSeeMetadata } from '../visibility/policy.ts'

@@ -1,5 +1,5 @@
-import type { TimelineScope } from '../../storage/contacts.ts'
-import { errorCode } from '../../storage/error-codes.ts'
+import type { TimelineScope } from '../../storage/contacts/contacts.ts'
+import { errorCode } from '../../storage/client/error-codes.ts'
 import type { Actor, Context } from '../core/context.ts'
 import { listVisibleChannels } from '../visibility/policy.ts'
 

@@ -1,12 +1,12 @@
-import { countWithFields, lockContacts } from '../../storage/contact-matches.ts'
-import type { StoredValue } from '../../storage/contact-values.ts'
+import { countWithFields, lockContacts } from '../../storage/contacts/matches.ts'
+import type { StoredValue } from '../../storage/contacts/values.ts'
 import {
   type ContactUpdate,
   type ExistingContact,
   readExistingContacts,
   updateContactRows,
-} from '../../storage/contact-updates.ts'
-import { type FieldRow, listFields } from '../../storage/custom-fields.ts'
+} from '../../storage/contacts/updates.ts'
+import { type FieldRow, listFields } from '../../storage/contacts/custom-fields.ts'
 import { changeTarget } from '../bulk-jobs/change-target.ts'
 import { type BulkOutput, listMissing, toBulkOutput } from '../bulk-jobs/output.ts'
 import { contactRecords, type ContactsChange } from '../bulk-jobs/contact-records.ts'

@@ -1,4 +1,4 @@
-import { toPhoneKey } from '../../storage/contact-lines.ts'
+import { toPhoneKey } from '../../storage/contacts/lines.ts'
 import {
   buildContactInsert,
   type ContactRow,
@@ -7,10 +7,10 @@ import {
   readContact,
   type ContactWithFields,
   touchContacts,
-} from '../../storage/contacts.ts'
-import { listFields } from '../../storage/custom-fields.ts'
-import { linkLabels } from '../../storage/label-changes.ts'
-import type { Label, LabelKind } from '../../storage/labels.ts'
+} from '../../storage/contacts/contacts.ts'
+import { listFields } from '../../storage/contacts/custom-fields.ts'
+import { linkLabels } from '../../storage/labels/changes.ts'
+import type { Label, LabelKind } from '../../storage/labels/labels.ts'
 import type { Context } from '../core/context.ts'
 import type { EmitsOf, Handler, OutputOf } from '../core/handler.ts'
 import { resolveGroups } from '../groups/groups.ts'

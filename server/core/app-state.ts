@@ -1,6 +1,6 @@
-import type { AuditEntry } from '../../storage/audit.ts'
-import type { KeyRow } from '../../storage/keys.ts'
-import type { Label } from '../../storage/labels.ts'
+import type { AuditEntry } from '../../storage/access/audit.ts'
+import type { KeyRow } from '../../storage/access/keys.ts'
+import type { Label } from '../../storage/labels/labels.ts'
 import type { DatabaseTime } from '../real-time.ts'
 import { createHeavyTurns, type HeavyTurns } from './heavy-turns.ts'
 

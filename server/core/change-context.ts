@@ -1,6 +1,6 @@
 import type { EventTypeId } from '../../catalog/events.ts'
 import type { Db } from '../../storage/database.ts'
-import type { ActiveSlaPolicy } from '../../storage/sla.ts'
+import type { ActiveSlaPolicy } from '../../storage/conversations/sla.ts'
 import type { Context } from './context.ts'
 import type { Emit } from './emit.ts'
 

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { errorCode } from '../../storage/error-codes.ts'
+import { errorCode } from '../../storage/client/error-codes.ts'
 import type { DiskState } from './app-state.ts'
 import type { App } from './app.ts'
 

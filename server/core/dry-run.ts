@@ -1,5 +1,5 @@
 import { isObject } from '../../catalog/values.ts'
-import { runDeferredWrite } from '../../storage/deferred-write.ts'
+import { runDeferredWrite } from '../../storage/client/deferred-write.ts'
 import { recordAudit } from '../audit/record.ts'
 import { hasContactBudget, takeContacts } from '../visibility/contact-budget.ts'
 import { listContactSubjects } from '../visibility/contact-subjects.ts'

@@ -1,6 +1,6 @@
 import type { ActorView } from '../../catalog/actor.ts'
 import type { EventData, EventTypeId } from '../../catalog/events.ts'
-import type { EventRow } from '../../storage/events.ts'
+import type { EventRow } from '../../storage/events/events.ts'
 import { createEventId } from '../ids.ts'
 
 /**

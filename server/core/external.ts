@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { insertAuditRow } from '../../storage/audit.ts'
+import { insertAuditRow } from '../../storage/access/audit.ts'
 import {
   deleteRunningRecord,
   releaseLease,
@@ -9,7 +9,7 @@ import {
   completeRecord,
   insertIntent,
   insertResult,
-} from '../../storage/idempotency.ts'
+} from '../../storage/access/idempotency.ts'
 import { toFailure } from '../audit/entry.ts'
 import { markAudited } from '../audit/record.ts'
 import { businessTime } from '../clock.ts'

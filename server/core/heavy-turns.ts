@@ -1,4 +1,4 @@
-import type { ClientPresence } from '../../storage/client-presence.ts'
+import type { ClientPresence } from '../../storage/client/client-presence.ts'
 
 /**
  * A turn of an expensive read. `start` begins it, `drop` gives it up: its client is gone. The ids of keys and of

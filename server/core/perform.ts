@@ -1,9 +1,14 @@
 import type { ErrorCode } from '../../catalog/errors.ts'
 import { currentVersion, type Operation } from '../../catalog/index.ts'
 import type { PastOperation } from '../../catalog/past-operation.ts'
-import { clientGoneError, type ClientPresence, isClientGone, readFor } from '../../storage/client-presence.ts'
+import {
+  clientGoneError,
+  type ClientPresence,
+  isClientGone,
+  readFor,
+} from '../../storage/client/client-presence.ts'
 import type { Db } from '../../storage/database.ts'
-import { waitAtMost } from '../../storage/wait-at-most.ts'
+import { waitAtMost } from '../../storage/client/wait-at-most.ts'
 import { normalizeClientName } from '../audit/entry.ts'
 import { recordFailure } from '../audit/record.ts'
 import { businessTime } from '../clock.ts'

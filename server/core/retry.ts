@@ -1,5 +1,5 @@
-import { isExpectationFailed } from '../../storage/deferred-write.ts'
-import { errorCode } from '../../storage/error-codes.ts'
+import { isExpectationFailed } from '../../storage/client/deferred-write.ts'
+import { errorCode } from '../../storage/client/error-codes.ts'
 
 const MAX_ATTEMPTS = 4
 /** Keys of which the call itself says, when it runs again, that another one took them. */

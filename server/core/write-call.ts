@@ -2,15 +2,15 @@ import type { ControlledTransaction } from 'kysely'
 import type { AskReason } from '../../catalog/approvals.ts'
 import type { Operation } from '../../catalog/index.ts'
 import { isObject } from '../../catalog/values.ts'
-import type { AuditEntry } from '../../storage/audit.ts'
+import type { AuditEntry } from '../../storage/access/audit.ts'
 import type { Database, Db } from '../../storage/database.ts'
 import {
   deleteRecord,
   type CompletedRecord,
   type IdempotencyRecord,
   reserveKey,
-} from '../../storage/idempotency.ts'
-import { commitReplicated } from '../../storage/replication.ts'
+} from '../../storage/access/idempotency.ts'
+import { commitReplicated } from '../../storage/client/replication.ts'
 import { type CallOutcome, toAuditEntry } from '../audit/entry.ts'
 import type { App } from './app.ts'
 import { requireOwnCall, requireSameView, toStoredView } from '../visibility/replays.ts'
@@ -166,7 +166,7 @@ export type Transaction = ControlledTransaction<Database>
 
 /**
  * Commits after the last statement and returns its result. Most last statements carry the commit with them
- * (storage/driver.ts).
+ * (storage/client/driver.ts).
  */
 export const commitWith = async <T>(tx: Transaction, last: Promise<T>): Promise<T> => {
   const result = await last

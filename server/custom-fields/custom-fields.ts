@@ -9,8 +9,8 @@ import {
   listFieldsInUse,
   lockField,
   updateField,
-} from '../../storage/custom-fields.ts'
-import { fold } from '../../storage/text.ts'
+} from '../../storage/contacts/custom-fields.ts'
+import { fold } from '../../storage/values/text.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { createPageOfRows } from '../core/paging.ts'

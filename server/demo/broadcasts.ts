@@ -3,7 +3,7 @@ import {
   type DemoBroadcast,
   findOrInsertBroadcast,
   type NewDemoRecipient,
-} from '../../storage/demo.ts'
+} from '../../storage/demo/demo.ts'
 import type { Db } from '../../storage/database.ts'
 import { type Random, randomInt } from './random.ts'
 import { addBroadcastReply, type ConversationOutline } from './outlines.ts'

@@ -1,4 +1,4 @@
-import type { NewDemoConversation, NewDemoMessage } from '../../storage/demo-conversations.ts'
+import type { NewDemoConversation, NewDemoMessage } from '../../storage/demo/conversations.ts'
 import { computeWindowExpiry } from '../inbox/window.ts'
 import { toIso } from './time.ts'
 

@@ -1,5 +1,5 @@
 import { currentVersion, scopes } from '../../catalog/index.ts'
-import { createKey } from '../../storage/admin-keys.ts'
+import { createKey } from '../../storage/access/admin-keys.ts'
 import {
   type ChannelFields,
   createChannel,
@@ -10,21 +10,21 @@ import {
   hasNoWorkspace,
   restartIds,
   type StaffFields,
-} from '../../storage/admin.ts'
+} from '../../storage/workspace/admin.ts'
 import type { Db } from '../../storage/database.ts'
-import { listRecentWriters, setDemoExternalId } from '../../storage/demo-conversations.ts'
-import { insertDoneErasure } from '../../storage/demo-erasure.ts'
-import { insertExpiredExport } from '../../storage/demo-exports.ts'
-import { insertDemoJobs } from '../../storage/demo-jobs.ts'
-import { insertDemoMerge } from '../../storage/demo-merge.ts'
+import { listRecentWriters, setDemoExternalId } from '../../storage/demo/conversations.ts'
+import { insertDoneErasure } from '../../storage/demo/erasure.ts'
+import { insertExpiredExport } from '../../storage/demo/exports.ts'
+import { insertDemoJobs } from '../../storage/demo/jobs.ts'
+import { insertDemoMerge } from '../../storage/demo/merge.ts'
 import {
   insertDemoSlaPolicy,
   insertDemoQuickMessages,
   insertDemoTemplates,
-} from '../../storage/demo-templates.ts'
-import { errorCode } from '../../storage/error-codes.ts'
+} from '../../storage/demo/templates.ts'
+import { errorCode } from '../../storage/client/error-codes.ts'
 import { upsertSandboxCustomer } from '../../storage/sandbox/customers.ts'
-import { insertSavedFilter } from '../../storage/saved-filters.ts'
+import { insertSavedFilter } from '../../storage/filters/saved-filters.ts'
 import { hashApiKey, createApiKey } from '../api-keys.ts'
 import { deriveUserId } from '../sandbox/emulator/ids.ts'
 import type { Sealer } from '../sealer.ts'

@@ -1,7 +1,7 @@
 import { consumer, loggedEvent } from '../../catalog/event-log.ts'
 import type { Db } from '../../storage/database.ts'
-import { moveEventConsumer } from '../../storage/event-consumers.ts'
-import { findEventPosition, insertEvents } from '../../storage/events.ts'
+import { moveEventConsumer } from '../../storage/events/consumers.ts'
+import { findEventPosition, insertEvents } from '../../storage/events/events.ts'
 
 /** Inserts the event that the examples of the catalog name, and the consumer that has read up to it. */
 export const createDemoConsumer = async (tx: Db, workspaceId: string, now: string): Promise<void> => {

@@ -1,15 +1,20 @@
-import { listAllChannels, listAllStaff, listAllTeams } from '../../storage/admin.ts'
-import { loadCounter } from '../../storage/counters.ts'
-import { insertField, listFields, markFieldsUsed, type NewField } from '../../storage/custom-fields.ts'
+import { listAllChannels, listAllStaff, listAllTeams } from '../../storage/workspace/admin.ts'
+import { loadCounter } from '../../storage/workspace/counters.ts'
+import {
+  insertField,
+  listFields,
+  markFieldsUsed,
+  type NewField,
+} from '../../storage/contacts/custom-fields.ts'
 import type { Db } from '../../storage/database.ts'
 import {
   analyzeDemo,
   shouldRebuildIndexes,
   fillWithoutIndexes,
   insertDemoContacts,
-} from '../../storage/demo.ts'
-import { findGroupByName, findLabels, insertGroup, insertTags } from '../../storage/labels.ts'
-import { fold } from '../../storage/text.ts'
+} from '../../storage/demo/demo.ts'
+import { findGroupByName, findLabels, insertGroup, insertTags } from '../../storage/labels/labels.ts'
+import { fold } from '../../storage/values/text.ts'
 import { toFieldTypes } from '../contacts/input.ts'
 import { prepareBroadcasts } from './broadcasts.ts'
 import { commonDemoFields, demoGroups, demoTagNames } from './labels.ts'

@@ -1,4 +1,4 @@
-import type { NewField } from '../../storage/custom-fields.ts'
+import type { NewField } from '../../storage/contacts/custom-fields.ts'
 
 /** The tags, groups and custom fields that demo contacts carry. */
 

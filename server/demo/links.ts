@@ -1,4 +1,4 @@
-import { insertDemoShortLinks } from '../../storage/demo-templates.ts'
+import { insertDemoShortLinks } from '../../storage/demo/templates.ts'
 import type { Db } from '../../storage/database.ts'
 import { newLinkCode } from '../sandbox/emulator/ids.ts'
 import { drawQr, createQrKey, type QrFormat } from '../short-links/qr.ts'

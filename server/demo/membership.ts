@@ -1,6 +1,6 @@
-import { listMatchBatches } from '../../storage/contact-matches.ts'
+import { listMatchBatches } from '../../storage/contacts/matches.ts'
 import type { Db } from '../../storage/database.ts'
-import { insertMembership, insertTracking } from '../../storage/filter-memberships.ts'
+import { insertMembership, insertTracking } from '../../storage/filters/memberships.ts'
 import { parseSavedFilter } from '../filters/parse-filter.ts'
 import { createUnlimitedActor, digestFilter } from '../reports/filter-membership.ts'
 import { DAY_MS, toIso } from './time.ts'

@@ -1,4 +1,4 @@
-import type { NewDemoConversation } from '../../storage/demo-conversations.ts'
+import type { NewDemoConversation } from '../../storage/demo/conversations.ts'
 import { pick, type Random, randomInt } from './random.ts'
 import { broadcastReplies, languageForPhone, type Story, stories } from './stories.ts'
 import { createSteps, cutStory, type DemoCustomer, parseLine, randomDelivery } from './story-steps.ts'

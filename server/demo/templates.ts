@@ -1,4 +1,4 @@
-import type { DemoTemplate, DemoQuickMessage } from '../../storage/demo-templates.ts'
+import type { DemoTemplate, DemoQuickMessage } from '../../storage/demo/templates.ts'
 
 /** Templates and quick messages of the demo workspace. Components have the provider's own format. */
 

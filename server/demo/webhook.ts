@@ -1,7 +1,7 @@
 import { eventTypes } from '../../catalog/events.ts'
 import { delivery, endpoint } from '../../catalog/webhooks/schemas.ts'
 import type { Db } from '../../storage/database.ts'
-import { insertDemoDelivery, insertDemoEndpoint } from '../../storage/demo-webhooks.ts'
+import { insertDemoDelivery, insertDemoEndpoint } from '../../storage/demo/webhooks.ts'
 import type { Sealer } from '../sealer.ts'
 import { createSigningSecret, sealHeaders, sealSecret } from '../webhooks/secrets.ts'
 import { DAY_MS, HOUR_MS, toIso } from './time.ts'

@@ -1,11 +1,11 @@
-import { deleteContactRows, lockContact, readContact } from '../../storage/contacts.ts'
+import { deleteContactRows, lockContact, readContact } from '../../storage/contacts/contacts.ts'
 import {
   cancelApprovalRows,
   countContactRows,
   countConversationRows,
   eraseContactLinks,
   lockWaitingApprovals,
-} from '../../storage/erasure-start.ts'
+} from '../../storage/privacy/erasure-start.ts'
 import {
   type ErasureCounts,
   type ErasureRow,
@@ -14,7 +14,7 @@ import {
   insertErasure,
   listErasurePage,
   lockErasures,
-} from '../../storage/erasures.ts'
+} from '../../storage/privacy/erasures.ts'
 import type { ErasureSubject } from '../../storage/tables/erasures.ts'
 import { toEventApproval } from '../approvals/view.ts'
 import type { Actor, Context } from '../core/context.ts'

@@ -8,10 +8,10 @@ import {
   postponeErasure,
   type RunningErasure,
   saveErasureProgress,
-} from '../../storage/erasures.ts'
-import { hasFilesOf } from '../../storage/erasure-steps.ts'
-import { hasPartsOf } from '../../storage/exports.ts'
-import { hasOpenCalls } from '../../storage/erasure-scans.ts'
+} from '../../storage/privacy/erasures.ts'
+import { hasFilesOf } from '../../storage/privacy/erasure-steps.ts'
+import { hasPartsOf } from '../../storage/work/exports.ts'
+import { hasOpenCalls } from '../../storage/privacy/erasure-scans.ts'
 import { businessTime } from '../clock.ts'
 import type { App } from '../core/app.ts'
 import { withRetries } from '../core/retry.ts'

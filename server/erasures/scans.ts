@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { isObject } from '../../catalog/values.ts'
 import type { Db } from '../../storage/database.ts'
-import type { ErasureCounts } from '../../storage/erasures.ts'
+import type { ErasureCounts } from '../../storage/privacy/erasures.ts'
 import {
   clearAttempts,
   clearDecisions,
@@ -13,9 +13,9 @@ import {
   scanPage,
   updateEventData,
   updateScannedRow,
-} from '../../storage/erasure-scans.ts'
+} from '../../storage/privacy/erasure-scans.ts'
 import type { ErasureSubject } from '../../storage/tables/erasures.ts'
-import { containsPattern, fold } from '../../storage/text.ts'
+import { containsPattern, fold } from '../../storage/values/text.ts'
 import { ERASED, scrubEvent } from './scrub-event.ts'
 import { createScrubber, type Scrubber, wipe } from './scrub.ts'
 

@@ -1,6 +1,6 @@
 import { isObject } from '../../catalog/values.ts'
-import { toAsciiDigits } from '../../storage/digits.ts'
-import { fold } from '../../storage/text.ts'
+import { toAsciiDigits } from '../../storage/values/digits.ts'
+import { fold } from '../../storage/values/text.ts'
 import type { ErasureSubject } from '../../storage/tables/erasures.ts'
 
 /*

@@ -1,6 +1,6 @@
-import { eraseExports } from '../../storage/contact-exports.ts'
+import { eraseExports } from '../../storage/contacts/exports.ts'
 import type { Db } from '../../storage/database.ts'
-import type { ErasureCounts, RunningErasure } from '../../storage/erasures.ts'
+import type { ErasureCounts, RunningErasure } from '../../storage/privacy/erasures.ts'
 import {
   eraseBudgets,
   eraseConversationTexts,
@@ -8,7 +8,7 @@ import {
   eraseProviderUpdates,
   eraseSandboxPerson,
   listRunningTransactions,
-} from '../../storage/erasure-steps.ts'
+} from '../../storage/privacy/erasure-steps.ts'
 import type { ErasedCounts } from '../../storage/tables/erasures.ts'
 import { treatPage } from './scans.ts'
 

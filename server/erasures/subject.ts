@@ -1,4 +1,4 @@
-import { readContactIdentity } from '../../storage/erasure-start.ts'
+import { readContactIdentity } from '../../storage/privacy/erasure-start.ts'
 import type { Db } from '../../storage/database.ts'
 import type { ErasureSubject } from '../../storage/tables/erasures.ts'
 import { listSpellings } from '../contacts/phone-lines.ts'

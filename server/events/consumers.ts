@@ -8,9 +8,9 @@ import {
   lockEventConsumer,
   lockEventConsumers,
   moveEventConsumer,
-} from '../../storage/event-consumers.ts'
+} from '../../storage/events/consumers.ts'
 import type { Db } from '../../storage/database.ts'
-import { type EventPosition, findEventPosition, isListed } from '../../storage/events.ts'
+import { type EventPosition, findEventPosition, isListed } from '../../storage/events/events.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { createPage } from '../core/paging.ts'

@@ -9,7 +9,7 @@ import {
   findPositionSince,
   scanEvents,
   type EventFilter,
-} from '../../storage/events.ts'
+} from '../../storage/events/events.ts'
 import type { Actor } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { findConsumerStart } from './consumers.ts'

@@ -1,5 +1,5 @@
-import { markIncompleteConsumers } from '../../storage/event-consumers.ts'
-import { deleteEventsBefore } from '../../storage/event-deletions.ts'
+import { markIncompleteConsumers } from '../../storage/events/consumers.ts'
+import { deleteEventsBefore } from '../../storage/events/deletions.ts'
 import type { App } from '../core/app.ts'
 import { changeInBatches } from '../jobs/change-in-batches.ts'
 import { daysAgo, maintainPartitions } from '../jobs/partitions.ts'

@@ -1,5 +1,5 @@
 import type { Db } from '../../storage/database.ts'
-import type { EventRow } from '../../storage/events.ts'
+import type { EventRow } from '../../storage/events/events.ts'
 import type { App } from '../core/app.ts'
 import { writeEvents } from '../messaging/announce.ts'
 

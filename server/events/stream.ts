@@ -1,5 +1,5 @@
 import { findOperation } from '../../catalog/index.ts'
-import { type EventPosition, type EventRow, scanEvents } from '../../storage/events.ts'
+import { type EventPosition, type EventRow, scanEvents } from '../../storage/events/events.ts'
 import { recordContactRead } from '../audit/contact-reads.ts'
 import type { App } from '../core/app.ts'
 import type { StreamRegistry } from '../core/app-state.ts'

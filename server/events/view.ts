@@ -1,6 +1,6 @@
-import { listManagerOnlyKeys } from '../../storage/custom-fields.ts'
+import { listManagerOnlyKeys } from '../../storage/contacts/custom-fields.ts'
 import type { Db } from '../../storage/database.ts'
-import type { EventRow } from '../../storage/events.ts'
+import type { EventRow } from '../../storage/events/events.ts'
 import { toChangeName } from '../contacts/edit.ts'
 import type { Actor } from '../core/context.ts'
 import { showRecord } from '../visibility/phones.ts'

@@ -1,4 +1,4 @@
-import type { ClientPresence } from '../../storage/client-presence.ts'
+import type { ClientPresence } from '../../storage/client/client-presence.ts'
 import type { App } from '../core/app.ts'
 import type { EventWatch } from '../core/context.ts'
 

@@ -1,6 +1,6 @@
 import { createContactLines, hasTruncatedValue } from '../../catalog/contacts/export-lines.ts'
-import { findExportBatch, listWholeContacts } from '../../storage/contact-exports.ts'
-import { listParts, type RunningContactsExport } from '../../storage/exports.ts'
+import { findExportBatch, listWholeContacts } from '../../storage/contacts/exports.ts'
+import { listParts, type RunningContactsExport } from '../../storage/work/exports.ts'
 import { findActor } from '../bulk-jobs/run.ts'
 import { timelineOf } from '../contacts/timeline.ts'
 import { showContact } from '../contacts/view.ts'

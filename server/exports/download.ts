@@ -1,5 +1,5 @@
-import { insertAuditRow } from '../../storage/audit.ts'
-import { findExport, listParts } from '../../storage/exports.ts'
+import { insertAuditRow } from '../../storage/access/audit.ts'
+import { findExport, listParts } from '../../storage/work/exports.ts'
 import type { App } from '../core/app.ts'
 import { Problem } from '../core/problem.ts'
 import { countFailure } from '../core/steps/throttle.ts'

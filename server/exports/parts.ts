@@ -8,7 +8,7 @@ import {
   releasePart,
   renewExport,
   type WrittenPart,
-} from '../../storage/exports.ts'
+} from '../../storage/work/exports.ts'
 import type { App } from '../core/app.ts'
 import { removeFiles } from '../media/remove-files.ts'
 import { type ByteRange, exportPartKey, type FileContent, type MediaStore } from '../media/store.ts'

@@ -6,10 +6,10 @@ import {
   listParts,
   type RunningPersonExport,
   type WrittenPart,
-} from '../../storage/exports.ts'
-import { listPersonFiles, type MessageFile } from '../../storage/person-rows.ts'
-import { personalData } from '../../storage/personal-data.ts'
-import type { ExportedData } from '../../storage/personal-data-types.ts'
+} from '../../storage/work/exports.ts'
+import { listPersonFiles, type MessageFile } from '../../storage/privacy/person-rows.ts'
+import { personalData } from '../../storage/privacy/personal-data.ts'
+import type { ExportedData } from '../../storage/privacy/personal-data-types.ts'
 import type { ArchiveEntry } from '../../storage/tables/exports.ts'
 import type { App } from '../core/app.ts'
 import { toFileName } from '../media/media.ts'

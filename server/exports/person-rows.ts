@@ -1,6 +1,6 @@
 import { isObject } from '../../catalog/values.ts'
 import type { Db } from '../../storage/database.ts'
-import type { ScannedName } from '../../storage/erasure-scans.ts'
+import type { ScannedName } from '../../storage/privacy/erasure-scans.ts'
 import {
   listAttempts,
   listJobOperations,
@@ -9,7 +9,7 @@ import {
   listScannedRows,
   personTableNames,
   type TableName,
-} from '../../storage/person-rows.ts'
+} from '../../storage/privacy/person-rows.ts'
 import type { ErasureSubject } from '../../storage/tables/erasures.ts'
 import { getIdField } from '../bulk-jobs/records.ts'
 import { toPatterns } from '../erasures/scans.ts'

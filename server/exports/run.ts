@@ -10,7 +10,7 @@ import {
   postponeExport,
   type RunningExport,
   type WrittenPart,
-} from '../../storage/exports.ts'
+} from '../../storage/work/exports.ts'
 import { businessTime } from '../clock.ts'
 import type { App } from '../core/app.ts'
 import { Problem } from '../core/problem.ts'

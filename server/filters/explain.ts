@@ -1,4 +1,4 @@
-import type { FieldRow } from '../../storage/custom-fields.ts'
+import type { FieldRow } from '../../storage/contacts/custom-fields.ts'
 import { contactFields } from './grammar.ts'
 import type { LoadedSavedFilter } from './saved.ts'
 import { isObject } from '../../catalog/values.ts'

@@ -1,5 +1,5 @@
-import { findLabels, type LabelKind } from '../../storage/labels.ts'
-import { fold } from '../../storage/text.ts'
+import { findLabels, type LabelKind } from '../../storage/labels/labels.ts'
+import { fold } from '../../storage/values/text.ts'
 import type { ParsedTest } from './operands.ts'
 import { addWarning, type FilterPath, type NamedLabels, type ParseState } from './parse-state.ts'
 

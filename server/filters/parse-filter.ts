@@ -1,5 +1,5 @@
 import { filterLimits } from '../../catalog/filters.ts'
-import { listFields } from '../../storage/custom-fields.ts'
+import { listFields } from '../../storage/contacts/custom-fields.ts'
 import type { ContactFilter } from '../../storage/filters/filter.ts'
 import { type FieldError, Problem } from '../core/problem.ts'
 import { explainFilter } from './explain.ts'

@@ -1,5 +1,5 @@
 import { filterLimits } from '../../catalog/filters.ts'
-import type { FieldRow } from '../../storage/custom-fields.ts'
+import type { FieldRow } from '../../storage/contacts/custom-fields.ts'
 import type { ContactFilter, FlagTest, IdTest, TextTest, TimeTest } from '../../storage/filters/filter.ts'
 import { type FilterField, contactFields, nodeKeys, operators, relations, valueKindOf } from './grammar.ts'
 import { collectLabels } from './labels.ts'

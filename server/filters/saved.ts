@@ -1,7 +1,7 @@
 import { filterLimits } from '../../catalog/filters.ts'
-import type { FieldRow } from '../../storage/custom-fields.ts'
+import type { FieldRow } from '../../storage/contacts/custom-fields.ts'
 import type { ContactFilter } from '../../storage/filters/filter.ts'
-import { findSavedFilters, type SavedFilterRow } from '../../storage/saved-filters.ts'
+import { findSavedFilters, type SavedFilterRow } from '../../storage/filters/saved-filters.ts'
 import { toPointer, Problem } from '../core/problem.ts'
 import { parseNode } from './parse-node.ts'
 import {

@@ -1,5 +1,5 @@
 import { optionTypes } from '../../catalog/custom-fields.ts'
-import type { FieldRow } from '../../storage/custom-fields.ts'
+import type { FieldRow } from '../../storage/contacts/custom-fields.ts'
 import { type ValueCondition, valueKinds } from '../../storage/filters/filter.ts'
 import type { FilterField } from './grammar.ts'
 import type { ParsedTest } from './operands.ts'

@@ -7,9 +7,9 @@ import {
   lockGroup,
   lockGroups,
   updateGroupRow,
-} from '../../storage/labels.ts'
-import { countIds, countLabelled } from '../../storage/contact-matches.ts'
-import { fold } from '../../storage/text.ts'
+} from '../../storage/labels/labels.ts'
+import { countIds, countLabelled } from '../../storage/contacts/matches.ts'
+import { fold } from '../../storage/values/text.ts'
 import type { Context } from '../core/context.ts'
 import { changeTarget } from '../bulk-jobs/change-target.ts'
 import { contactRecords, type ContactsChange } from '../bulk-jobs/contact-records.ts'

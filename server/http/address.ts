@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { BlockList, isIP, type Socket } from 'node:net'
-import type { ClientPresence } from '../../storage/client-presence.ts'
+import type { ClientPresence } from '../../storage/client/client-presence.ts'
 import type { App } from '../core/app.ts'
 import { addSubnet, containsAddress } from '../webhooks/guard/addresses.ts'
 

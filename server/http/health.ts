@@ -1,6 +1,6 @@
 import { FastResponse } from 'srvx/node'
-import { loadServerEncoding } from '../../storage/health.ts'
-import { waitAtMost } from '../../storage/wait-at-most.ts'
+import { loadServerEncoding } from '../../storage/client/health.ts'
+import { waitAtMost } from '../../storage/client/wait-at-most.ts'
 import type { App } from '../core/app.ts'
 import { isDiskFull } from '../core/disk-full.ts'
 import { version } from '../version.ts'

@@ -1,8 +1,12 @@
 import type { EventTypeId } from '../../catalog/events.ts'
-import type { ChannelsOf } from '../../storage/channel-health.ts'
+import type { ChannelsOf } from '../../storage/channels/health.ts'
 import type { Db } from '../../storage/database.ts'
-import type { EventRow } from '../../storage/events.ts'
-import { type CustomerRow, findChannelsByNumber, type InboundChannel } from '../../storage/inbound.ts'
+import type { EventRow } from '../../storage/events/events.ts'
+import {
+  type CustomerRow,
+  findChannelsByNumber,
+  type InboundChannel,
+} from '../../storage/messages/inbound.ts'
 import {
   type ClaimedUpdate,
   completeProviderUpdates,
@@ -10,7 +14,7 @@ import {
   lockUpdatesAbout,
   postponeProviderUpdates,
   setAsideProviderUpdates,
-} from '../../storage/provider-updates.ts'
+} from '../../storage/channels/provider-updates.ts'
 import { businessTime, type Clocks, toBusinessTime } from '../clock.ts'
 import { addMarketingConsent } from '../consent/record.ts'
 import { createEmit } from '../core/emit.ts'

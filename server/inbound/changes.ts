@@ -1,6 +1,6 @@
 import type { Db } from '../../storage/database.ts'
-import { type InboundTemplate, lockTemplates, updateTemplateReview } from '../../storage/inbound.ts'
-import { lockTemplate, updateTemplateRow } from '../../storage/templates.ts'
+import { type InboundTemplate, lockTemplates, updateTemplateReview } from '../../storage/messages/inbound.ts'
+import { lockTemplate, updateTemplateRow } from '../../storage/templates/templates.ts'
 import type { ChangeContext } from '../core/change-context.ts'
 import { type HealthFact } from '../provider/health/change.ts'
 import { applyHealthFacts } from '../provider/health/record.ts'

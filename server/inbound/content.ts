@@ -1,5 +1,5 @@
 import type { MessageType } from '../../catalog/message-schemas.ts'
-import type { NewMedia } from '../../storage/messages.ts'
+import type { NewMedia } from '../../storage/messages/messages.ts'
 import { type JsonObject, asNumber, asObject, asObjects, omitAbsent, asText } from './json.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { type CustomerPhone, toPhoneKey, toProviderPhone } from '../../storage/contact-lines.ts'
+import { type CustomerPhone, toPhoneKey, toProviderPhone } from '../../storage/contacts/lines.ts'
 import {
   type CustomerRow,
   type CustomerWithFormer,
@@ -9,7 +9,7 @@ import {
   lockUserIds,
   type NewCustomer,
   updateCustomer,
-} from '../../storage/inbound.ts'
+} from '../../storage/messages/inbound.ts'
 import { FORMER_PHONE_DAYS } from '../../catalog/contacts/change-phone.ts'
 import { mergeContacts, type MergeEvent } from '../contacts/merge.ts'
 import { parsePhoneLine } from '../contacts/phone.ts'

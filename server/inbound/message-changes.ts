@@ -5,7 +5,7 @@ import {
   readReactions,
   updateMessageText,
   upsertReaction,
-} from '../../storage/message-changes.ts'
+} from '../../storage/messages/changes.ts'
 import type { ChangeContext } from '../core/change-context.ts'
 import { clipText, eventMessage } from '../messaging/view.ts'
 import { parseContent } from './content.ts'

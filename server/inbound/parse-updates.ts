@@ -1,6 +1,6 @@
 import { isObject } from '../../catalog/values.ts'
 import { hash } from 'node:crypto'
-import type { NewProviderUpdate, ProviderUpdateKind } from '../../storage/provider-updates.ts'
+import type { NewProviderUpdate, ProviderUpdateKind } from '../../storage/channels/provider-updates.ts'
 import {
   isTooDeep,
   type JsonObject,

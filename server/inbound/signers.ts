@@ -4,8 +4,8 @@ import {
   listAccountsOfNumbers,
   listAccountsWithSecret,
   listSealedAccounts,
-} from '../../storage/provider-accounts.ts'
-import type { NewProviderUpdate } from '../../storage/provider-updates.ts'
+} from '../../storage/channels/provider-accounts.ts'
+import type { NewProviderUpdate } from '../../storage/channels/provider-updates.ts'
 import type { App } from '../core/app.ts'
 import { Problem } from '../core/problem.ts'
 import { unsealAccount } from '../provider/account-secrets.ts'

@@ -6,7 +6,7 @@ import {
   findSecondsUntilNextUpdate,
   postponeProviderUpdates,
   setAsideProviderUpdates,
-} from '../../storage/provider-updates.ts'
+} from '../../storage/channels/provider-updates.ts'
 import type { App } from '../core/app.ts'
 import { withRetries } from '../core/retry.ts'
 import { notifyEvents } from '../events/signal.ts'

@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { type NewProviderUpdate, insertProviderUpdates } from '../../storage/provider-updates.ts'
+import { type NewProviderUpdate, insertProviderUpdates } from '../../storage/channels/provider-updates.ts'
 import type { App } from '../core/app.ts'
 import { errorLogDetails } from '../core/log-details.ts'
 import { parseUpdates, serializeUpdates } from './parse-updates.ts'

@@ -1,4 +1,4 @@
-import { type ConversationState, lockConversation } from '../../storage/conversations.ts'
+import { type ConversationState, lockConversation } from '../../storage/conversations/conversations.ts'
 import type { Context } from '../core/context.ts'
 import { notFound } from '../core/problem.ts'
 import { canSeeChannel } from '../visibility/policy.ts'

@@ -1,8 +1,8 @@
 import type { EventTypeId } from '../../catalog/events.ts'
-import { countIds } from '../../storage/contact-matches.ts'
-import type { Assignment } from '../../storage/conversation-changes.ts'
-import { countAssignable } from '../../storage/conversation-matches.ts'
-import type { ConversationState } from '../../storage/conversations.ts'
+import { countIds } from '../../storage/contacts/matches.ts'
+import type { Assignment } from '../../storage/conversations/changes.ts'
+import { countAssignable } from '../../storage/conversations/matches.ts'
+import type { ConversationState } from '../../storage/conversations/conversations.ts'
 import { changeTarget } from '../bulk-jobs/change-target.ts'
 import {
   conversationRecords,

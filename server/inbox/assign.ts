@@ -1,11 +1,11 @@
-import { recordAssignments } from '../../storage/agent-sessions.ts'
+import { recordAssignments } from '../../storage/agents/sessions.ts'
 import {
   type Assignment,
   findStaffAssignee,
   findTeamName,
   updateAssignments,
-} from '../../storage/conversation-changes.ts'
-import type { ConversationState } from '../../storage/conversations.ts'
+} from '../../storage/conversations/changes.ts'
+import type { ConversationState } from '../../storage/conversations/conversations.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'

@@ -1,6 +1,6 @@
 import type { EventTypeId } from '../../catalog/events.ts'
-import { countIds } from '../../storage/contact-matches.ts'
-import { countOpen } from '../../storage/conversation-matches.ts'
+import { countIds } from '../../storage/contacts/matches.ts'
+import { countOpen } from '../../storage/conversations/matches.ts'
 import { changeTarget } from '../bulk-jobs/change-target.ts'
 import {
   conversationRecords,

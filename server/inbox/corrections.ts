@@ -1,4 +1,4 @@
-import type { ConversationState } from '../../storage/conversations.ts'
+import type { ConversationState } from '../../storage/conversations/conversations.ts'
 import {
   type EpisodeRow,
   findSettledTime,
@@ -9,7 +9,7 @@ import {
   replaceWaits,
   updateReplyState,
   type WaitRow,
-} from '../../storage/reply-corrections.ts'
+} from '../../storage/conversations/reply-corrections.ts'
 import { invalidateReports } from '../reports/invalidate.ts'
 import type { ChangeContext } from '../core/change-context.ts'
 import { resumeEpisode, toEventConversation } from './lifecycle.ts'

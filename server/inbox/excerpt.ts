@@ -1,5 +1,5 @@
 import { normalizeText } from '../../catalog/text.ts'
-import type { SearchTerm } from '../../storage/message-search-terms.ts'
+import type { SearchTerm } from '../../storage/messages/search-terms.ts'
 import { clipText } from '../messaging/view.ts'
 
 /** Words of scripts without spaces are single characters, as in `message_words`. */

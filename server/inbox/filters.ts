@@ -1,6 +1,6 @@
 import { MAX_CONVERSATION_TOTAL } from '../../catalog/conversations/filters.ts'
-import { countConversations } from '../../storage/conversation-lists.ts'
-import type { ConversationFilter } from '../../storage/conversation-order.ts'
+import { countConversations } from '../../storage/conversations/lists.ts'
+import type { ConversationFilter } from '../../storage/conversations/order.ts'
 import type { Actor, Context } from '../core/context.ts'
 import type { InputOf } from '../core/handler.ts'
 import { resolveLabelIds } from '../labels/labels.ts'

@@ -7,10 +7,10 @@ import {
   updateOnClose,
   updateOnInbound,
   updateOnOutbound,
-} from '../../storage/conversation-changes.ts'
-import { type ConversationState, lockLatestConversation } from '../../storage/conversations.ts'
-import { reopenWait, type WaitRow } from '../../storage/reply-corrections.ts'
-import type { Unannounced } from '../../storage/unannounced.ts'
+} from '../../storage/conversations/changes.ts'
+import { type ConversationState, lockLatestConversation } from '../../storage/conversations/conversations.ts'
+import { reopenWait, type WaitRow } from '../../storage/conversations/reply-corrections.ts'
+import type { Unannounced } from '../../storage/events/unannounced.ts'
 import type { ChangeContext } from '../core/change-context.ts'
 import { isAnyOverdue, computeNextResponseDue, computeEpisodeClocks, NO_CLOCKS } from './sla.ts'
 import { computeWindowExpiry } from './window.ts'

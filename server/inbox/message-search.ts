@@ -1,6 +1,6 @@
 import type { MessageType } from '../../catalog/message-schemas.ts'
-import { type MessageHitRow, searchMessageRows } from '../../storage/message-search.ts'
-import { readSearchTerms, type SearchTerm } from '../../storage/message-search-terms.ts'
+import { type MessageHitRow, searchMessageRows } from '../../storage/messages/search.ts'
+import { readSearchTerms, type SearchTerm } from '../../storage/messages/search-terms.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { invalidField } from '../core/problem.ts'

@@ -1,5 +1,5 @@
 import type { ReplyStatus } from '../../storage/database.ts'
-import type { EpisodeRow, ExchangedMessage, WaitRow } from '../../storage/reply-corrections.ts'
+import type { EpisodeRow, ExchangedMessage, WaitRow } from '../../storage/conversations/reply-corrections.ts'
 
 /**
  * A wait for a reply as it follows from what happened. `endedBy`: what ended it; null while it runs. `due`:

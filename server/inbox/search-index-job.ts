@@ -4,7 +4,7 @@ import {
   indexNewMessages,
   listMessageWriters,
   type NewestMessages,
-} from '../../storage/message-search-index.ts'
+} from '../../storage/messages/search-index.ts'
 import type { App } from '../core/app.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 

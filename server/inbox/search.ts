@@ -3,8 +3,8 @@ import {
   listConversationPage,
   listConversationPageByWait,
   readConversation,
-} from '../../storage/conversation-lists.ts'
-import type { ConversationFilter } from '../../storage/conversation-order.ts'
+} from '../../storage/conversations/lists.ts'
+import type { ConversationFilter } from '../../storage/conversations/order.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { notFound } from '../core/problem.ts'

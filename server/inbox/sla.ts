@@ -1,8 +1,8 @@
 import type { z } from 'zod'
 import type { Sla } from '../../catalog/conversations/read.ts'
-import type { SlaClocks } from '../../storage/conversation-changes.ts'
-import type { ConversationState } from '../../storage/conversations.ts'
-import { type ActiveSlaPolicy, listActiveSlaPolicies } from '../../storage/sla.ts'
+import type { SlaClocks } from '../../storage/conversations/changes.ts'
+import type { ConversationState } from '../../storage/conversations/conversations.ts'
+import { type ActiveSlaPolicy, listActiveSlaPolicies } from '../../storage/conversations/sla.ts'
 import { addBusinessTime, type BusinessHours } from './hours.ts'
 import type { ChangeContext } from '../core/change-context.ts'
 

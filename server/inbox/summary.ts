@@ -1,5 +1,5 @@
-import { readConversationTags } from '../../storage/conversation-changes.ts'
-import type { ConversationState } from '../../storage/conversations.ts'
+import { readConversationTags } from '../../storage/conversations/changes.ts'
+import type { ConversationState } from '../../storage/conversations/conversations.ts'
 import type { Context } from '../core/context.ts'
 
 /** Returns a conversation as its changes return it. */

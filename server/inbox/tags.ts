@@ -1,4 +1,4 @@
-import { updateConversationTags, updateConversation } from '../../storage/conversation-changes.ts'
+import { updateConversationTags, updateConversation } from '../../storage/conversations/changes.ts'
 import type { Handler } from '../core/handler.ts'
 import { toPointer, Problem } from '../core/problem.ts'
 import { createTags, findTags, listNewTagNames, selectTags } from '../tags/tags.ts'

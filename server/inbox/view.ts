@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { Conversation } from '../../catalog/conversations/read.ts'
-import type { ConversationRow } from '../../storage/conversation-lists.ts'
+import type { ConversationRow } from '../../storage/conversations/lists.ts'
 import type { Context } from '../core/context.ts'
 import { showLastMessage } from '../messaging/view.ts'
 import { toSla } from './sla.ts'

@@ -1,4 +1,4 @@
-import { moveDueTimes } from '../../storage/due-times.ts'
+import { moveDueTimes } from '../../storage/work/due-times.ts'
 import type { App } from '../core/app.ts'
 import { compareClocks } from '../real-time.ts'
 import { getIdleMs, type JobDefinition } from './runner.ts'

@@ -1,6 +1,6 @@
 import { FORMER_PHONE_DAYS } from '../../catalog/contacts/change-phone.ts'
 import { UNDO_DAYS } from '../../catalog/contacts/merge.ts'
-import type { RetainedKind } from '../../storage/retention.ts'
+import type { RetainedKind } from '../../storage/work/retention.ts'
 import { RECORD_TTL_MS } from '../core/steps/idempotency.ts'
 import type { RetentionSettings } from './partitions.ts'
 import { FIXED_HOURS } from './retention-periods.ts'

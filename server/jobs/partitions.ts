@@ -1,5 +1,9 @@
 import type { Db } from '../../storage/database.ts'
-import { createPartitions, dropPartitionsBefore, type PartitionedTable } from '../../storage/partitions.ts'
+import {
+  createPartitions,
+  dropPartitionsBefore,
+  type PartitionedTable,
+} from '../../storage/migrations/partitions.ts'
 import type { App } from '../core/app.ts'
 
 export type RetentionSettings = Pick<

@@ -1,5 +1,5 @@
 import { Gauge } from 'prom-client'
-import { type QueueState, readQueues } from '../../storage/queues.ts'
+import { type QueueState, readQueues } from '../../storage/work/queues.ts'
 import type { App } from '../core/app.ts'
 
 const MAX_COUNT = 10_000

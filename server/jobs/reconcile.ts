@@ -1,6 +1,6 @@
 import type { CallTrace } from '../core/context.ts'
-import { claimOpenCalls } from '../../storage/idempotency.ts'
-import { findKeyById } from '../../storage/keys.ts'
+import { claimOpenCalls } from '../../storage/access/idempotency.ts'
+import { findKeyById } from '../../storage/access/keys.ts'
 import type { App } from '../core/app.ts'
 import { notifyEvents } from '../events/signal.ts'
 import { isProviderConfigured } from '../provider/port.ts'

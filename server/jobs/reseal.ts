@@ -11,14 +11,18 @@ import {
   replaceSealedResponse,
   type SealedEndpoint,
   type SealedResponse,
-} from '../../storage/secrets.ts'
+} from '../../storage/access/secrets.ts'
 import {
   listStaleApprovals,
   replaceSealedApproval,
   type SealedApproval,
-} from '../../storage/approval-secrets.ts'
-import type { SealedAccount } from '../../storage/provider-accounts.ts'
-import { listStaleChannels, replaceSealedChannel, type SealedChannel } from '../../storage/channel-secrets.ts'
+} from '../../storage/agents/approval-secrets.ts'
+import type { SealedAccount } from '../../storage/channels/provider-accounts.ts'
+import {
+  listStaleChannels,
+  replaceSealedChannel,
+  type SealedChannel,
+} from '../../storage/channels/secrets.ts'
 import { resealApproval } from '../approvals/stored-call.ts'
 import { resealChannel } from '../channels/secrets.ts'
 import type { App } from '../core/app.ts'

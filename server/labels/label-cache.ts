@@ -1,5 +1,5 @@
-import type { Label, LabelKind } from '../../storage/labels.ts'
-import { fold } from '../../storage/text.ts'
+import type { Label, LabelKind } from '../../storage/labels/labels.ts'
+import { fold } from '../../storage/values/text.ts'
 import type { Context } from '../core/context.ts'
 
 /*

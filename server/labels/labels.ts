@@ -1,4 +1,4 @@
-import { buildLabelChange, changeContactLabels } from '../../storage/label-changes.ts'
+import { buildLabelChange, changeContactLabels } from '../../storage/labels/changes.ts'
 import {
   countLabels,
   findLabels,
@@ -7,8 +7,8 @@ import {
   type LabelRow,
   listLabelNames,
   listLabelPage,
-} from '../../storage/labels.ts'
-import { fold } from '../../storage/text.ts'
+} from '../../storage/labels/labels.ts'
+import { fold } from '../../storage/values/text.ts'
 import { type BulkOutput, listMissing, toBulkOutput } from '../bulk-jobs/output.ts'
 import type { Context } from '../core/context.ts'
 import type { InputOf } from '../core/handler.ts'

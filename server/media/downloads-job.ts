@@ -7,8 +7,8 @@ import {
   postponeMedia,
   releaseMedia,
   type ClaimedMedia,
-} from '../../storage/media.ts'
-import { waitAtMost } from '../../storage/wait-at-most.ts'
+} from '../../storage/messages/media.ts'
+import { waitAtMost } from '../../storage/client/wait-at-most.ts'
 import type { App } from '../core/app.ts'
 import { Problem } from '../core/problem.ts'
 import { errorLogDetails } from '../core/log-details.ts'

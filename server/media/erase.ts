@@ -1,4 +1,4 @@
-import { type ErasableFile, forgetMediaKey, listErasableMedia } from '../../storage/media.ts'
+import { type ErasableFile, forgetMediaKey, listErasableMedia } from '../../storage/messages/media.ts'
 import type { App } from '../core/app.ts'
 import { removeFiles } from './remove-files.ts'
 import type { MediaStore } from './store.ts'

@@ -1,5 +1,5 @@
 import type { Reason } from '../../catalog/reasons.ts'
-import { findMedia } from '../../storage/media.ts'
+import { findMedia } from '../../storage/messages/media.ts'
 import type { App } from '../core/app.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'

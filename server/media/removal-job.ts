@@ -1,4 +1,4 @@
-import { findSecondsUntilErasable } from '../../storage/media.ts'
+import { findSecondsUntilErasable } from '../../storage/messages/media.ts'
 import type { App } from '../core/app.ts'
 import { removeUselessParts } from '../exports/parts.ts'
 import { computeNextRunMs, getIdleMs, type JobDefinition } from '../jobs/runner.ts'

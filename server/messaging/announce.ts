@@ -1,7 +1,12 @@
 import type { Db } from '../../storage/database.ts'
-import { insertAnnouncedEvents } from '../../storage/event-writes.ts'
-import { type EventRow, insertEvents } from '../../storage/events.ts'
-import { claimUnannounced, listSubjects, putCreationsFirst, renumber } from '../../storage/unannounced.ts'
+import { insertAnnouncedEvents } from '../../storage/events/writes.ts'
+import { type EventRow, insertEvents } from '../../storage/events/events.ts'
+import {
+  claimUnannounced,
+  listSubjects,
+  putCreationsFirst,
+  renumber,
+} from '../../storage/events/unannounced.ts'
 import { createEmit } from '../core/emit.ts'
 import { createEmitCreated } from './message-status.ts'
 

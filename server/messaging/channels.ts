@@ -5,7 +5,7 @@ import {
   readSendingChannel,
   type Recipient,
   type SendingChannel,
-} from '../../storage/sends.ts'
+} from '../../storage/messages/sends.ts'
 import { ownChannelTypes } from '../../catalog/channels.ts'
 import type { Db } from '../../storage/database.ts'
 import type { Actor, Context } from '../core/context.ts'

@@ -1,4 +1,4 @@
-import { findMessageByExternalId } from '../../storage/message-lists.ts'
+import { findMessageByExternalId } from '../../storage/messages/lists.ts'
 import type { Context } from '../core/context.ts'
 import { Problem } from '../core/problem.ts'
 import { canSeeChannel } from '../visibility/policy.ts'

@@ -1,7 +1,7 @@
-import { findConsent } from '../../storage/consents.ts'
-import { lockContact, readContact, updateContactRow } from '../../storage/contacts.ts'
-import { lockConversation, type ConversationState } from '../../storage/conversations.ts'
-import { readMessage } from '../../storage/message-lists.ts'
+import { findConsent } from '../../storage/contacts/consents.ts'
+import { lockContact, readContact, updateContactRow } from '../../storage/contacts/contacts.ts'
+import { lockConversation, type ConversationState } from '../../storage/conversations/conversations.ts'
+import { readMessage } from '../../storage/messages/lists.ts'
 import {
   type ProviderCall,
   type DeliveryState,
@@ -11,8 +11,8 @@ import {
   type OutboundMessageRow,
   updateDeliveryState,
   markMessageSent,
-} from '../../storage/sends.ts'
-import { markAnnounced, type Unannounced } from '../../storage/unannounced.ts'
+} from '../../storage/messages/sends.ts'
+import { markAnnounced, type Unannounced } from '../../storage/events/unannounced.ts'
 import { eventContact } from '../contacts/view.ts'
 import type { ChangeContext } from '../core/change-context.ts'
 import { invalidateReports } from '../reports/invalidate.ts'

@@ -1,5 +1,5 @@
-import { findConversationChannel } from '../../storage/conversation-lists.ts'
-import { findMessageByExternalId, listMessagePage, readMessage } from '../../storage/message-lists.ts'
+import { findConversationChannel } from '../../storage/conversations/lists.ts'
+import { findMessageByExternalId, listMessagePage, readMessage } from '../../storage/messages/lists.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'

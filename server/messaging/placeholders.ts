@@ -1,5 +1,5 @@
-import type { ContactRow } from '../../storage/contacts.ts'
-import type { CachedField } from '../../storage/names-cache.ts'
+import type { ContactRow } from '../../storage/contacts/contacts.ts'
+import type { CachedField } from '../../storage/workspace/names-cache.ts'
 import { showValue } from '../contacts/attributes.ts'
 import type { Actor } from '../core/context.ts'
 import { findNearestName } from '../nearest-name.ts'

@@ -1,7 +1,12 @@
-import { findBoundFacts } from '../../storage/agent-policy.ts'
-import { lockContact, readContact } from '../../storage/contacts.ts'
-import { findReplyTarget, readQuickMessage, readRecipient, readSendingChannel } from '../../storage/sends.ts'
-import { findChannelOfConversation } from '../../storage/channel-messages.ts'
+import { findBoundFacts } from '../../storage/agents/policy.ts'
+import { lockContact, readContact } from '../../storage/contacts/contacts.ts'
+import {
+  findReplyTarget,
+  readQuickMessage,
+  readRecipient,
+  readSendingChannel,
+} from '../../storage/messages/sends.ts'
+import { findChannelOfConversation } from '../../storage/channels/messages.ts'
 import { queueReply } from '../channels/queue-reply.ts'
 import type { Context } from '../core/context.ts'
 import { lockVisibleConversation } from '../inbox/access.ts'

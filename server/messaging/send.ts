@@ -1,7 +1,7 @@
-import { deleteContactRows, lockContact } from '../../storage/contacts.ts'
-import { type ConversationState, lockConversation } from '../../storage/conversations.ts'
-import { readMessage } from '../../storage/message-lists.ts'
-import { insertMessages, type NewMessage } from '../../storage/messages.ts'
+import { deleteContactRows, lockContact } from '../../storage/contacts/contacts.ts'
+import { type ConversationState, lockConversation } from '../../storage/conversations/conversations.ts'
+import { readMessage } from '../../storage/messages/lists.ts'
+import { insertMessages, type NewMessage } from '../../storage/messages/messages.ts'
 import {
   type ProviderCall,
   deleteEmptyConversation,
@@ -11,7 +11,7 @@ import {
   type Recipient,
   readWindowFacts,
   type SendingChannel,
-} from '../../storage/sends.ts'
+} from '../../storage/messages/sends.ts'
 import type { Context } from '../core/context.ts'
 import { createUlid } from '../ids.ts'
 import type { MergeEvent } from '../contacts/merge.ts'

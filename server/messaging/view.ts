@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { ActorView } from '../../catalog/actor.ts'
 import type { LastMessage, Message, MessageType } from '../../catalog/message-schemas.ts'
 import type { EventData } from '../../catalog/events.ts'
-import type { MessageRow } from '../../storage/message-lists.ts'
+import type { MessageRow } from '../../storage/messages/lists.ts'
 import type { Actor, Context } from '../core/context.ts'
 import { showMessageText, showQuotingText } from '../visibility/phones.ts'
 

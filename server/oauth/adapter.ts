@@ -4,7 +4,7 @@ import {
   findOauthRecord,
   revokeOauthGrant,
   upsertOauthRecord,
-} from '../../storage/oauth.ts'
+} from '../../storage/access/oauth.ts'
 import { hashApiKey } from '../api-keys.ts'
 import type { App } from '../core/app.ts'
 import type { Sealer } from '../sealer.ts'

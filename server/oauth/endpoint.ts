@@ -1,6 +1,6 @@
 import { fetchNodeHandler } from 'srvx/node'
 import { isObject } from '../../catalog/values.ts'
-import { countOauthRecords, type OauthKind } from '../../storage/oauth.ts'
+import { countOauthRecords, type OauthKind } from '../../storage/access/oauth.ts'
 import { toClientNetwork } from '../client-address.ts'
 import type { App } from '../core/app.ts'
 import { Problem } from '../core/problem.ts'

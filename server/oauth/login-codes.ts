@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import type { Scope } from '../../catalog/operation.ts'
-import { createLoginCode, type LoginCode, takeLoginCode } from '../../storage/oauth.ts'
+import { createLoginCode, type LoginCode, takeLoginCode } from '../../storage/access/oauth.ts'
 import type { Db } from '../../storage/database.ts'
 import { hashApiKey } from '../api-keys.ts'
 

@@ -1,6 +1,6 @@
 import { generateKeyPairSync, hkdfSync } from 'node:crypto'
 import type { KoaContext, Provider } from 'oidc-provider'
-import { findGrantKey, isStaffEnabled } from '../../storage/oauth.ts'
+import { findGrantKey, isStaffEnabled } from '../../storage/access/oauth.ts'
 import { hashApiKey } from '../api-keys.ts'
 import type { App } from '../core/app.ts'
 import { errorLogDetails } from '../core/log-details.ts'

@@ -1,4 +1,4 @@
-import { findKeyById } from '../../storage/keys.ts'
+import { findKeyById } from '../../storage/access/keys.ts'
 import { normalizeClientName } from '../audit/entry.ts'
 import { recordControl } from '../audit/record.ts'
 import type { App } from '../core/app.ts'

@@ -1,7 +1,7 @@
 import { isObject } from '../../catalog/values.ts'
-import type { EventRow } from '../../storage/events.ts'
+import type { EventRow } from '../../storage/events/events.ts'
 import type { Db } from '../../storage/database.ts'
-import { findLabels } from '../../storage/labels.ts'
+import { findLabels } from '../../storage/labels/labels.ts'
 import type { Actor } from '../core/context.ts'
 import type { RecordKind, RecordReader } from '../core/read-records.ts'
 

@@ -1,4 +1,4 @@
-import type { SealedAccount } from '../../storage/provider-accounts.ts'
+import type { SealedAccount } from '../../storage/channels/provider-accounts.ts'
 import type { Sealer } from '../sealer.ts'
 
 /** What an account at the provider is called with, and what verifies its webhooks. */

@@ -1,4 +1,4 @@
-import type { CallOwner } from '../../storage/provider-accounts.ts'
+import type { CallOwner } from '../../storage/channels/provider-accounts.ts'
 import { Problem } from '../core/problem.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { type CallOwner, type CallOwnerRow, findCallOwner } from '../../storage/provider-accounts.ts'
+import { type CallOwner, type CallOwnerRow, findCallOwner } from '../../storage/channels/provider-accounts.ts'
 import type { App } from '../core/app.ts'
 import { Problem } from '../core/problem.ts'
 import { errorLogDetails } from '../core/log-details.ts'

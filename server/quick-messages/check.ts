@@ -1,12 +1,12 @@
 import { isBlank } from '../../catalog/values.ts'
 import { visibilities } from '../../catalog/quick-messages.ts'
-import { listFields } from '../../storage/custom-fields.ts'
+import { listFields } from '../../storage/contacts/custom-fields.ts'
 import {
   findVisibleByCode,
   findTeam,
   lockQuickMessageCodes,
   type QuickMessageVisibility,
-} from '../../storage/quick-messages.ts'
+} from '../../storage/messages/quick-messages.ts'
 import type { Context } from '../core/context.ts'
 import { checkPlaceholders } from '../messaging/placeholders.ts'
 import { invalidField, notFound, Problem } from '../core/problem.ts'

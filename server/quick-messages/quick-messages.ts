@@ -8,7 +8,7 @@ import {
   type QuickMessageRow,
   type QuickMessageFields,
   updateQuickMessageRow,
-} from '../../storage/quick-messages.ts'
+} from '../../storage/messages/quick-messages.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler, InputOf } from '../core/handler.ts'
 import { createPage } from '../core/paging.ts'

@@ -4,7 +4,7 @@ import {
   lockQuickMessage,
   type QuickMessageRow,
   type QuickMessageViewer,
-} from '../../storage/quick-messages.ts'
+} from '../../storage/messages/quick-messages.ts'
 import type { Actor, Context } from '../core/context.ts'
 import { notFound, Problem } from '../core/problem.ts'
 import { withVersion } from '../core/record-version.ts'

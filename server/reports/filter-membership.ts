@@ -8,8 +8,8 @@ import {
   findTracking,
   insertTracking,
   lockTrackedFilters,
-} from '../../storage/filter-memberships.ts'
-import { lockSavedFilter } from '../../storage/saved-filters.ts'
+} from '../../storage/filters/memberships.ts'
+import { lockSavedFilter } from '../../storage/filters/saved-filters.ts'
 import type { Actor, Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { invalidField, Problem } from '../core/problem.ts'

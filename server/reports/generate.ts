@@ -1,4 +1,4 @@
-import { listWorkspaces } from '../../storage/admin.ts'
+import { listWorkspaces } from '../../storage/workspace/admin.ts'
 import type { Db } from '../../storage/database.ts'
 import {
   insertReport,
@@ -6,7 +6,7 @@ import {
   type StaffReportSummary,
   tryLockReports,
   filterMissingReports,
-} from '../../storage/staff-reports.ts'
+} from '../../storage/reports/staff-reports.ts'
 import { businessTime } from '../clock.ts'
 import type { App } from '../core/app.ts'
 import { invalidField } from '../core/problem.ts'

@@ -1,5 +1,5 @@
 import type { Db } from '../../storage/database.ts'
-import { invalidateReportsFrom } from '../../storage/staff-reports.ts'
+import { invalidateReportsFrom } from '../../storage/reports/staff-reports.ts'
 
 /** Days begin at whole quarters of an hour in UTC, in every time zone of today. */
 const QUARTER_MS = 15 * 60 * 1000

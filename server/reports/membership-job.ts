@@ -1,10 +1,10 @@
-import { listMatchBatches } from '../../storage/contact-matches.ts'
+import { listMatchBatches } from '../../storage/contacts/matches.ts'
 import {
   deleteMemberships,
   insertMembership,
   listTrackingWorkspaces,
   listUnrecorded,
-} from '../../storage/filter-memberships.ts'
+} from '../../storage/filters/memberships.ts'
 import { businessTime } from '../clock.ts'
 import type { App } from '../core/app.ts'
 import { parseSavedFilter } from '../filters/parse-filter.ts'

@@ -6,8 +6,8 @@ import {
   loadWorkFigures,
   type ResponseFigures,
   type WorkFigures,
-} from '../../storage/staff-figures.ts'
-import type { StaffReport } from '../../storage/staff-reports.ts'
+} from '../../storage/reports/staff-figures.ts'
+import type { StaffReport } from '../../storage/reports/staff-reports.ts'
 import type { OutputOf } from '../core/handler.ts'
 import type { ReportRange } from './range.ts'
 

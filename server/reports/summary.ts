@@ -1,5 +1,5 @@
-import { findFirstAgentKeyTime, loadAgentFigures } from '../../storage/agent-sessions.ts'
-import { loadCounter } from '../../storage/counters.ts'
+import { findFirstAgentKeyTime, loadAgentFigures } from '../../storage/agents/sessions.ts'
+import { loadCounter } from '../../storage/workspace/counters.ts'
 import type { Db } from '../../storage/database.ts'
 import {
   type TimeRange,
@@ -12,10 +12,10 @@ import {
   countUnassigned,
   countWaitsByDuration,
   loadBroadcastTotals,
-} from '../../storage/reports.ts'
-import { loadMedians } from '../../storage/report-medians.ts'
-import { listSlaPolicies, type SlaPolicyRow } from '../../storage/sla.ts'
-import { readChannels } from '../../storage/workspace.ts'
+} from '../../storage/reports/reports.ts'
+import { loadMedians } from '../../storage/reports/medians.ts'
+import { listSlaPolicies, type SlaPolicyRow } from '../../storage/conversations/sla.ts'
+import { readChannels } from '../../storage/workspace/workspace.ts'
 import type { Context } from '../core/context.ts'
 import { BusinessHours } from '../inbox/hours.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'

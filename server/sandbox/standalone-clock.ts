@@ -1,5 +1,5 @@
 import type { Db } from '../../storage/database.ts'
-import { findSetting, upsertSetting } from '../../storage/settings.ts'
+import { findSetting, upsertSetting } from '../../storage/workspace/settings.ts'
 import type { SandboxClock } from './emulator/call.ts'
 
 /** How far the time of a sandbox that runs alone is ahead of real time, in milliseconds. */

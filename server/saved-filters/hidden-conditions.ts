@@ -1,4 +1,4 @@
-import { listFields } from '../../storage/custom-fields.ts'
+import { listFields } from '../../storage/contacts/custom-fields.ts'
 import { isObject } from '../../catalog/values.ts'
 import type { Actor, Context } from '../core/context.ts'
 import { canSeeChannel, canSeeField, canSeeManagerFields, listVisibleChannels } from '../visibility/policy.ts'

@@ -1,9 +1,9 @@
 import type { Operation } from '../../catalog/index.ts'
 import { isObject } from '../../catalog/values.ts'
-import { listFields } from '../../storage/custom-fields.ts'
+import { listFields } from '../../storage/contacts/custom-fields.ts'
 import type { Db } from '../../storage/database.ts'
-import { findLabels } from '../../storage/labels.ts'
-import { listAllSavedFilters, type SavedFilterRow } from '../../storage/saved-filters.ts'
+import { findLabels } from '../../storage/labels/labels.ts'
+import { listAllSavedFilters, type SavedFilterRow } from '../../storage/filters/saved-filters.ts'
 
 /*
  * Saved filters that name what a call renames or deletes: they match others then, for everybody who uses them.

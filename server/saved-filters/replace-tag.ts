@@ -1,4 +1,4 @@
-import type { Label } from '../../storage/labels.ts'
+import type { Label } from '../../storage/labels/labels.ts'
 import { isObject } from '../../catalog/values.ts'
 
 type Json = Record<string, unknown>

@@ -1,6 +1,6 @@
 import { MAX_STORED_FILTER_BYTES } from '../../catalog/saved-filters.ts'
 import type { ContactFilter } from '../../storage/filters/filter.ts'
-import { inSavepoint } from '../../storage/savepoint.ts'
+import { inSavepoint } from '../../storage/client/savepoint.ts'
 import {
   countSavedFilters,
   deleteSavedFilterRow,
@@ -11,7 +11,7 @@ import {
   listSavedFilterPage,
   type SavedFilterRow,
   updateSavedFilterRow,
-} from '../../storage/saved-filters.ts'
+} from '../../storage/filters/saved-filters.ts'
 import { countMatching } from '../contacts/count.ts'
 import type { Actor, Context } from '../core/context.ts'
 import { canonicalJson } from '../core/cursors.ts'

@@ -10,7 +10,7 @@ import {
   claimLinkCode,
   listTakenCodes,
   completeLink,
-} from '../../storage/short-links.ts'
+} from '../../storage/messages/short-links.ts'
 import type { Context } from '../core/context.ts'
 import { defineProviderHandler } from '../core/provider-handler.ts'
 import type { CallOptions, InputOf, OutputOf } from '../core/handler.ts'

@@ -1,4 +1,8 @@
-import { deleteShortLinkRow, listChannelNumbers, type ShortLinkRow } from '../../storage/short-links.ts'
+import {
+  deleteShortLinkRow,
+  listChannelNumbers,
+  type ShortLinkRow,
+} from '../../storage/messages/short-links.ts'
 import type { Context } from '../core/context.ts'
 import { defineProviderHandler } from '../core/provider-handler.ts'
 import type { CallOptions, InputOf, OutputOf } from '../core/handler.ts'

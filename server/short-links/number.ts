@@ -1,4 +1,4 @@
-import { listChannelNumbers, type ChannelNumberRow } from '../../storage/short-links.ts'
+import { listChannelNumbers, type ChannelNumberRow } from '../../storage/messages/short-links.ts'
 import { parsePhone } from '../contacts/phone.ts'
 import type { Context } from '../core/context.ts'
 import { requireUsableChannel } from '../messaging/channels.ts'

@@ -4,7 +4,7 @@ import {
   loadShortLink,
   type ShortLinkFilter,
   type ShortLinkRow,
-} from '../../storage/short-links.ts'
+} from '../../storage/messages/short-links.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { createPage } from '../core/paging.ts'

@@ -1,4 +1,4 @@
-import { findLinkByCode } from '../../storage/short-links.ts'
+import { findLinkByCode } from '../../storage/messages/short-links.ts'
 import type { App } from '../core/app.ts'
 import { escapeHtml } from '../http/html.ts'
 import { createHtmlResponse } from '../http/pages.ts'

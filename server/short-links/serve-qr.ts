@@ -1,4 +1,4 @@
-import { findQrImage } from '../../storage/short-links.ts'
+import { findQrImage } from '../../storage/messages/short-links.ts'
 import type { App } from '../core/app.ts'
 import { Problem } from '../core/problem.ts'
 

@@ -1,5 +1,5 @@
 import type { EventData } from '../../catalog/events.ts'
-import type { ShortLinkRow } from '../../storage/short-links.ts'
+import type { ShortLinkRow } from '../../storage/messages/short-links.ts'
 import { toDigits } from './number.ts'
 import { qrUrl } from './qr.ts'
 

@@ -6,9 +6,9 @@ import {
   lockTag,
   lockTags,
   renameTagRow,
-} from '../../storage/labels.ts'
-import { countIds, countLabelled } from '../../storage/contact-matches.ts'
-import { fold } from '../../storage/text.ts'
+} from '../../storage/labels/labels.ts'
+import { countIds, countLabelled } from '../../storage/contacts/matches.ts'
+import { fold } from '../../storage/values/text.ts'
 import type { Context } from '../core/context.ts'
 import { changeTarget } from '../bulk-jobs/change-target.ts'
 import { contactRecords, type ContactsChange } from '../bulk-jobs/contact-records.ts'

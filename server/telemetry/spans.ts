@@ -13,7 +13,7 @@ import {
   type Tracer,
 } from '@opentelemetry/api'
 import { suppressTracing, W3CTraceContextPropagator } from '@opentelemetry/core'
-import { statementChannel, type StatementMessage } from '../../storage/statement-channel.ts'
+import { statementChannel, type StatementMessage } from '../../storage/client/statement-channel.ts'
 import { Problem } from '../core/problem.ts'
 import {
   callChannel,

@@ -21,7 +21,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace'
 import type { Logger } from 'pino'
-import { waitAtMost } from '../../storage/wait-at-most.ts'
+import { waitAtMost } from '../../storage/client/wait-at-most.ts'
 import { createLogger } from '../logger.ts'
 import type { Metrics } from '../metrics.ts'
 import { version } from '../version.ts'

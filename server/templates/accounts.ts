@@ -1,4 +1,4 @@
-import { type AccountChannel, listAccountChannels } from '../../storage/templates.ts'
+import { type AccountChannel, listAccountChannels } from '../../storage/templates/templates.ts'
 import type { Context } from '../core/context.ts'
 import { invalidField, notFound, Problem } from '../core/problem.ts'
 import { canSeeChannel } from '../visibility/policy.ts'

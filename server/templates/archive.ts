@@ -3,7 +3,7 @@ import {
   lockTemplatesByIds,
   type TemplateDetails,
   updateTemplateRow,
-} from '../../storage/templates.ts'
+} from '../../storage/templates/templates.ts'
 import type { Context } from '../core/context.ts'
 import { defineProviderHandler } from '../core/provider-handler.ts'
 import type { CallOptions, OutputOf } from '../core/handler.ts'

@@ -5,7 +5,7 @@ import {
   lockTemplateLimit,
   insertPendingTemplate,
   updateTemplateRow,
-} from '../../storage/templates.ts'
+} from '../../storage/templates/templates.ts'
 import type { Context } from '../core/context.ts'
 import { defineProviderHandler } from '../core/provider-handler.ts'
 import type { CallOptions } from '../core/handler.ts'

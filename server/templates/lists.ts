@@ -4,8 +4,8 @@ import {
   loadTemplate,
   type TemplateFilter,
   listTemplateTexts,
-} from '../../storage/templates.ts'
-import { fold } from '../../storage/text.ts'
+} from '../../storage/templates/templates.ts'
+import { fold } from '../../storage/values/text.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler, InputOf } from '../core/handler.ts'
 import { createPage } from '../core/paging.ts'

@@ -1,4 +1,4 @@
-import { listSealedAccounts } from '../../storage/provider-accounts.ts'
+import { listSealedAccounts } from '../../storage/channels/provider-accounts.ts'
 import type { Context } from '../core/context.ts'
 import { defineProviderHandler } from '../core/provider-handler.ts'
 import type { InputOf } from '../core/handler.ts'

@@ -1,4 +1,4 @@
-import type { TemplateRow } from '../../storage/templates.ts'
+import type { TemplateRow } from '../../storage/templates/templates.ts'
 import { parseTemplateParts, templateBodyText, type TemplateParts } from '../messaging/template-components.ts'
 import { fillTemplate, MAX_BODY_LENGTH } from '../messaging/template-fill.ts'
 import { isUnsupportedButton } from '../messaging/template-fill-buttons.ts'

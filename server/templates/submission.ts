@@ -1,4 +1,4 @@
-import { loadTemplate, type TemplateDetails } from '../../storage/templates.ts'
+import { loadTemplate, type TemplateDetails } from '../../storage/templates/templates.ts'
 import type { Context } from '../core/context.ts'
 import type { ProviderTemplate } from '../provider/port.ts'
 import type { BusinessAccount } from './accounts.ts'

@@ -1,5 +1,5 @@
 import { TemplateDraft } from '../../catalog/templates/schemas.ts'
-import type { TemplateDetails } from '../../storage/templates.ts'
+import type { TemplateDetails } from '../../storage/templates/templates.ts'
 import { type JsonObject, asNumber, asObject, asObjects, asText, omitAbsent } from '../inbound/json.ts'
 import { findPart, hasNamedVariables } from './parts.ts'
 import { buildPayload } from './payload.ts'

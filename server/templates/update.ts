@@ -1,6 +1,6 @@
 import type { Reason } from '../../catalog/reasons.ts'
 import type { TemplateDraft } from '../../catalog/templates/schemas.ts'
-import { lockTemplate, type TemplateDetails, updateTemplateRow } from '../../storage/templates.ts'
+import { lockTemplate, type TemplateDetails, updateTemplateRow } from '../../storage/templates/templates.ts'
 import type { Context } from '../core/context.ts'
 import { defineProviderHandler } from '../core/provider-handler.ts'
 import type { CallOptions } from '../core/handler.ts'

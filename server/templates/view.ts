@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { Template } from '../../catalog/templates/read.ts'
-import type { TemplateDetails } from '../../storage/templates.ts'
+import type { TemplateDetails } from '../../storage/templates/templates.ts'
 import type { Actor } from '../core/context.ts'
 import { withVersion } from '../core/record-version.ts'
 import { type JsonObject, asNumber, asObject, asObjects, asText } from '../inbound/json.ts'

@@ -1,4 +1,4 @@
-import { type ContactSubjects, takeContactViews } from '../../storage/contact-budgets.ts'
+import { type ContactSubjects, takeContactViews } from '../../storage/contacts/budgets.ts'
 import type { Db } from '../../storage/database.ts'
 import type { App } from '../core/app.ts'
 import type { SeenContacts } from '../core/app-state.ts'

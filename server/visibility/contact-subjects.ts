@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Operation, OperationName } from '../../catalog/index.ts'
 import { isObject } from '../../catalog/values.ts'
-import type { ContactSubjects } from '../../storage/contact-budgets.ts'
+import type { ContactSubjects } from '../../storage/contacts/budgets.ts'
 import { canonicalJson } from '../core/cursors.ts'
 
 /*

@@ -1,5 +1,5 @@
 import type { Operation, OperationName } from '../../catalog/index.ts'
-import { takePhone } from '../../storage/phone-budgets.ts'
+import { takePhone } from '../../storage/contacts/phone-budgets.ts'
 import { parsePhoneLine } from '../contacts/phone.ts'
 import type { App } from '../core/app.ts'
 import type { Actor } from '../core/context.ts'

@@ -1,4 +1,4 @@
-import type { StoredView } from '../../storage/idempotency.ts'
+import type { StoredView } from '../../storage/access/idempotency.ts'
 import type { Actor } from '../core/context.ts'
 import { Problem } from '../core/problem.ts'
 import { canSeeManagerFields, hasHiddenPhones, listVisibleChannels } from './policy.ts'

@@ -1,4 +1,4 @@
-import { type EndpointRow, findEndpoint, setEndpointForAgents } from '../../storage/webhooks.ts'
+import { type EndpointRow, findEndpoint, setEndpointForAgents } from '../../storage/webhooks/webhooks.ts'
 import type { Context } from '../core/context.ts'
 import { notFound, Problem } from '../core/problem.ts'
 import type { OutputOf } from '../core/handler.ts'

@@ -1,6 +1,6 @@
 import type { Db } from '../../storage/database.ts'
-import type { EventRow } from '../../storage/events.ts'
-import type { BreakerRules, ChangedEndpoint, EndpointResult } from '../../storage/webhook-results.ts'
+import type { EventRow } from '../../storage/events/events.ts'
+import type { BreakerRules, ChangedEndpoint, EndpointResult } from '../../storage/webhooks/results.ts'
 import { createEmit } from '../core/emit.ts'
 import { type EventNews, insertAllEvents } from '../events/signal.ts'
 

@@ -5,7 +5,7 @@ import {
   listDeliveryPage,
   findDelivery,
   findEndpointStatus,
-} from '../../storage/webhook-log.ts'
+} from '../../storage/webhooks/log.ts'
 import type { Actor } from '../core/context.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
 import { notFound } from '../core/problem.ts'

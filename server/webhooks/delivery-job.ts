@@ -4,8 +4,8 @@ import {
   releaseDeliveries,
   resumeDeliveries,
   skipDeliveries,
-} from '../../storage/webhook-deliveries.ts'
-import { deleteExpiredSecrets } from '../../storage/webhooks.ts'
+} from '../../storage/webhooks/deliveries.ts'
+import { deleteExpiredSecrets } from '../../storage/webhooks/webhooks.ts'
 import type { App } from '../core/app.ts'
 import { changeInBatches } from '../jobs/change-in-batches.ts'
 import { daysAgo, maintainPartitions } from '../jobs/partitions.ts'

@@ -4,8 +4,8 @@ import {
   claimDeliveries,
   MAX_CLAIMED,
   releaseDeliveries,
-} from '../../storage/webhook-deliveries.ts'
-import type { ChangedEndpoint } from '../../storage/webhook-results.ts'
+} from '../../storage/webhooks/deliveries.ts'
+import type { ChangedEndpoint } from '../../storage/webhooks/results.ts'
 import type { App } from '../core/app.ts'
 import { errorLogDetails } from '../core/log-details.ts'
 import { noteSharedFailure } from '../core/outage.ts'

@@ -5,7 +5,7 @@ import {
   insertEndpoint,
   listEndpointPage,
   replaceSubscriptions,
-} from '../../storage/webhooks.ts'
+} from '../../storage/webhooks/webhooks.ts'
 import { createUlid } from '../ids.ts'
 import type { Handler } from '../core/handler.ts'
 import { validateCustomHeaders } from './headers.ts'

@@ -1,11 +1,11 @@
 import type { Db } from '../../storage/database.ts'
-import type { ClaimedDelivery } from '../../storage/webhook-deliveries.ts'
+import type { ClaimedDelivery } from '../../storage/webhooks/deliveries.ts'
 import {
   type ChangedEndpoint,
   type DeliveryResult,
   type EndpointResult,
   recordDeliveryResults,
-} from '../../storage/webhook-results.ts'
+} from '../../storage/webhooks/results.ts'
 import type { App } from '../core/app.ts'
 import { withRetries } from '../core/retry.ts'
 import { notifyEvents } from '../events/signal.ts'

@@ -1,4 +1,4 @@
-import type { EventPosition } from '../../storage/events.ts'
+import type { EventPosition } from '../../storage/events/events.ts'
 import {
   countMissed,
   findEventLogSpan,
@@ -6,7 +6,7 @@ import {
   recoverDeliveries,
   type RecoverSpan,
   type RecoverStep,
-} from '../../storage/webhook-log.ts'
+} from '../../storage/webhooks/log.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { invalidField, type Problem } from '../core/problem.ts'

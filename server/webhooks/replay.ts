@@ -3,7 +3,7 @@ import {
   findDelivery,
   findEndpointStatus,
   rescheduleDelivery,
-} from '../../storage/webhook-log.ts'
+} from '../../storage/webhooks/log.ts'
 import type { Handler } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
 import { requireDeliveryLog } from './access.ts'

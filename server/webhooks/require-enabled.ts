@@ -1,4 +1,4 @@
-import { findEndpointStatus } from '../../storage/webhook-log.ts'
+import { findEndpointStatus } from '../../storage/webhooks/log.ts'
 import type { Context } from '../core/context.ts'
 import { notFound, Problem } from '../core/problem.ts'
 

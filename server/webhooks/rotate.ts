@@ -1,4 +1,4 @@
-import { replaceSecret } from '../../storage/webhooks.ts'
+import { replaceSecret } from '../../storage/webhooks/webhooks.ts'
 import type { Handler } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
 import { lockEndpoint, requireUnrestrictedAccess, showCurrentEndpoint } from './access.ts'

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import type { SealedEndpoint } from '../../storage/secrets.ts'
+import type { SealedEndpoint } from '../../storage/access/secrets.ts'
 import type { OldSecret } from '../../storage/tables/events.ts'
-import type { EndpointRow } from '../../storage/webhooks.ts'
+import type { EndpointRow } from '../../storage/webhooks/webhooks.ts'
 import type { Sealer } from '../sealer.ts'
 
 /** The server, or the context of a call. */

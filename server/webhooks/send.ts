@@ -1,6 +1,6 @@
 import { currentVersion } from '../../catalog/index.ts'
-import type { ClaimedDelivery } from '../../storage/webhook-deliveries.ts'
-import type { DeliveryResult } from '../../storage/webhook-results.ts'
+import type { ClaimedDelivery } from '../../storage/webhooks/deliveries.ts'
+import type { DeliveryResult } from '../../storage/webhooks/results.ts'
 import type { App } from '../core/app.ts'
 import { deliveryChannel, traceHeaders } from '../telemetry/channels.ts'
 import { EVENT_DELETED, explainFailure, type Failure } from './failures.ts'

@@ -1,5 +1,5 @@
 import { eventTypes } from '../../catalog/events.ts'
-import { replaceSubscriptions } from '../../storage/webhooks.ts'
+import { replaceSubscriptions } from '../../storage/webhooks/webhooks.ts'
 import type { Handler } from '../core/handler.ts'
 import { invalidField } from '../core/problem.ts'
 import { isEventType, unknownEventTypeProblem } from './event-types.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { eventTypes } from '../../catalog/events.ts'
-import { findFirstSubscription, insertTestDelivery, listAttempts } from '../../storage/webhook-log.ts'
+import { findFirstSubscription, insertTestDelivery, listAttempts } from '../../storage/webhooks/log.ts'
 import type { Settler } from '../core/handler.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'

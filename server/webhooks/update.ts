@@ -1,4 +1,4 @@
-import { updateEndpointRow } from '../../storage/webhooks.ts'
+import { updateEndpointRow } from '../../storage/webhooks/webhooks.ts'
 import { canonicalJson } from '../core/cursors.ts'
 import type { Handler } from '../core/handler.ts'
 import { invalidField } from '../core/problem.ts'

@@ -1,4 +1,4 @@
-import type { EndpointRow } from '../../storage/webhooks.ts'
+import type { EndpointRow } from '../../storage/webhooks/webhooks.ts'
 import type { OutputOf } from '../core/handler.ts'
 import { withVersion } from '../core/record-version.ts'
 import type { Sealer } from '../sealer.ts'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import type { Db } from '../database.ts'
-import { findSetting } from '../settings.ts'
+import { findSetting } from '../workspace/settings.ts'
 import { readInBatches } from './cursor.ts'
 import { renumberSql, computeOrderMarks, XID } from './order.ts'
 import {

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from '../database.ts'
-import { schemaOfTables } from '../has-table.ts'
+import { schemaOfTables } from '../migrations/has-table.ts'
 
 /** A column with its SQL type. */
 type Column = { name: string; type: string }

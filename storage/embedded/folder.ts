@@ -11,7 +11,7 @@ import {
 import { createConnection } from 'node:net'
 import { hostname, tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import { codedError } from '../error-codes.ts'
+import { codedError } from '../client/error-codes.ts'
 import { createDiskSpace, type DiskSpace } from './disk-space.ts'
 import { lockFile } from './folder-lock.ts'
 import { makeDataFolderPrivate, type Warn } from './private-files.ts'

@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import type { CustomFieldType } from '../../catalog/custom-fields.ts'
-import { toStorableId } from '../ids.ts'
-import { containsPattern, fold, hasTrigram } from '../text.ts'
-import { OPTION_FIELD_TYPES } from '../contact-values.ts'
+import { toStorableId } from '../values/ids.ts'
+import { containsPattern, fold, hasTrigram } from '../values/text.ts'
+import { OPTION_FIELD_TYPES } from '../contacts/values.ts'
 import type { ContactFilter, IdTest, TextField, TextTest, TimeTest, ValueCondition } from './filter.ts'
 import {
   type CandidateQuery,

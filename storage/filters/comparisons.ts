@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
-import { toStorableId } from '../ids.ts'
-import { containsPattern, fold } from '../text.ts'
+import { toStorableId } from '../values/ids.ts'
+import { containsPattern, fold } from '../values/text.ts'
 import type {
   ExactTextTest,
   FlagTest,

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from '../database.ts'
-import { fold, hasTrigram } from '../text.ts'
+import { fold, hasTrigram } from '../values/text.ts'
 import type { FoldedTextTest, MatchingValues, TextTest } from './filter.ts'
 import { isFoldedTest } from './comparisons.ts'
 import { extractRegexLiterals, foldRegex } from './patterns.ts'

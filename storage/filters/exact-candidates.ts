@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import type { Attrs } from '../contact-values.ts'
-import { toStorableId } from '../ids.ts'
+import type { Attrs } from '../contacts/values.ts'
+import { toStorableId } from '../values/ids.ts'
 import { type CandidateQuery, candidateRank } from './candidate-query.ts'
 import { allOf, type Sql } from './comparisons.ts'
 import type { ContactFilter } from './filter.ts'

@@ -1,4 +1,4 @@
-import { escapeLike, fold, hasTrigram } from '../text.ts'
+import { escapeLike, fold, hasTrigram } from '../values/text.ts'
 
 /** Returns a `like` pattern for "starts with". */
 export const prefixPattern = (text: string): string => `${escapeLike(text)}%`

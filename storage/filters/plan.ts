@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from '../database.ts'
-import { CUSTOM_PLAN } from '../driver.ts'
-import { loadNames } from '../names-cache.ts'
+import { CUSTOM_PLAN } from '../client/driver.ts'
+import { loadNames } from '../workspace/names-cache.ts'
 import { type ContactFilter, relatedKinds } from './filter.ts'
 import { type CandidateQuery, candidateRank } from './candidate-query.ts'
 import { candidateQueries } from './candidates.ts'
@@ -19,7 +19,7 @@ import {
 import { areFew, estimateMatches, type Sample, sampleContacts } from './sample.ts'
 import { isNever, simplifyAll } from './simplify.ts'
 import { filterStrategy } from './strategy.ts'
-import { fold, hasTrigram } from '../text.ts'
+import { fold, hasTrigram } from '../values/text.ts'
 
 /** How to find the contacts that meet all conditions. */
 export type FilterPlan = {

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { CustomFieldType } from '../../catalog/custom-fields.ts'
-import { containsPattern, fold, hasTrigram } from '../text.ts'
+import { containsPattern, fold, hasTrigram } from '../values/text.ts'
 import {
   type Sql,
   TRUE,

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from '../database.ts'
-import { inSavepoint } from '../savepoint.ts'
+import { inSavepoint } from '../client/savepoint.ts'
 
 const INVALID_REGULAR_EXPRESSION = '2201B'
 /** How long PostgreSQL may take to compile the expressions of a filter; ordinary ones take under 1 ms. */

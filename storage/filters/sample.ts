@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from '../database.ts'
-import { CUSTOM_PLAN } from '../driver.ts'
+import { CUSTOM_PLAN } from '../client/driver.ts'
 import { allOf, type Sql } from './comparisons.ts'
 import { filterStrategy } from './strategy.ts'
 

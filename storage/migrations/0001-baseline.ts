@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import type { Db } from '../database.ts'
-import { createFirstPartition, createPartitions } from '../partitions.ts'
+import { createFirstPartition, createPartitions } from './partitions.ts'
 import { contacts } from './baseline-contacts.ts'
 import { conversations } from './baseline-conversations.ts'
 import { events } from './baseline-events.ts'

@@ -91,7 +91,7 @@ export const conversations = `
 
   -- activity_at: the sort key of lists, since last_activity_at is null in a conversation without messages.
   -- Lists filter by any combination of state, assignment and reply status. The facet numbers the combinations, so that
-  -- one index serves them all (storage/conversation-order.ts). Measured with a million conversations, for 26 closed ones
+  -- one index serves them all (storage/conversations/order.ts). Measured with a million conversations, for 26 closed ones
   -- that wait for a reply: with one index per filter, 80,000 rows are read (54 ms); with the facet, 2 index ranges
   -- (0.2 ms). waiting_since: when the customer's wait for a reply began; it counts only while the customer waits, so
   -- that nothing has to clear it. delivery_failed: whether the latest message to the customer failed.

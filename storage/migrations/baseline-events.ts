@@ -1,6 +1,6 @@
 /**
  * The event log, webhooks, and the audit trail. Events, audit rows and attempts are in partitions by their ids, which
- * begin with the time: storage/partitions.ts makes them (docs/decisions/0025-partitions.md).
+ * begin with the time: storage/migrations/partitions.ts makes them (docs/decisions/0025-partitions.md).
  */
 export const events = `
   -- Positions of events follow the statements that write them, not the begins of their transactions, so that events of

@@ -126,7 +126,7 @@ export const messageSearch = `
     language sql immutable parallel safe return
     (hashtextextended(pair collate "C", 1) & ${PAIR_BUCKETS - 1})::integer;
   -- Is mixed into the keys of a workspace and a month (in UTC), so that the matches of a month are found without those
-  -- of others. storage/message-search-terms.ts computes the same.
+  -- of others. storage/messages/search-terms.ts computes the same.
   create function message_salt(workspace bigint, at timestamptz) returns integer
     language sql immutable parallel safe return
     ((((workspace % 100000) * 30000 + (extract(year from at at time zone 'UTC') * 12

@@ -1,12 +1,12 @@
 import type { Database } from '../database.ts'
-import type { PersonalData } from '../personal-data-types.ts'
+import type { PersonalData } from '../privacy/personal-data-types.ts'
 
 const NO_LIMIT = 'no limit; sandbox only'
 const NOT_REAL = { not: 'of the emulated provider, which has no real customers' }
 
 type SandboxTable = Extract<keyof Database, `sandbox_${string}`>
 
-/** What the tables of the emulated provider hold of customers (storage/personal-data.ts). */
+/** What the tables of the emulated provider hold of customers (storage/privacy/personal-data.ts). */
 export const sandboxPersonalData: {
   [Name in SandboxTable]: PersonalData<keyof Database[Name] & string> | 'none'
 } = {

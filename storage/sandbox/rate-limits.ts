@@ -1,5 +1,5 @@
 import type { Db } from '../database.ts'
-import { leaseTokens } from '../rate-limits.ts'
+import { leaseTokens } from '../access/rate-limits.ts'
 
 /**
  * Takes one token from a bucket of the sandbox that holds `capacity` tokens and fills up in `windowSeconds`;

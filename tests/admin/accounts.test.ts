@@ -8,7 +8,7 @@ import { runCommandLine } from '../../cli/main.ts'
 import { unsealAccount } from '../../server/provider/account-secrets.ts'
 import { createSealer } from '../../server/sealer.ts'
 import { createSecretRing } from '../../server/secret.ts'
-import { listSealedAccounts } from '../../storage/provider-accounts.ts'
+import { listSealedAccounts } from '../../storage/channels/provider-accounts.ts'
 import { collectOutput } from '../cli/output-streams.ts'
 import { useAdminDatabases } from './admin-commands.ts'
 

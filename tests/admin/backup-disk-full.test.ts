@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { createWorkspace } from '../../storage/admin.ts'
+import { createWorkspace } from '../../storage/workspace/admin.ts'
 import { createDatabase, createEmptyDatabase, databases, withStorage } from '../databases.ts'
 import { processEnvironment, startProcess } from '../process.ts'
 

@@ -9,7 +9,7 @@ import {
   createTeam,
   createWorkspace,
   lockWorkspaces,
-} from '../../storage/admin.ts'
+} from '../../storage/workspace/admin.ts'
 import type { Db } from '../../storage/database.ts'
 import { createDatabase, databases, onMigratedDatabase, withStorage } from '../databases.ts'
 import { startCommand } from '../process.ts'

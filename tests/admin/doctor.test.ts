@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
 import { sql } from 'kysely'
-import { createWorkspace } from '../../storage/admin.ts'
+import { createWorkspace } from '../../storage/workspace/admin.ts'
 import { runAdmin, runAdminWith, useAdminDatabases } from './admin-commands.ts'
 
 const NOW = '2026-10-01T09:30:00.000Z'

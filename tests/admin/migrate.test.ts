@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { listMigrations } from '../../storage/migrate.ts'
+import { listMigrations } from '../../storage/migrations/migrate.ts'
 import { createEmptyDatabase, databases, withStorage } from '../databases.ts'
 import { startProcess } from '../process.ts'
 import { runAdmin } from './admin-commands.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { defaultPolicy } from '../../catalog/policy.ts'
-import { createChannel } from '../../storage/admin.ts'
+import { createChannel } from '../../storage/workspace/admin.ts'
 import { doorsOf, everyDatabase } from '../doors.ts'
 import { insertSandboxTemplates, ORDER_UPDATE } from '../messaging/send-template.ts'
 import { generatePhone } from '../messaging/fixtures.ts'

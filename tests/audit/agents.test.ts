@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { type AuditFilter, listAuditRows } from '../../storage/audit.ts'
+import { type AuditFilter, listAuditRows } from '../../storage/access/audit.ts'
 import type { Db } from '../../storage/database.ts'
 import { databases, onMigratedDatabase } from '../databases.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
-import { createChannel, createTeam } from '../../storage/admin.ts'
+import { createChannel, createTeam } from '../../storage/workspace/admin.ts'
 import { callAs } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'

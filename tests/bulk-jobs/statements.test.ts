@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { catalog } from '../../catalog/index.ts'
-import { countLabelled } from '../../storage/contact-matches.ts'
+import { countLabelled } from '../../storage/contacts/matches.ts'
 import { doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { plantConversation } from '../inbox/conversations.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { revokeKey, updateKey } from '../../storage/admin-keys.ts'
+import { revokeKey, updateKey } from '../../storage/access/admin-keys.ts'
 import type { Db } from '../../storage/database.ts'
 import { callAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'

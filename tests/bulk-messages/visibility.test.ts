@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { weekdays } from '../../catalog/policy.ts'
-import { createChannel } from '../../storage/admin.ts'
+import { createChannel } from '../../storage/workspace/admin.ts'
 import { callAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { createBulkScene, phoneOf, runSends, TEMPLATE } from './scene.ts'

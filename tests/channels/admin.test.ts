@@ -8,7 +8,7 @@ import { doAs } from '../calls.ts'
 import { createDatabase, databases, type TestDatabase } from '../databases.ts'
 import { makeWorkspace, serveStorage, type TestServer, type TestWorkspace } from '../servers.ts'
 import { openStorage, type Storage } from '../../storage/open.ts'
-import { countSealed, findSecretFingerprint } from '../../storage/secrets.ts'
+import { countSealed, findSecretFingerprint } from '../../storage/access/secrets.ts'
 import { startReceiver } from '../webhooks/receiver.ts'
 import { openDelivery, post, postAs } from './bridge.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { updateChannel } from '../../storage/admin.ts'
+import { updateChannel } from '../../storage/workspace/admin.ts'
 import { everyDatabase } from '../doors.ts'
 import { makeWorkspace } from '../servers.ts'
 import { createBridgeScene, createOwnChannel, postAs } from './bridge.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
-import { insertField } from '../../storage/custom-fields.ts'
+import { insertField } from '../../storage/contacts/custom-fields.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
 import { makeWorkspace } from '../servers.ts'

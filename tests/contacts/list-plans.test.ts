@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { listContactPage } from '../../storage/contact-lists.ts'
+import { listContactPage } from '../../storage/contacts/lists.ts'
 import type { Db } from '../../storage/database.ts'
 import { filterStrategy } from '../../storage/filters/strategy.ts'
 import { databases, onMigratedDatabase } from '../databases.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { isAddressAllowed, parseSubnet } from '../../server/client-address.ts'
-import { updateKey } from '../../storage/admin-keys.ts'
+import { updateKey } from '../../storage/access/admin-keys.ts'
 import { doorsOf, everyDatabase } from '../doors.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
 import { measureStaleness } from '../staleness.ts'

@@ -14,7 +14,7 @@ import {
 import { createPastOperation } from '../../catalog/past-operation.ts'
 import type { ApiVersion } from '../../catalog/versions.ts'
 import { renderApiVersions } from '../../scripts/api-versions.ts'
-import { createKey } from '../../storage/admin-keys.ts'
+import { createKey } from '../../storage/access/admin-keys.ts'
 import { createApiKey, hashApiKey } from '../../server/api-keys.ts'
 import { doorsOf, everyDatabase, type Reply, runCli } from '../doors.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'

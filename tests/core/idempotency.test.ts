@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { deleteExpiredRecords } from '../../storage/idempotency.ts'
+import { deleteExpiredRecords } from '../../storage/access/idempotency.ts'
 import { type Door, doorsOf, everyDatabase, type Reply } from '../doors.ts'
 import { createToolRequest } from '../mcp-request.ts'
 import { assertProblem } from '../problems.ts'

@@ -9,7 +9,7 @@ import {
   requireKnownSecret,
 } from '../../server/secret.ts'
 import { sealAccountSecret, unsealAccount } from '../../server/provider/account-secrets.ts'
-import { insertProviderAccount, listSealedAccounts } from '../../storage/provider-accounts.ts'
+import { insertProviderAccount, listSealedAccounts } from '../../storage/channels/provider-accounts.ts'
 import { secretRotationJob } from '../../server/jobs/reseal.ts'
 import { createSealer } from '../../server/sealer.ts'
 import { createDatabase, databases, type TestDatabase } from '../databases.ts'
@@ -17,7 +17,7 @@ import { doorsOf } from '../doors.ts'
 import { makeWorkspace, serveStorage, type TestServer, type TestWorkspace } from '../servers.ts'
 import type { Db } from '../../storage/database.ts'
 import { openStorage, type Storage } from '../../storage/open.ts'
-import { countSealed, findResealedFingerprint } from '../../storage/secrets.ts'
+import { countSealed, findResealedFingerprint } from '../../storage/access/secrets.ts'
 import { createEndpoint, loadStored } from '../webhooks/endpoint-fixture.ts'
 
 const OLD = 'the old secret of this database'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createEventId } from '../../server/ids.ts'
-import type { EventRow } from '../../storage/events.ts'
+import type { EventRow } from '../../storage/events/events.ts'
 import type { TestServer } from '../servers.ts'
 
 /** An event as the API shows it. */

@@ -19,7 +19,7 @@ import {
   seedPerson,
 } from '../person.ts'
 import { exportPartKey } from '../../server/media/store.ts'
-import { insertPart, listParts } from '../../storage/exports.ts'
+import { insertPart, listParts } from '../../storage/work/exports.ts'
 import { makeWorkspace, startWithOptions, type TestServer } from '../servers.ts'
 import { loadWorkspaceRows } from '../world.ts'
 import { readPersonArchive, sha256 } from './archive.ts'

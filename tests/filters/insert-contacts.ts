@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
 import type { CustomFieldType } from '../../catalog/custom-fields.ts'
-import { type Attrs, toAttributeRows } from '../../storage/contact-values.ts'
-import { reserveContactIds, searchText } from '../../storage/contacts.ts'
-import { addToCounters } from '../../storage/counters.ts'
+import { type Attrs, toAttributeRows } from '../../storage/contacts/values.ts'
+import { reserveContactIds, searchText } from '../../storage/contacts/contacts.ts'
+import { addToCounters } from '../../storage/workspace/counters.ts'
 import type { Db } from '../../storage/database.ts'
-import { fold } from '../../storage/text.ts'
+import { fold } from '../../storage/values/text.ts'
 
 /**
  * Inserts rows. `columns`: their names and types, as in a table definition. Returns the ids with `returning`

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Attrs } from '../../storage/contact-values.ts'
+import type { Attrs } from '../../storage/contacts/values.ts'
 import type { Db } from '../../storage/database.ts'
 import type { ModelContact } from './model.ts'
 

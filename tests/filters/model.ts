@@ -1,4 +1,4 @@
-import { fold } from '../../storage/text.ts'
+import { fold } from '../../storage/values/text.ts'
 import { resolveDate } from './model-dates.ts'
 
 /**

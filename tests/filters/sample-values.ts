@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { type CustomFieldType, customFieldTypes } from '../../catalog/custom-fields.ts'
-import type { Attrs } from '../../storage/contact-values.ts'
+import type { Attrs } from '../../storage/contacts/values.ts'
 import type { JsonObject } from './model.ts'
 import { resolveDate } from './model-dates.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { filterStrategy } from '../../storage/filters/strategy.ts'
-import { fold } from '../../storage/text.ts'
+import { fold } from '../../storage/values/text.ts'
 import type { ContactsPage } from '../calls.ts'
 import { type JsonObject, matchesFilter, type ModelContact } from './model.ts'
 import type { SeededWorkspace } from './seed.ts'

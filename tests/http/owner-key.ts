@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { currentVersion, scopes } from '../../catalog/index.ts'
 import { createApiKey, hashApiKey } from '../../server/api-keys.ts'
-import { createKey, type KeyFields } from '../../storage/admin-keys.ts'
-import { createStaff, createWorkspace, type StaffFields } from '../../storage/admin.ts'
+import { createKey, type KeyFields } from '../../storage/access/admin-keys.ts'
+import { createStaff, createWorkspace, type StaffFields } from '../../storage/workspace/admin.ts'
 import type { Db } from '../../storage/database.ts'
-import { migrate } from '../../storage/migrate.ts'
+import { migrate } from '../../storage/migrations/migrate.ts'
 import type { Location } from '../../storage/open.ts'
 import { withStorage } from '../databases.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { insertSlaPolicy } from '../../storage/sla.ts'
+import { insertSlaPolicy } from '../../storage/conversations/sla.ts'
 import { everyDatabase } from '../doors.ts'
 import {
   createCustomerFixture,

@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { applyUpdates } from '../../server/inbound/apply-updates.ts'
-import { claimUpdates } from '../../storage/provider-updates.ts'
+import { claimUpdates } from '../../storage/channels/provider-updates.ts'
 import { everyDatabase } from '../doors.ts'
 import { createCustomerFixture, postWebhook } from '../provider/webhook-fixture.ts'
 

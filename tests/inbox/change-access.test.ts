@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
-import { updateStaff } from '../../storage/admin.ts'
+import { updateStaff } from '../../storage/workspace/admin.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { makeWorkspace } from '../servers.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { sql } from 'kysely'
-import { createTeam } from '../../storage/admin.ts'
+import { createTeam } from '../../storage/workspace/admin.ts'
 import { everyDoor } from '../doors.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
 import { eventsOf, typesOf, stateOf, insertWebChannel } from './conversation-state.ts'

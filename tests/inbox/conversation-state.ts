@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { createChannel } from '../../storage/admin.ts'
+import { createChannel } from '../../storage/workspace/admin.ts'
 import type { TestServer, TestWorkspace } from '../servers.ts'
 
 /** Returns the events about conversations in commit order, without conversation.created. */

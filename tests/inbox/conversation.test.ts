@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { createTeam } from '../../storage/admin.ts'
-import { insertSlaPolicy } from '../../storage/sla.ts'
+import { createTeam } from '../../storage/workspace/admin.ts'
+import { insertSlaPolicy } from '../../storage/conversations/sla.ts'
 import { doAs } from '../calls.ts'
 import { everyDoor, type Scene } from '../doors.ts'
 import type { TestServer } from '../servers.ts'

@@ -8,9 +8,9 @@ import {
   applyInboundMessage,
   applyOutboundMessage,
 } from '../../server/inbox/lifecycle.ts'
-import { lockConversation, type ConversationState } from '../../storage/conversations.ts'
-import { type EventRow, insertEvents } from '../../storage/events.ts'
-import { insertMessages, type NewMessage } from '../../storage/messages.ts'
+import { lockConversation, type ConversationState } from '../../storage/conversations/conversations.ts'
+import { type EventRow, insertEvents } from '../../storage/events/events.ts'
+import { insertMessages, type NewMessage } from '../../storage/messages/messages.ts'
 import { plantContact } from '../calls.ts'
 import type { TestServer } from '../servers.ts'
 

@@ -1,6 +1,6 @@
-import { createChannel } from '../../storage/admin.ts'
+import { createChannel } from '../../storage/workspace/admin.ts'
 import type { Db } from '../../storage/database.ts'
-import { insertMessages, type NewMessage } from '../../storage/messages.ts'
+import { insertMessages, type NewMessage } from '../../storage/messages/messages.ts'
 import { plantContact } from '../calls.ts'
 import type { Scene } from '../doors.ts'
 import type { TestServer, TestWorkspace } from '../servers.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
-import { messageSearchStrategy } from '../../storage/message-search.ts'
+import { messageSearchStrategy } from '../../storage/messages/search.ts'
 import { doAs, everyPage } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'

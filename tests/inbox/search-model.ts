@@ -1,7 +1,7 @@
 import fc from 'fast-check'
-import { insertSlaPolicy } from '../../storage/sla.ts'
-import { insertTags } from '../../storage/labels.ts'
-import { fold } from '../../storage/text.ts'
+import { insertSlaPolicy } from '../../storage/conversations/sla.ts'
+import { insertTags } from '../../storage/labels/labels.ts'
+import { fold } from '../../storage/values/text.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
 import {
   at,

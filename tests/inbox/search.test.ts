@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, it } from 'node:test'
 import fc from 'fast-check'
-import { conversationSearchStrategy } from '../../storage/conversation-search.ts'
+import { conversationSearchStrategy } from '../../storage/conversations/search.ts'
 import { callAs, doAs, everyPage } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { runs } from '../level.ts'

@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { toSla } from '../../server/inbox/sla.ts'
-import { createChannel } from '../../storage/admin.ts'
-import { insertSlaPolicy, deleteSlaPolicy, type SlaPolicyFields, updateSlaPolicy } from '../../storage/sla.ts'
+import { createChannel } from '../../storage/workspace/admin.ts'
+import {
+  insertSlaPolicy,
+  deleteSlaPolicy,
+  type SlaPolicyFields,
+  updateSlaPolicy,
+} from '../../storage/conversations/sla.ts'
 import { doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { makeWorkspace } from '../servers.ts'

@@ -6,8 +6,8 @@ import { doAs } from '../calls.ts'
 import { receiveMessage, inChangeContext, plantConversation } from './conversations.ts'
 import { everyDatabase } from '../doors.ts'
 import { applyWindowCorrection } from '../../server/inbox/lifecycle.ts'
-import { createChannel } from '../../storage/admin.ts'
-import { lockConversation } from '../../storage/conversations.ts'
+import { createChannel } from '../../storage/workspace/admin.ts'
+import { lockConversation } from '../../storage/conversations/conversations.ts'
 import { makeWorkspace } from '../servers.ts'
 
 const HOUR = 3_600_000

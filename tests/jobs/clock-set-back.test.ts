@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
 import type { Db } from '../../storage/database.ts'
-import { moveDueTimes } from '../../storage/due-times.ts'
+import { moveDueTimes } from '../../storage/work/due-times.ts'
 import { databases, onMigratedDatabase } from '../databases.ts'
 
 /** How the columns are named that hold when something goes on by itself, by the clock of the database. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
-import { readQueues } from '../../storage/queues.ts'
+import { readQueues } from '../../storage/work/queues.ts'
 import { everyDatabase } from '../doors.ts'
 import { makeWorkspace } from '../servers.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { updateChannel } from '../../storage/admin.ts'
+import { updateChannel } from '../../storage/workspace/admin.ts'
 import { createAgentScene } from '../approvals/scene.ts'
 import { everyDatabase } from '../doors.ts'
 import { createToolRequest } from '../mcp-request.ts'

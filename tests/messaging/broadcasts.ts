@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db, TableRow } from '../../storage/database.ts'
-import { fold } from '../../storage/text.ts'
+import { fold } from '../../storage/values/text.ts'
 import { plantContact } from '../calls.ts'
 import type { TestServer } from '../servers.ts'
 

@@ -1,4 +1,4 @@
-import { createTeam, type StaffFields } from '../../storage/admin.ts'
+import { createTeam, type StaffFields } from '../../storage/workspace/admin.ts'
 import { callAs, doAs } from '../calls.ts'
 import { makeWorkspace, type TestKey, type TestServer, type TestWorkspace } from '../servers.ts'
 

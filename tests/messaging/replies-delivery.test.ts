@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { reconcileProviderCalls } from '../../server/jobs/reconcile.ts'
-import { createChannel, updateStaff } from '../../storage/admin.ts'
+import { createChannel, updateStaff } from '../../storage/workspace/admin.ts'
 import { callAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { listEmittedEventTypes } from './fixtures.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { createChannel } from '../../storage/admin.ts'
+import { createChannel } from '../../storage/workspace/admin.ts'
 import { callAs } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
 import { plantConversation } from '../inbox/conversations.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createChannel, updateChannel } from '../../storage/admin.ts'
+import { createChannel, updateChannel } from '../../storage/workspace/admin.ts'
 import { everyDoor } from '../doors.ts'
 import { summarizeReply } from './fixtures.ts'
 import {

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { createChannel } from '../../storage/admin.ts'
+import { createChannel } from '../../storage/workspace/admin.ts'
 import { callAs, doAs } from '../calls.ts'
 import { createSandboxDriver } from './fixtures.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { revokeKey } from '../../storage/admin-keys.ts'
+import { revokeKey } from '../../storage/access/admin-keys.ts'
 import { makeWorkspace, startSharedServers, type TestServer } from '../servers.ts'
 import {
   authorizeUrl,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { updateStaff } from '../../storage/admin.ts'
+import { updateStaff } from '../../storage/workspace/admin.ts'
 import { databases } from '../databases.ts'
 import { runCli } from '../doors.ts'
 import { makeWorkspace, startWithOptions, type TestServer, type TestWorkspace } from '../servers.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { createChannel } from '../../storage/admin.ts'
+import { createChannel } from '../../storage/workspace/admin.ts'
 import { callAs, doAs } from '../calls.ts'
 import { databases } from '../databases.ts'
 import { plantConversation } from '../inbox/conversations.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
-import { createChannel } from '../../storage/admin.ts'
+import { createChannel } from '../../storage/workspace/admin.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
 import { plantConversation } from '../inbox/conversations.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { generateReport, nightlyRanges } from '../../server/reports/generate.ts'
-import { insertSlaPolicy } from '../../storage/sla.ts'
+import { insertSlaPolicy } from '../../storage/conversations/sla.ts'
 import { callAs, doAs } from '../calls.ts'
 import { doorsOf, everyDatabase } from '../doors.ts'
 import { createSandboxDriver, createSandboxRequest, generatePhone } from '../messaging/fixtures.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { it } from 'node:test'
-import { createChannel } from '../../storage/admin.ts'
+import { createChannel } from '../../storage/workspace/admin.ts'
 import { insertTemplate } from '../templates/insert-template.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase, runCli } from '../doors.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { deleteAuditBefore } from '../../storage/audit.ts'
+import { deleteAuditBefore } from '../../storage/access/audit.ts'
 import { routes } from '../../server/sandbox/control/routes.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'

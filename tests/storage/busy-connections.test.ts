@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { QUICK } from '../../storage/driver.ts'
+import { QUICK } from '../../storage/client/driver.ts'
 import { openStorage, type Storage } from '../../storage/open.ts'
 import { createDatabase, databases } from '../databases.ts'
 import { serveStorage } from '../servers.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { insertAnnouncedEvents } from '../../storage/event-writes.ts'
+import { insertAnnouncedEvents } from '../../storage/events/writes.ts'
 import { databases, onMigratedDatabase } from '../databases.ts'
 
 const CONTACTS = 5000

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { listFieldsInUse } from '../../storage/custom-fields.ts'
+import { listFieldsInUse } from '../../storage/contacts/custom-fields.ts'
 import type { Db } from '../../storage/database.ts'
 import { databases, onMigratedDatabase } from '../databases.ts'
 

@@ -8,9 +8,9 @@ import {
   dropPartitionsBefore,
   listPartitions,
   type PartitionedTable,
-} from '../../storage/partitions.ts'
-import { encodeUlidTime } from '../../storage/ulid-time.ts'
-import { deleteDeliveriesBefore } from '../../storage/webhook-deliveries.ts'
+} from '../../storage/migrations/partitions.ts'
+import { encodeUlidTime } from '../../storage/events/ulid-time.ts'
+import { deleteDeliveriesBefore } from '../../storage/webhooks/deliveries.ts'
 import { createDatabase, databases, onMigratedDatabase, withStorage } from '../databases.ts'
 
 const DAY_MS = 86_400_000

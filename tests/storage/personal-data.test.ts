@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { it } from 'node:test'
 import { sql } from 'kysely'
 import { tables } from '../../storage/database.ts'
-import type { PersonalData } from '../../storage/personal-data-types.ts'
+import type { PersonalData } from '../../storage/privacy/personal-data-types.ts'
 import { doAs } from '../calls.ts'
 import { doorsOf, everyDatabase } from '../doors.ts'
 import {
@@ -31,7 +31,7 @@ everyDatabase('What is held on a person', (server) => {
     assert.deepEqual(
       [...new Set([...inSchema, ...Object.keys(tables)])].filter((table) => declared[table] === undefined),
       [],
-      'say in storage/personal-data.ts what these tables hold of customers',
+      'say in storage/privacy/personal-data.ts what these tables hold of customers',
     )
     const missing = Object.entries(declared).flatMap(([table, entry]) =>
       (entry === 'none' ? [] : entry.columns)

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { createClientFactory } from '../../storage/client.ts'
-import { executeAndCommit } from '../../storage/driver.ts'
-import { createPool } from '../../storage/pool.ts'
+import { createClientFactory } from '../../storage/client/client.ts'
+import { executeAndCommit } from '../../storage/client/driver.ts'
+import { createPool } from '../../storage/client/pool.ts'
 import { createDatabase, databases, onMigratedDatabase, withStorage } from '../databases.ts'
 
 describe('Statements that share a connection', { skip: !databases.includes('postgresql') }, () => {

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { sql } from 'kysely'
 import type { Db } from '../../storage/database.ts'
 import { openStorage, type OpenOptions, type Storage } from '../../storage/open.ts'
-import { SESSION_DEFAULTS } from '../../storage/session-settings.ts'
+import { SESSION_DEFAULTS } from '../../storage/client/session-settings.ts'
 import { createDatabase, databases, withStorage } from '../databases.ts'
 import { sqlTemplates } from './sql-templates.ts'
 

@@ -3,7 +3,7 @@ import { isInSql, type SqlTemplate } from './sql-templates.ts'
 
 /** A statement as it was sent to the database, with the function that sent it. */
 export type RecordedStatement = {
-  /** `storage/contacts.ts findContact` */
+  /** `storage/contacts/contacts.ts findContact` */
   from: string
   /** The files whose templates it is made of. */
   templates: string[]

@@ -2,30 +2,30 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
 import type { Db } from '../../storage/database.ts'
-import { inSavepoint } from '../../storage/savepoint.ts'
+import { inSavepoint } from '../../storage/client/savepoint.ts'
 import { databases, onMigratedDatabase } from '../databases.ts'
 import { covers, loadStatements, type RecordedStatement, statementText } from './recorded-statements.ts'
 import { type SqlTemplate, sqlTemplates } from './sql-templates.ts'
 
 /** Templates that cannot be prepared: a text that their file holds, and why. */
 const notPreparable: readonly { file: string; text: string; reason: string }[] = [
-  { file: 'storage/savepoint.ts', text: 'savepoint part', reason: 'controls a transaction' },
-  { file: 'storage/savepoint.ts', text: 'savepoint tried', reason: 'controls a transaction' },
-  { file: 'storage/indexes.ts', text: 'set local', reason: 'a setting' },
+  { file: 'storage/client/savepoint.ts', text: 'savepoint part', reason: 'controls a transaction' },
+  { file: 'storage/client/savepoint.ts', text: 'savepoint tried', reason: 'controls a transaction' },
+  { file: 'storage/migrations/indexes.ts', text: 'set local', reason: 'a setting' },
   { file: 'storage/backup/dump.ts', text: 'set local', reason: 'settings' },
   { file: 'storage/backup/load.ts', text: 'analyze', reason: 'maintenance' },
   { file: 'storage/backup/load.ts', text: 'alter table', reason: 'a definition' },
   { file: 'storage/backup/load.ts', text: 'trigger user', reason: 'a definition' },
-  { file: 'storage/demo.ts', text: 'alter table', reason: 'a definition' },
-  { file: 'storage/admin.ts', text: 'lock table', reason: 'a lock' },
-  { file: 'storage/demo.ts', text: 'vacuum analyze', reason: 'maintenance' },
+  { file: 'storage/demo/demo.ts', text: 'alter table', reason: 'a definition' },
+  { file: 'storage/workspace/admin.ts', text: 'lock table', reason: 'a lock' },
+  { file: 'storage/demo/demo.ts', text: 'vacuum analyze', reason: 'maintenance' },
   {
     file: 'storage/backup/order.ts',
     text: 'select distinct',
     reason: 'made for columns of a type that no table but events has today',
   },
   {
-    file: 'storage/contact-lists.ts',
+    file: 'storage/contacts/lists.ts',
     text: 'select count(*) as n from contacts c',
     reason:
       'reached when a scan finds a rare match among more than 20,000 contacts; bench/filters.ts runs it',

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { createChannel } from '../../storage/admin.ts'
+import { createChannel } from '../../storage/workspace/admin.ts'
 import { doAs } from '../calls.ts'
 import type { Reply } from '../doors.ts'
 import { plantConversation } from '../inbox/conversations.ts'

@@ -1,5 +1,5 @@
 import { BREAKER_RULES } from '../../server/webhooks/breaker.ts'
-import type { EndpointResult } from '../../storage/webhook-results.ts'
+import type { EndpointResult } from '../../storage/webhooks/results.ts'
 
 export type BreakerState = {
   status: 'active' | 'paused' | 'disabled'

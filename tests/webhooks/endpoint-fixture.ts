@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { unsealHeaders, unsealSecrets } from '../../server/webhooks/secrets.ts'
-import { findEndpoint } from '../../storage/webhooks.ts'
+import { findEndpoint } from '../../storage/webhooks/webhooks.ts'
 import { callAs } from '../calls.ts'
 import type { Door, Reply, Scene } from '../doors.ts'
 import type { TestServer } from '../servers.ts'

@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import { sql } from 'kysely'
 import { eventTypes } from '../../catalog/events.ts'
 import { createEventId } from '../../server/ids.ts'
-import { insertEvents } from '../../storage/events.ts'
+import { insertEvents } from '../../storage/events/events.ts'
 import { type Door, everyDatabase, everyDoor } from '../doors.ts'
 import { makeWorkspace } from '../servers.ts'
 import {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { currentVersion } from '../../catalog/index.ts'
-import { createChannel, createStaff, createTeam, updateStaff } from '../../storage/admin.ts'
+import { createChannel, createStaff, createTeam, updateStaff } from '../../storage/workspace/admin.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
 import { makeWorkspace } from '../servers.ts'

@@ -27,11 +27,11 @@ let differences = 0
 for (const file of files) {
   const recordings = before.map((folder) => read(folder, file))
   const now = read(after, file)
-  const every = recordings.reduce((shared, next) => shared.intersection(next))
-  const any = recordings.reduce((all, next) => all.union(next))
   const lines = [
-    ...[...every.difference(now)].map((line) => `- ${line}`),
-    ...[...now.difference(any)].map((line) => `+ ${line}`),
+    ...[...recordings[0]!]
+      .filter((line) => recordings.every((each) => each.has(line)) && !now.has(line))
+      .map((line) => `- ${line}`),
+    ...[...now].filter((line) => !recordings.some((each) => each.has(line))).map((line) => `+ ${line}`),
   ]
   if (lines.length === 0) continue
   differences += lines.length

@@ -70,14 +70,16 @@ const recordAnswers = (target: string): void => {
       answer: [...headers, text],
     })
   }
-  Response.prototype.text = async function () {
-    const text = await readText.call(this)
-    keepResponse(this, text)
-    return text
-  }
-  Response.prototype.json = async function () {
-    return JSON.parse(await this.text())
-  }
+  Object.assign(Response.prototype, {
+    async text(this: Response): Promise<string> {
+      const text = await readText.call(this)
+      keepResponse(this, text)
+      return text
+    },
+    async json(this: Response): Promise<unknown> {
+      return JSON.parse(await this.text())
+    },
+  })
 
   subscribe('wcrm.test.command-line', (message) => {
     const { argv, exit, stdout, stderr } = message as {

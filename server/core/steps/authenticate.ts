@@ -1,5 +1,5 @@
-import type { ClientPresence } from '../../../storage/client-presence.ts'
-import { findKey, findKeyOfToken, type KeyRow, markKeyUsed } from '../../../storage/keys.ts'
+import type { ClientPresence } from '../../../storage/client/client-presence.ts'
+import { findKey, findKeyOfToken, type KeyRow, markKeyUsed } from '../../../storage/access/keys.ts'
 import type { App } from '../app.ts'
 import type { Actor } from '../context.ts'
 import { hashApiKey, isApiKey } from '../../api-keys.ts'

@@ -1,4 +1,4 @@
-import { errorCode, isConnectError } from '../../../storage/error-codes.ts'
+import { errorCode, isConnectError } from '../../../storage/client/error-codes.ts'
 import { isDiskFullError } from '../disk-full.ts'
 import { Problem } from '../problem.ts'
 

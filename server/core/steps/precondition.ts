@@ -1,5 +1,5 @@
 import type { Db } from '../../../storage/database.ts'
-import { lockVersion } from '../../../storage/record-versions.ts'
+import { lockVersion } from '../../../storage/access/record-versions.ts'
 import type { App } from '../app.ts'
 import { Problem } from '../problem.ts'
 import { createRead, createRecordReader } from '../read-records.ts'

@@ -1,4 +1,4 @@
-import { leaseTokens } from '../../../storage/rate-limits.ts'
+import { leaseTokens } from '../../../storage/access/rate-limits.ts'
 import type { App } from '../app.ts'
 import { noteDiskFull } from '../disk-full.ts'
 import type { RateLimitBucket } from '../app-state.ts'

@@ -1,7 +1,7 @@
 import type { Operation } from '../../../catalog/index.ts'
-import { isClientGone } from '../../../storage/client-presence.ts'
+import { isClientGone } from '../../../storage/client/client-presence.ts'
 import type { Db } from '../../../storage/database.ts'
-import { errorCode } from '../../../storage/error-codes.ts'
+import { errorCode } from '../../../storage/client/error-codes.ts'
 import type { App } from '../app.ts'
 import { Problem } from '../problem.ts'
 

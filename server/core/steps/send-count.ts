@@ -1,5 +1,5 @@
 import type { Operation } from '../../../catalog/index.ts'
-import { releaseSend, takeSend } from '../../../storage/agent-policy.ts'
+import { releaseSend, takeSend } from '../../../storage/agents/policy.ts'
 import { isOutcomeUnknown } from '../../provider/port.ts'
 import type { App } from '../app.ts'
 import type { Actor } from '../context.ts'

@@ -1,4 +1,4 @@
-import type { ChannelHealth } from '../../../storage/channel-health.ts'
+import type { ChannelHealth } from '../../../storage/channels/health.ts'
 import { type ChannelProblem, numberStateReasons, reasonsEndedByCall } from './rules.ts'
 
 /**

@@ -8,7 +8,7 @@ import {
   listNumbersOfAccount,
   listPassedProblems,
   scheduleCheck,
-} from '../../../storage/channel-health.ts'
+} from '../../../storage/channels/health.ts'
 import type { App } from '../../core/app.ts'
 import { Problem } from '../../core/problem.ts'
 import { errorLogDetails } from '../../core/log-details.ts'

@@ -1,5 +1,5 @@
-import { hastenSharedChecks, scheduleCheck } from '../../../storage/channel-health.ts'
-import type { CallOwner, CallOwnerRow } from '../../../storage/provider-accounts.ts'
+import { hastenSharedChecks, scheduleCheck } from '../../../storage/channels/health.ts'
+import type { CallOwner, CallOwnerRow } from '../../../storage/channels/provider-accounts.ts'
 import type { App } from '../../core/app.ts'
 import type { Problem } from '../../core/problem.ts'
 import { errorLogDetails } from '../../core/log-details.ts'

@@ -4,8 +4,8 @@ import {
   type ChannelsOf,
   lockChannelHealth,
   writeChannelHealth,
-} from '../../../storage/channel-health.ts'
-import type { EventRow } from '../../../storage/events.ts'
+} from '../../../storage/channels/health.ts'
+import type { EventRow } from '../../../storage/events/events.ts'
 import { businessTime } from '../../clock.ts'
 import type { App } from '../../core/app.ts'
 import { createEmit } from '../../core/emit.ts'

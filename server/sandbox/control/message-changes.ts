@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Id } from '../../../catalog/fields.ts'
-import { findProviderMessage, type ProviderMessageRow } from '../../../storage/sandbox-control.ts'
+import { findProviderMessage, type ProviderMessageRow } from '../../../storage/workspace/sandbox-control.ts'
 import { invalidField, notFound, Problem } from '../../core/problem.ts'
 import { canSeeChannel } from '../../visibility/policy.ts'
 import { defineRoute, parseDigits, type RouteContext } from './route.ts'

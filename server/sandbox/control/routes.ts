@@ -5,7 +5,7 @@ import {
   findProviderMessage,
   listProviderChannels,
   findProviderTemplate,
-} from '../../../storage/sandbox-control.ts'
+} from '../../../storage/workspace/sandbox-control.ts'
 import { advanceClock, businessTime, MAX_CLOCK_OFFSET_MS, resetClock } from '../../clock.ts'
 import { invalidField, notFound, Problem } from '../../core/problem.ts'
 import { parseDuration } from './duration.ts'

@@ -3,7 +3,7 @@ import {
   listProviderChannels,
   listProviderTemplates,
   type ProviderTemplateRow,
-} from '../../../storage/sandbox-control.ts'
+} from '../../../storage/workspace/sandbox-control.ts'
 import type { App } from '../../core/app.ts'
 import { WEBHOOK_PATH } from '../../provider/settings.ts'
 import type { ControlClient } from './client.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { createChannel } from '../../../storage/admin.ts'
+import { createChannel } from '../../../storage/workspace/admin.ts'
 import { insertSearchData } from '../../inbox/search-model.ts'
 import { at, idsOf } from '../../inbox/inbox-rows.ts'
 import { doorsOf, everyDatabase } from '../../doors.ts'

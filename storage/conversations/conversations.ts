@@ -1,0 +1,94 @@
+import { sql } from 'kysely'
+import type { Db, ReplyStatus } from '../database.ts'
+import { toStorableId } from '../values/ids.ts'
+
+/** The state of a conversation that its rules read and change. */
+export type ConversationState = {
+  id: string
+  contact_id: string | null
+  channel_id: string | null
+  channel_type: string | null
+  state: 'open' | 'closed'
+  episode: number
+  assigned_staff_id: string | null
+  assigned_team_id: string | null
+  reply_status: ReplyStatus | null
+  unread_count: number
+  last_message_id: string | null
+  last_activity_at: string | null
+  last_inbound_at: string | null
+  free_entry_at: string | null
+  window_corrected_at: string | null
+  reminder_at: string | null
+  sla_policy_id: string | null
+  first_response_due_at: string | null
+  next_response_due_at: string | null
+  resolution_due_at: string | null
+  sla_breached: boolean
+  created_at: string
+}
+
+const stateColumns = sql`
+  v.id, v.contact_id, v.channel_id, h.type as channel_type, v.state, v.episode, v.assigned_staff_id,
+    v.assigned_team_id, v.reply_status, v.unread_count, v.last_message_id, v.last_activity_at,
+  v.last_inbound_at, v.free_entry_at, v.window_corrected_at, v.reminder_at, v.sla_policy_id,
+    v.first_response_due_at, v.next_response_due_at, v.resolution_due_at, v.sla_breached, v.created_at`
+
+/** Returns a conversation, locked; undefined when there is none. */
+export const lockConversation = async (
+  tx: Db,
+  workspaceId: string,
+  id: string,
+): Promise<ConversationState | undefined> =>
+  (
+    await sql<ConversationState>`
+    select ${stateColumns} from conversations v left join channels h on h.workspace_id = v.workspace_id
+      and h.id = v.channel_id
+    where v.workspace_id = ${workspaceId} and v.id = ${toStorableId(id)} for update of v`.execute(tx)
+  ).rows[0]
+
+/**
+ * Returns those of these conversations that are on one of the channels, locked in the order of their ids. `channels`
+ * null: on all, and those whose channel was deleted.
+ */
+export const lockConversations = async (
+  tx: Db,
+  workspaceId: string,
+  ids: readonly string[],
+  channels: readonly string[] | null,
+): Promise<ConversationState[]> =>
+  (
+    await sql<ConversationState>`
+    select ${stateColumns} from conversations v left join channels h on h.workspace_id = v.workspace_id
+      and h.id = v.channel_id
+    where v.workspace_id = ${workspaceId} and v.id = any(${ids.map(toStorableId)}::bigint[])
+      ${channels === null ? sql`` : sql`and v.channel_id = any(${channels}::bigint[])`}
+    order by v.id for update of v`.execute(tx)
+  ).rows
+
+/** Locks the conversations of contacts, in the order in which others lock them (`lockConversations`). */
+export const lockConversationsOf = async (
+  tx: Db,
+  workspaceId: string,
+  contactIds: readonly string[],
+): Promise<void> => {
+  await sql`
+    select from conversations where workspace_id = ${workspaceId} and contact_id = any(${contactIds}::bigint[])
+    order by id for update`.execute(tx)
+}
+
+/** Returns the latest conversation of a contact on a channel, locked. Creators hold the contact's lock. */
+export const lockLatestConversation = async (
+  tx: Db,
+  workspaceId: string,
+  contactId: string,
+  channelId: string,
+): Promise<ConversationState | undefined> =>
+  (
+    await sql<ConversationState>`
+    select ${stateColumns} from conversations v left join channels h on h.workspace_id = v.workspace_id
+      and h.id = v.channel_id
+    where v.workspace_id = ${workspaceId} and v.contact_id = ${contactId}::bigint
+      and v.channel_id = ${channelId}::bigint
+    order by v.activity_at desc, v.id desc limit 1 for update of v`.execute(tx)
+  ).rows[0]

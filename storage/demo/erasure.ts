@@ -1,0 +1,28 @@
+import { reserveContactIds } from '../contacts/contacts.ts'
+import type { Db } from '../database.ts'
+import { finishErasure, insertErasure } from '../privacy/erasures.ts'
+
+/** Inserts the receipt of an erasure that is done, of a contact that never was. */
+export const insertDoneErasure = async (
+  tx: Db,
+  { workspaceId, staffId }: { workspaceId: string; staffId: string },
+  now: string,
+): Promise<void> => {
+  const [contactId] = await reserveContactIds(tx, 1)
+  const id = await insertErasure(tx, {
+    workspace_id: workspaceId,
+    contact_id: contactId!,
+    staff_id: staffId,
+    created_at: now,
+    counts: { contacts: { deleted: 1 }, messages: { cleared: 12 }, events: { cleared: 14 } },
+    subject: {
+      contactIds: [],
+      conversationIds: [],
+      phones: [],
+      texts: [],
+      names: [],
+      lastUpdateId: '0',
+    },
+  })
+  await finishErasure(tx, workspaceId, id, now)
+}

@@ -1,0 +1,64 @@
+import { sql } from 'kysely'
+import { insertJob, type NewJob } from '../work/bulk-jobs.ts'
+import type { Db } from '../database.ts'
+
+type By = Pick<NewJob, 'workspace_id' | 'staff_id' | 'key_id'>
+
+/** Inserts a job that tagged the contacts of a tag, but for one that is gone, and another that is paused. */
+export const insertDemoJobs = async (tx: Db, by: By, now: string): Promise<void> => {
+  const made = {
+    ...by,
+    plan_id: null,
+    digest: null,
+    expires_at: null,
+    state: 'running',
+    door: 'rest',
+    client: null,
+  } as const
+  const tagged = await sql<{ id: string; ids: string; total: number }>`
+    select t.id, array_agg(l.contact_id order by l.contact_id)::text as ids, count(*)::integer as total
+    from tags t join contact_tags l on l.workspace_id = t.workspace_id and l.tag_id = t.id
+    where t.workspace_id = ${by.workspace_id} group by t.id order by t.id limit 1`.execute(tx)
+  const [tag] = tagged.rows
+  if (!tag) return
+  const done = await insertJob(
+    tx,
+    {
+      ...made,
+      operation: 'crm_tag_contacts',
+      input: { tags: [Number(tag.id)] },
+      request_id: 'req_00000000000000000000000001',
+      created_at: now,
+      total: tag.total + 1,
+    },
+    [tag.ids],
+  )
+  await sql`
+    with b as (
+      update bulk_job_batches set is_done = true,
+        failures = '[{"id": "999999", "code": "not_found", "message": "No contact with the id 999999."}]',
+        undo = jsonb_build_array(jsonb_build_object('operation', 'crm_untag_contacts', 'input',
+          jsonb_build_object('contact_ids', to_jsonb(record_ids::text[]),
+            'tags', jsonb_build_array(${tag.id}::bigint))))
+      where workspace_id = ${by.workspace_id} and job_id = ${done}
+    )
+    update bulk_jobs set state = 'done', finished_at = created_at, done = total, changed = total - 1, failed = 1,
+      ran_ms = 1000
+    where workspace_id = ${by.workspace_id} and id = ${done}`.execute(tx)
+  const paused = await insertJob(
+    tx,
+    {
+      ...made,
+      operation: 'crm_untag_contacts',
+      input: { tags: [Number(tag.id)] },
+      request_id: 'req_00000000000000000000000002',
+      created_at: now,
+      total: tag.total,
+    },
+    [tag.ids],
+  )
+  await sql`
+    update bulk_jobs set state = 'paused' where workspace_id = ${by.workspace_id} and id = ${paused}`.execute(
+    tx,
+  )
+}
