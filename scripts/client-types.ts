@@ -1,55 +1,72 @@
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { globSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { compile } from 'json-schema-to-typescript'
+import { z } from 'zod'
 import { AskedAnswer } from '../catalog/approvals.ts'
 import { errors } from '../catalog/errors.ts'
 import { catalog, currentVersion, getOutputSchema, type Operation, takesVersion } from '../catalog/index.ts'
-import { type JsonSchema, mapSchemas, toJsonSchema } from '../catalog/json-schema.ts'
+import { type JsonSchema, toJsonSchema } from '../catalog/json-schema.ts'
 import { passesSoon } from '../catalog/passing-reasons.ts'
 import { reasons } from '../catalog/reasons.ts'
 import { createEventSchemas, listDescribedEvents } from '../server/events/schemas.ts'
 import { createFilterSchemas } from '../server/filters/schema.ts'
+import {
+  type Definitions,
+  isObject,
+  type ObjectSchema,
+  pickFields,
+  printDefinitions,
+  toPascalCase,
+} from './declarations.ts'
 
 // Generates the parts of @wcrm/client that follow from the catalog: its types, and a method for each operation.
 
 const FOLDER = join(import.meta.dirname, '../client')
+const CATALOG = join(import.meta.dirname, '../catalog')
 const operations: readonly Operation[] = catalog
-
-const toPascalCase = (name: string): string =>
-  name
-    .split('_')
-    .map((word) => word[0]!.toUpperCase() + word.slice(1))
-    .join('')
 
 const toCamelCase = (words: string): string =>
   words.replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
 
-/** Each alternative of an input is a type of its own, so that a call without any of them does not compile. */
-const splitAlternatives = ({ alternatives = [] }: Operation, input: JsonSchema): JsonSchema => {
+/** What the alternatives of an input share, and one type for each: a call without any of them does not compile. */
+const splitAlternatives = (
+  { alternatives = [] }: Operation,
+  input: JsonSchema,
+): JsonSchema & { allOf?: JsonSchema[] } => {
   if (alternatives.length === 0) return input
-  const properties = input.properties as Record<string, JsonSchema>
-  const listOwn = ({ needs, takes = [] }: (typeof alternatives)[number]) => [...needs, ...takes]
-  const { description, ...rest } = input
-  return {
-    ...(description === undefined ? {} : { description }),
-    anyOf: alternatives.map((alternative) => {
-      const own = listOwn(alternative)
-      const others = alternatives.flatMap(listOwn).filter((name) => !own.includes(name))
-      return {
-        ...rest,
-        properties: Object.fromEntries(Object.entries(properties).filter(([name]) => !others.includes(name))),
-        required: [...((rest.required ?? []) as string[]), ...alternative.needs],
-      }
-    }),
-  }
+  const listOwn = ({ needs, takes = [] }: (typeof alternatives)[number]): string[] => [...needs, ...takes]
+  const own = alternatives.flatMap(listOwn)
+  const shared = pickFields(input as ObjectSchema, (name) => !own.includes(name))
+  const each = alternatives.map((one) => ({
+    ...pickFields(input as ObjectSchema, (name) => listOwn(one).includes(name)),
+    required: one.needs,
+  }))
+  return { description: input.description, allOf: [{ anyOf: each }, ...(isObject(shared) ? [shared] : [])] }
 }
 
-/** A reference alone: with something beside it, it would become a type of its own. */
-const withoutBeside = (schema: JsonSchema): JsonSchema =>
-  typeof schema.$ref === 'string' ? { $ref: schema.$ref } : mapSchemas(schema, withoutBeside)
+const isShape = (value: unknown): value is z.ZodRawShape =>
+  typeof value === 'object' &&
+  value !== null &&
+  Object.values(value).every((each) => each instanceof z.ZodType)
 
-const createDefinitions = (): Record<string, JsonSchema> => {
+/** What a constant of the catalog stands for in types: a record, fields that several have, alternatives of an input. */
+const toKnown = (name: string, value: unknown): Definitions => {
+  const called = toPascalCase(name)
+  if (value instanceof z.ZodObject || value instanceof z.ZodEnum)
+    return { [called]: toJsonSchema(value).schema }
+  if (isShape(value)) return { [`${called}Fields`]: toJsonSchema(z.object(value)).schema }
+  const op = operations.find(({ alternatives }) => alternatives !== undefined && alternatives === value)
+  return op ? { [called]: splitAlternatives(op, toJsonSchema(op.input).schema).allOf![0]! } : {}
+}
+
+const listKnown = async (): Promise<Definitions> => {
+  const files = globSync('**/*.ts', { cwd: CATALOG }).toSorted()
+  const modules = await Promise.all(files.map((file) => import(join(CATALOG, file)) as Promise<object>))
+  const constants = modules.flatMap((module) => Object.entries(module))
+  return Object.assign({}, ...constants.map(([name, value]) => toKnown(name, value)))
+}
+
+const createDefinitions = (): Definitions => {
   const asked = toJsonSchema(AskedAnswer)
   const definitions: Record<string, JsonSchema> = { ...asked.definitions }
   for (const op of operations) {
@@ -76,27 +93,8 @@ const createDefinitions = (): Record<string, JsonSchema> => {
 const BANNER = '// Generated from the catalog by scripts/client-types.ts (npm run generate).'
 
 /** Returns the types of all inputs and outputs. */
-export const renderTypes = async (): Promise<string> => {
-  const definitions = createDefinitions()
-  const root: JsonSchema = {
-    title: 'All',
-    type: 'object',
-    properties: Object.fromEntries(
-      Object.keys(definitions).map((name) => [name, { $ref: `#/$defs/${name}` }]),
-    ),
-    additionalProperties: false,
-    $defs: Object.fromEntries(
-      Object.entries(definitions).map(([name, schema]) => [name, { ...withoutBeside(schema), title: name }]),
-    ),
-  }
-  const text = await compile(root as never, 'All', {
-    additionalProperties: false,
-    ignoreMinAndMaxItems: true,
-    bannerComment: BANNER,
-    format: false,
-  })
-  return text.replace(/export interface All \{[^]*?\n\}\n/, '')
-}
+export const renderTypes = async (): Promise<string> =>
+  [BANNER, '', ...printDefinitions(createDefinitions(), await listKnown()), ''].join('\n')
 
 /** A group of methods, `null` for those of the client itself, with the operations of its methods. */
 const groupMethods = (): Map<string | null, [method: string, op: Operation][]> => {
