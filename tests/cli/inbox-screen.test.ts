@@ -169,6 +169,13 @@ it('wcrm inbox: what was asked in the list leads back to the list, although a co
   Object.assign(state, { rows: [ada, bea], highlighted: '1', isLoading: false })
   state.thread = { id: '0', conversation: ada!, messages: [], isLoading: false, at: undefined, scrolled: 0 }
   state.drafts.set('0', { kind: 'reply', text: 'For Ada alone', at: 0 })
+  const before = draw(state, 80)
+  for (const key of ['?', ':', '/', 'x', 't', 'r']) {
+    press(key)
+    assert.notEqual(draw(state, 80), before)
+    press('', { escape: true })
+    assert.equal(draw(state, 80), before)
+  }
   for (const key of [{ escape: true }, { return: true }]) {
     press('x')
     press('line one\nand two')
