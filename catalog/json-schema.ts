@@ -94,5 +94,8 @@ const mergeUnion = (node: JsonSchema): JsonSchema => {
 const isSchema = (value: unknown): value is JsonSchema =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-export const mapValues = <V, R>(from: Record<string, V>, change: (value: V, key: string) => R): Record<string, R> =>
+export const mapValues = <V, R>(
+  from: Record<string, V>,
+  change: (value: V, key: string) => R,
+): Record<string, R> =>
   Object.fromEntries(Object.entries(from).map(([key, value]) => [key, change(value, key)]))

@@ -14,7 +14,7 @@ import type { Db } from '../../storage/database.ts'
 import { usageError } from '../error.ts'
 import type { CommandResult } from '../result.ts'
 import { choiceFlag, limitFlag, listFlag, notFoundError, parseId, stringFlag } from './flags.ts'
-import type { AdminFlags, AdminSession, AdminVerb } from './verb.ts'
+import type { AdminFlags, AdminVerb } from './verb.ts'
 
 const verbs: readonly ConfirmVerb[] = ['send', 'submit', 'delete', 'erase', 'archive', 'rotate']
 const operations = catalog.filter(({ scope }) => scope !== 'mcp:read' && scope !== 'approvals:write')
