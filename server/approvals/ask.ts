@@ -138,7 +138,7 @@ export const askPerson = async (
 export const askAbout = async (
   app: App,
   call: AgentCall,
-  askedFor: AskReason[],
+  { askedFor = [] }: Pick<ExecutionResult, 'askedFor'>,
 ): Promise<ExecutionResult | undefined> =>
   await ask(app, call, { ...(await findEarlierRequests(app, call)), askedFor })
 

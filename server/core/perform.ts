@@ -237,9 +237,9 @@ const runSteps = async (
   const inTurn = <T>(work: () => Promise<T>) => inTime(() => runInHeavyTurn(app, actor, expensive, work))
   if (isApproval(op)) await inTime(() => checkApprover(app, actor, op, input))
   if (isDryRun) {
-    const { watch, plan } = call
     const isAsked = actor.key.agent && (await inTime(() => wouldAsk(app, actor, op, input)))
-    const result = await inTurn(() => dryRun(app, { actor, op, input, trace, watch, plan }))
+    const rehearsed = { actor, op, input, trace, watch: call.watch, plan: call.plan }
+    const result = await inTurn(() => dryRun(app, rehearsed))
     if (isAsked || result.askedFor) headers['Approval'] = 'required'
     return result
   }
@@ -254,20 +254,19 @@ const runSteps = async (
   Object.assign(progress, { begun: true, key })
   await inTime(() => takePhoneBudget(app, actor, op, input))
   const given = call.idempotencyKey !== undefined
-  const mayAsk = !mayRunUnasked(actor, call.confirmedByClient === true)
-  const requireWanted = (tx: Db) => requireBounds(app, tx, actor, op, input)
+  const asking = !mayRunUnasked(actor, call.confirmedByClient === true) && {
+    mayAsk: true,
+    requireWanted: (tx: Db) => requireBounds(app, tx, actor, op, input),
+  }
   const count = createSendCount(app, actor, op)
   const run = async (): Promise<ExecutionResult> => {
     const agentCall = toAgentCall(call, { actor, op, input, trace, key, given, plan })
     const asked = actor.key.agent ? await inTurn(() => askPerson(app, agentCall, count)) : undefined
     if (asked) return asked
     const executed = { actor, op, input, trace, key, plan, fresh: !given, watch: call.watch }
-    const result = await inTurn(() =>
-      count.keepIfSent(() => execute(app, mayAsk ? { ...executed, mayAsk, requireWanted } : executed)),
-    )
-    const { askedFor } = result
+    const result = await inTurn(() => count.keepIfSent(() => execute(app, { ...executed, ...asking })))
     // The same call under its key may have run meanwhile: then it is answered again.
-    if (askedFor) return (await inTurn(() => askAbout(app, agentCall, askedFor))) ?? (await run())
+    if (result.askedFor) return (await inTurn(() => askAbout(app, agentCall, result))) ?? (await run())
     return app.settlers[op.name] ? await settle(app, { actor, op, input, trace }, result) : result
   }
   // A repeat finds what the first has become: it must not become a request of its own while that is under way.

@@ -14,8 +14,8 @@ const INTERVAL_MS = 2000
 const BATCH = { embedded: 50, server: 250 }
 
 /**
- * Writes the index of the search in messages. What writes a message tells of an event; what does not is found by looking
- * now and then.
+ * Writes the index of the search in messages. What writes a message tells of an event; what does not is found by
+ * looking now and then.
  */
 export const messageSearchJob = (app: App): JobDefinition => {
   const { db, embedded, signals } = app

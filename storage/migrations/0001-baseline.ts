@@ -15,10 +15,10 @@ import { workspaces } from './baseline-workspaces.ts'
  * The schema, a text for each domain, the same on PostgreSQL 15 and on the embedded database.
  *
  * Every primary and unique key begins with `workspace_id`. The exceptions are look-ups made before the workspace is
- * known (`api_keys.hash`), and tables of the server or the provider's side (`settings`, `provider_updates`, `sandbox_…`):
- * `npm run check:sharding` lists them. There are no foreign keys. Business timestamps have milliseconds, like
- * JavaScript's clock, so that a cursor keeps their precision; what is real time says so. Autovacuum visits tables that
- * change all day when 2 % of their rows are dead instead of 20 % (docs/capacity.md).
+ * known (`api_keys.hash`), and tables of the server or of the provider's side (`settings`, `sandbox_…`), which
+ * `npm run check:sharding` lists. There are no foreign keys. Business timestamps have milliseconds, like JavaScript's
+ * clock, so that a cursor keeps their precision; what is real time says so. Autovacuum visits tables that change all
+ * day when 2 % of their rows are dead instead of 20 % (docs/capacity.md).
  */
 const domains = [
   workspaces,

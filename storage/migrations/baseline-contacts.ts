@@ -60,9 +60,9 @@ export const contacts = String.raw`
   create trigger update_on_custom_fields_renews_version after update on custom_fields
     referencing new table as changed for each statement execute function renew_names_version();
 
-  -- Custom values by field id, for display and filters; no row when a contact has none. They are in a table of their own
-  -- because updating the trigram-indexed one is expensive. Pages are filled, since the values are in an index too.
-  -- metadata: what integrations keep about a contact, beside its custom fields.
+  -- Custom values by field id, for display and filters; no row when a contact has none. They are in a table of their
+  -- own because updating the trigram-indexed one is expensive. Pages are filled, since the values are in an index
+  -- too. metadata: what integrations keep about a contact, beside its custom fields.
   create table contact_facts (
     workspace_id bigint not null, contact_id bigint not null, attrs jsonb not null default '{}', metadata jsonb,
     primary key (workspace_id, contact_id)
@@ -72,10 +72,10 @@ export const contacts = String.raw`
   -- field, which belongs to one workspace.
   create index contact_facts_attrs on contact_facts using gin (attrs jsonb_path_ops) with (fastupdate = off);
 
-  -- One row for each custom value (n: the position of a multiselect's option), to find contacts by it. contact_facts has
-  -- the original values. text_key: the folded text. free: free text rather than an option; only free text is in the
-  -- trigram index. No primary key, which nothing needs: whoever writes the values of a contact has locked it. Replica
-  -- identity full, since a table that is published for replication must have one.
+  -- One row for each custom value (n: the position of a multiselect's option), to find contacts by it. contact_facts
+  -- has the original values. text_key: the folded text. free: free text rather than an option; only free text is in
+  -- the trigram index. No primary key, which nothing needs: whoever writes the values of a contact has locked it.
+  -- Replica identity full, since a table that is published for replication must have one.
   create table contact_attributes (
     workspace_id bigint not null, contact_id bigint not null, field_id bigint not null,
     n smallint not null default 0, text_key text collate "C", free boolean not null default false,

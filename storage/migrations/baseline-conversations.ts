@@ -89,9 +89,9 @@ export const conversations = `
   create index channel_deliveries_expiry on channel_deliveries (workspace_id, channel_id, expires_at);
   create index channel_deliveries_leases on channel_deliveries (lease_until) where lease_until is not null;
 
-  -- activity_at: the sort key of lists, since last_activity_at is null in a conversation without messages.
-  -- Lists filter by any combination of state, assignment and reply status. The facet numbers the combinations, so that
-  -- one index serves them all (storage/conversations/order.ts). Measured with a million conversations, for 26 closed ones
+  -- activity_at: the sort key of lists, since last_activity_at is null in a conversation without messages. Lists
+  -- filter by any combination of state, assignment and reply status. The facet numbers the combinations, so that one
+  -- index serves them all (storage/conversations/order.ts). Measured with a million conversations, for 26 closed ones
   -- that wait for a reply: with one index per filter, 80,000 rows are read (54 ms); with the facet, 2 index ranges
   -- (0.2 ms). waiting_since: when the customer's wait for a reply began; it counts only while the customer waits, so
   -- that nothing has to clear it. delivery_failed: whether the latest message to the customer failed.
@@ -132,8 +132,8 @@ export const conversations = `
   -- The earliest clock that runs, and conversations in which one ran out: together they find the breached ones.
   create index conversations_due on conversations (workspace_id, (${NEXT_DUE})) where ${NEXT_DUE} is not null;
   create index conversations_breached on conversations (workspace_id, facet) where sla_breached;
-  -- Without them the planner takes a third of all conversations for late, and scans in the order of the list: 1.3 s at a
-  -- million conversations of which 20 are, in place of 0.2 ms.
+  -- Without them the planner takes a third of all conversations for late, and scans in the order of the list: 1.3 s
+  -- at a million conversations of which 20 are, in place of 0.2 ms.
   create statistics conversations_next_due on (${NEXT_DUE}) from conversations;
   -- By these, filters of contacts find theirs; many rows have the same keys (docs/decisions/0027-small-indexes.md).
   create index conversations_contact on conversations (workspace_id, contact_id);
@@ -150,8 +150,9 @@ export const conversations = `
   );
   create index conversation_tags_tag on conversation_tags (workspace_id, tag_id);
 
-  -- One row each time a conversation is opened. opened_by and closed_by: the staff member; null for the customer or the
-  -- system. resumed: opened because a reply failed after the close, so that the customer's wait goes on in this episode.
+  -- One row each time a conversation is opened. opened_by and closed_by: the staff member; null for the customer or
+  -- the system. resumed: opened because a reply failed after the close, so that the customer's wait goes on in this
+  -- episode.
   create table conversation_episodes (
     workspace_id bigint not null, conversation_id bigint not null, n integer not null,
     title text, opened_at timestamptz(3) not null, opened_by bigint,

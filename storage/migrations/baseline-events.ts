@@ -26,12 +26,12 @@ export const events = `
     primary key (workspace_id, id)
   ) partition by range (id);
   create index events_order on events (workspace_id, xid, id);
-  -- Events are stored nearly in order of time, so the smallest kind of index finds the blocks of a time range, and costs
-  -- writers next to nothing.
+  -- Events are stored nearly in order of time, so the smallest kind of index finds the blocks of a time range, and
+  -- costs writers next to nothing.
   create index events_time on events using brin (occurred_at) with (pages_per_range = 32);
-  -- How far somebody has handled the event log. event_id: the event may be deleted since. is_incomplete: events after it
-  -- were deleted before they were acknowledged. agent_staff_id: the staff member whose agent made the consumer; null
-  -- where a key of a person made it. Both times are business time.
+  -- How far somebody has handled the event log. event_id: the event may be deleted since. is_incomplete: events after
+  -- it were deleted before they were acknowledged. agent_staff_id: the staff member whose agent made the consumer;
+  -- null where a key of a person made it. Both times are business time.
   create table event_consumers (
     workspace_id bigint not null, name text not null, event_id text not null,
     acknowledged_at timestamptz(3) not null, created_at timestamptz(3) not null,
@@ -39,10 +39,10 @@ export const events = `
     primary key (workspace_id, name)
   );
 
-  -- Secrets and header values are sealed. The row of a deleted endpoint is kept for its log. for_agents: an agent gave
-  -- its address, so that it is sent no names of manager-only fields. old_secrets: replaced signing secrets, newest first:
-  -- [{secret, until}]; each signs until its own promised time. resumed_at: since when deliveries that were to be
-  -- attempted later are being made due; real time.
+  -- Secrets and header values are sealed. The row of a deleted endpoint is kept for its log. for_agents: an agent
+  -- gave its address, so that it is sent no names of manager-only fields. old_secrets: replaced signing secrets,
+  -- newest first: [{secret, until}]; each signs until its own promised time. resumed_at: since when deliveries that
+  -- were to be attempted later are being made due; real time.
   create table webhook_endpoints (
     workspace_id bigint not null, id text collate "C" not null, url text not null, description text,
     status text not null default 'active' check (status in ('active', 'disabled', 'paused')),
@@ -69,8 +69,8 @@ export const events = `
   );
   create index webhook_subscriptions_type on webhook_subscriptions (workspace_id, event_type) where active;
   -- Both the outbox and the log. Workers find due deliveries of all workspaces, endpoint by endpoint, by the index
-  -- webhook_deliveries_open. No index has the lease, so that claiming a delivery writes to none. payload: only of a test
-  -- event, which is not in the event log. next_attempt_at, lease_until: real time.
+  -- webhook_deliveries_open. No index has the lease, so that claiming a delivery writes to none. payload: only of a
+  -- test event, which is not in the event log. next_attempt_at, lease_until: real time.
   create table webhook_deliveries (
     workspace_id bigint not null, id text collate "C" not null,
     endpoint_id text collate "C" not null, event_id text collate "C" not null,

@@ -73,10 +73,10 @@ export const messages = `
   -- Files of deleted messages, until the job of the files has removed them from the store.
   create index media_erasable on media (workspace_id, message_id) where state = 'lost' and key is not null;
 
-  -- Keeps conversations.delivery_failed. Many statements write messages; a trigger keeps it, so that none can forget it.
-  -- Whoever writes an outbound message has locked the conversation. No sort: where the statistics still know no rows,
-  -- sorting all messages of the workspace looks as cheap as the first entry of messages_history, and the session keeps
-  -- that plan.
+  -- Keeps conversations.delivery_failed. Many statements write messages; a trigger keeps it, so that none can forget
+  -- it. Whoever writes an outbound message has locked the conversation. No sort: where the statistics still know no
+  -- rows, sorting all messages of the workspace looks as cheap as the first entry of messages_history, and the
+  -- session keeps that plan.
   create function renew_delivery_failed() returns trigger language plpgsql set enable_sort = off as $$
     declare m messages;
     begin
@@ -141,8 +141,8 @@ export const messages = `
         delete from contact_exchanges x where x.workspace_id = workspace and x.conversation_id = conversation;
       end if;
     end $$;
-  -- A message that stops counting changes a time only where that was its own: the next one of its kind is looked up from
-  -- there on. A conversation of hundreds of thousands of messages is not read in full.
+  -- A message that stops counting changes a time only where that was its own: the next one of its kind is looked up
+  -- from there on. A conversation of hundreds of thousands of messages is not read in full.
   create function leave_contact_exchange(m messages) returns void language plpgsql set enable_sort = off as $$
     declare
       was_inbound boolean := m.direction = 'inbound';

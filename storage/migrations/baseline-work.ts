@@ -4,9 +4,9 @@
  * would be due up to half of one later, so that a job that looks at once did not find it.
  */
 export const work = `
-  -- Changes of more contacts or conversations than one call makes. state planned: the plan of a dry run, which is no job
-  -- yet. input: of the calls that it makes, without records. digest: of the input that was planned. ran_ms: milliseconds
-  -- that it has run for. expires_at: until when a plan can be carried out, business time.
+  -- Changes of more contacts or conversations than one call makes. state planned: the plan of a dry run, which is no
+  -- job yet. input: of the calls that it makes, without records. digest: of the input that was planned. ran_ms:
+  -- milliseconds that it has run for. expires_at: until when a plan can be carried out, business time.
   create table bulk_jobs (
     workspace_id bigint not null, id bigint generated always as identity not null, plan_id text, digest bytea,
     state text not null check (state in ('planned', 'running', 'paused', 'done', 'failed', 'cancelled')),
@@ -34,8 +34,8 @@ export const work = `
   create index bulk_job_batches_failed on bulk_job_batches (workspace_id, job_id, no) where failures is not null;
 
   -- Erasures of contacts, and their receipts. subject: what the person is found by while copies are erased, null when
-  -- that is done. step and position: how far it is; is_repeated: a call that was open may have written more, so that all
-  -- steps come again.
+  -- that is done. step and position: how far it is; is_repeated: a call that was open may have written more, so that
+  -- all steps come again.
   create table erasures (
     workspace_id bigint not null, id bigint generated always as identity not null, contact_id bigint not null,
     state text not null default 'running' check (state in ('running', 'done')), staff_id bigint not null,
@@ -48,9 +48,9 @@ export const work = `
   create unique index erasures_contact on erasures (workspace_id, contact_id);
   create index erasures_due on erasures (run_after) where state = 'running';
 
-  -- Files for people to download. subject: what a person is found by, null when the file is done. step and position: how
-  -- far it is. file_until, after which the file is deleted: real time. size and sha256: of the whole file. Of files of
-  -- contacts, key_id: who asked for it, and as whom it is read; contacts: what the file is.
+  -- Files for people to download. subject: what a person is found by, null when the file is done. step and position:
+  -- how far it is. file_until, after which the file is deleted: real time. size and sha256: of the whole file. Of
+  -- files of contacts, key_id: who asked for it, and as whom it is read; contacts: what the file is.
   create table exports (
     workspace_id bigint not null, id bigint generated always as identity not null,
     kind text not null, contact_id bigint,

@@ -101,9 +101,9 @@ export const workspaces = `
     primary key (workspace_id, id)
   );
 
-  -- OAuth for hosted clients (docs/oauth.md): what the protocol keeps between requests, which are clients, sign-ins that
-  -- wait for consent, codes and tokens. Ids that are credentials are stored as hashes. Most rows exist before anybody
-  -- has signed in, so they belong to no workspace.
+  -- OAuth for hosted clients (docs/oauth.md): what the protocol keeps between requests, which are clients, sign-ins
+  -- that wait for consent, codes and tokens. Ids that are credentials are stored as hashes. Most rows exist before
+  -- anybody has signed in, so they belong to no workspace.
   create table oauth_records (
     kind text not null, hash bytea not null, grant_hash bytea, scopes text[], network text, payload text not null,
     created_at timestamptz not null, expires_at timestamptz not null, consumed_at timestamptz,

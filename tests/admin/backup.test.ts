@@ -45,8 +45,7 @@ const withDatabase = async (schema: string, work: (url: string) => Promise<void>
 /** Runs `wcrm` as a process. */
 const runProcess = async (...argv: string[]): Promise<{ code: number | null; said: string }> => {
   const env = { ...processEnvironment, TMPDIR: process.env.TMPDIR }
-  // One that waits for the end of a move is ended.
-  const child = spawn(process.execPath, ['bin/wcrm.js', ...argv], { env, timeout: 60_000 })
+  const child = spawn(process.execPath, ['bin/wcrm.js', ...argv], { env })
   let said = ''
   for (const stream of [child.stdout, child.stderr])
     stream.on('data', (chunk: Buffer) => {

@@ -11,6 +11,7 @@ import { createSecretRing, loadSecrets, requireKnownSecret } from '../../server/
 import type { Storage } from '../../storage/open.ts'
 import { createGrantKey } from '../../storage/access/oauth.ts'
 import { insertEndpoint } from '../../storage/webhooks/webhooks.ts'
+import { processEnvironment } from '../process.ts'
 import { serveStorage, type TestServer } from '../servers.ts'
 import { createEndpoint } from '../webhooks/endpoint-fixture.ts'
 import { doorsOf } from '../doors.ts'
@@ -293,14 +294,23 @@ describe('wcrm admin keys and secret', () => {
   it('secrets of rotations at the same time are all kept', async () => {
     const rotations = 25
     const script = `
-      import { succeed } from ${JSON.stringify(new URL('admin-commands.ts', import.meta.url).href)}
+      import { runCommandLine } from ${JSON.stringify(new URL('../../cli/main.ts', import.meta.url).href)}
+      const { stdin, stdout, stderr } = process
+      const argv = ['admin', 'secret', 'rotate', '--data', ${JSON.stringify(folder)}, '--json']
       for (let i = 0; i < ${rotations}; i++)
-        console.log((await succeed('secret', 'rotate', '--data', ${JSON.stringify(folder)})).key)`
+        if ((await runCommandLine(argv, { stdin, stdout, stderr, env: {} })) !== 0) process.exit(1)`
     const run = promisify(execFile)
     const outputs = await Promise.all(
-      [1, 2].map(() => run(process.execPath, ['--input-type=module', '--eval', script])),
+      [1, 2].map(() =>
+        run(process.execPath, ['--input-type=module', '--eval', script], { env: processEnvironment }),
+      ),
     )
-    const stored = outputs.flatMap(({ stdout }) => stdout.trim().split('\n'))
+    const stored = outputs.flatMap(({ stdout }) =>
+      stdout
+        .trim()
+        .split('\n')
+        .map((line) => (JSON.parse(line) as { key: string }).key),
+    )
     assert.equal(stored.length, 2 * rotations)
     const { configured_key: current } = await succeed('secret', 'status', ...dataFlags)
     const { previous_keys: kept } = await succeed('secret', 'rotate', ...dataFlags)

@@ -89,7 +89,7 @@ everyDatabase('What a person was shown is what they approve', (server) => {
     assert.match(inbox.state.notice!, /customer_phone/)
     assert.match(screen(), new RegExp(scene.other))
     await press('y')
-    assert.match(inbox.state.notice!, /^Approved/)
+    assert.match(inbox.state.notice!, /: approved, it runs now$/)
     await scene.work()
     assert.deepEqual([(await scene.get(id)).status, await scene.countSent()], ['done', [0, 1]])
   })

@@ -10,6 +10,22 @@ export const noKey = new Proxy({} as Key, { get: () => false })
 export const named = (...names: (keyof Key)[]): Key =>
   new Proxy({} as Key, { get: (_, name) => names.includes(name as keyof Key) })
 
+export const makeConversation = (name: string, words: string) => ({
+  id: '1',
+  state: 'open' as const,
+  contact: { id: '1', name, phone: '15550100042' },
+  channel: { id: '1', name: words, type: 'chatapp' },
+  assignee: null,
+  team_id: null,
+  reply_status: 'incoming_no_reply',
+  tags: [{ name: words }],
+  unread_count: 1,
+  waiting_since: '2026-10-01T09:30:00.000Z',
+  sla: { status: 'breached' },
+  window: { applies: true, open: true, closes_at: '2026-10-01T10:30:00.000Z' },
+  last_message: { text: words, type: 'TEXT', direction: 'inbound', status: 'received' },
+})
+
 type Owner = { key: string; staffId: string }
 
 /** An inbox without a terminal: its keys and its screen. `wrap` may come between it and the server. */

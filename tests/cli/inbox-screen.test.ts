@@ -14,6 +14,7 @@ import type { Inbox } from '../../cli/inbox/data.ts'
 import { pressKey } from '../../cli/inbox/keys.ts'
 import { createState, type Draft, emptyDraft, type InboxState } from '../../cli/inbox/state.ts'
 import { runCommandLine } from '../../cli/main.ts'
+import { makeConversation } from './inbox-fixture.ts'
 import type { ThreadMessage } from '../../cli/thread.ts'
 
 it('wcrm inbox: without a terminal exits with 2', async () => {
@@ -65,22 +66,6 @@ const createMaraState = () =>
     new Map(),
   )
 
-const makeConversation = (name: string, words: string) => ({
-  id: '1',
-  state: 'open' as const,
-  contact: { id: '1', name, phone: '15550100042' },
-  channel: { id: '1', name: words, type: 'chatapp' },
-  assignee: null,
-  team_id: null,
-  reply_status: 'incoming_no_reply',
-  tags: [{ name: words }],
-  unread_count: 1,
-  waiting_since: '2026-10-01T09:30:00.000Z',
-  sla: { status: 'breached' },
-  window: { applies: true, open: true, closes_at: '2026-10-01T10:30:00.000Z' },
-  last_message: { text: words, type: 'TEXT', direction: 'inbound', status: 'received' },
-})
-
 it('wcrm inbox: the screen has exactly its size, whatever customers wrote', () => {
   const text = fc.string({ unit: 'grapheme', maxLength: 60 })
   const size = fc.tuple(fc.integer({ min: 60, max: 200 }), fc.integer({ min: 15, max: 50 }))
@@ -88,7 +73,7 @@ it('wcrm inbox: the screen has exactly its size, whatever customers wrote', () =
     fc.property(text, text, size, fc.boolean(), (name, words, [width, height], isOpen) => {
       const state = createMaraState()
       const conversation = makeConversation(name, words)
-      Object.assign(state, { rows: [conversation], selected: '1', isLoading: false, notice: words })
+      Object.assign(state, { rows: [conversation], highlighted: '1', isLoading: false, notice: words })
       if (isOpen) {
         state.focus = 'composer'
         state.thread = { id: '1', conversation, messages: [], isLoading: false, at: undefined, scrolled: 0 }
@@ -167,7 +152,7 @@ it('wcrm inbox: keys that scroll past the first message are not counted', () => 
 
 it('wcrm inbox: panes and times stand in their columns, whatever width a terminal gives to a name', () => {
   const state = createMaraState()
-  Object.assign(state, { rows: [makeConversation('वर्मा-गुप्ता', 'Hello')], selected: '1', isLoading: false })
+  Object.assign(state, { rows: [makeConversation('वर्मा-गुप्ता', 'Hello')], highlighted: '1', isLoading: false })
   const [, row] = drawScreen(state, { width: 120, height: 24, color: false })
   const escape = '\u001b['
   const facts = row!.split(escape)[1]!.replace(/^\d+G/, '')
@@ -181,13 +166,20 @@ it('wcrm inbox: what was asked in the list leads back to the list, although a co
   const state = createMaraState()
   const press = createPress(state)
   const [ada, bea] = ['Ada', 'Bea'].map((name, i) => ({ ...makeConversation(name, 'Hello'), id: `${i}` }))
-  Object.assign(state, { rows: [ada, bea], selected: '1', isLoading: false })
+  Object.assign(state, { rows: [ada, bea], highlighted: '1', isLoading: false })
   state.thread = { id: '0', conversation: ada!, messages: [], isLoading: false, at: undefined, scrolled: 0 }
   state.drafts.set('0', { kind: 'reply', text: 'For Ada alone', at: 0 })
+  const before = draw(state, 80)
+  for (const key of ['?', ':', '/', 'x', 't', 'r']) {
+    press(key)
+    assert.notEqual(draw(state, 80), before)
+    press('', { escape: true })
+    assert.equal(draw(state, 80), before)
+  }
   for (const key of [{ escape: true }, { return: true }]) {
     press('x')
     press('line one\nand two')
-    assert.match(draw(state, 80), /▌ Bea[^]*: line one *\nand two▏/)
+    assert.match(draw(state, 80), /▌ Bea[^]*Close Bea; reason \(may be empty\): line one *\nand two▏/)
     press('', key)
     assert.equal(state.focus, 'list')
   }

@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import type { Key } from 'ink'
+import fc from 'fast-check'
+import type { Api } from '../../cli/inbox/api.ts'
 import { loadApprovals } from '../../cli/inbox/approvals.ts'
 import { loadList } from '../../cli/inbox/data.ts'
 import { createAgentScene } from '../approvals/scene.ts'
 import { callAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { createSandboxDriver, generatePhone } from '../messaging/fixtures.ts'
-import { makeWorkspace } from '../servers.ts'
-import { named, openInbox } from './inbox-fixture.ts'
+import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
+import { runs } from '../level.ts'
+import { makeConversation, named, noKey, openInbox } from './inbox-fixture.ts'
 
 everyDatabase('wcrm inbox: what a key acts on while the list changes', (server) => {
   const createApprovals = async (...texts: string[]) => {
@@ -54,7 +58,7 @@ everyDatabase('wcrm inbox: what a key acts on while the list changes', (server) 
     assert.equal(await statusOf(ids[0]!), 'pending')
     assert.match(screen(), /Text: First\./)
     await press('y')
-    assert.match(inbox.state.notice!, /^Approved/)
+    assert.match(inbox.state.notice!, /: approved, it runs now$/)
     assert.equal(await statusOf(ids[0]!), 'approved')
   })
 
@@ -97,4 +101,120 @@ everyDatabase('wcrm inbox: what a key acts on while the list changes', (server) 
       await loadList(inbox)
     }
   })
+})
+
+const NAMES = ['Ada', 'Bea', 'Cleo', 'Dora', 'Emil']
+
+/** An inbox whose server is five conversations in memory. `hit`: who was changed or written to since it was emptied. */
+const openInMemory = async () => {
+  const rows = NAMES.map((name, i) => ({
+    ...makeConversation(name, 'Hello'),
+    id: `${i}`,
+    contact: { id: `${i}`, name, phone: null },
+    assignee: null as { staff_id: string; name: string } | null,
+    state: 'open' as 'open' | 'closed',
+    window: { applies: false, open: true, closes_at: null },
+  }))
+  const hit: string[] = []
+  const reads: Record<string, (input: any) => Record<string, unknown>> = {
+    inbox_search_conversations: ({ state, assigned, assigned_staff_id: mine }) => ({
+      data: rows.filter(
+        (row) =>
+          row.state === state &&
+          (assigned === undefined || row.assignee === null) &&
+          (mine === undefined || row.assignee?.staff_id === '1'),
+      ),
+      next_cursor: null,
+    }),
+    inbox_get_conversation: ({ conversation_id: id }) => rows[id]!,
+    inbox_list_messages: () => ({ data: [] }),
+    workspace_list_staff: () => ({ data: [{ id: '2', name: 'Lena' }] }),
+    workspace_list_teams: () => ({ data: [] }),
+    messaging_list_quick_messages: () => ({ data: [{ code: 'v', title: 'v', text: 'Hello' }] }),
+    crm_get_contact: () => ({ name: '', phone: null, attributes: [] }),
+    messaging_list_templates: () => ({ data: [{ id: '1', name: 'v', language: 'en' }] }),
+    messaging_get_template: () => ({ name: 'v', body: {}, send_schema: {}, send_example: { body: ['v'] } }),
+  }
+  const api = async (operation: string, input: any) => {
+    const read = reads[operation]
+    if (read) return { value: { ...read(input) } }
+    const row = rows[input.conversation_id ?? input.contact_id]!
+    if (!input.dry_run) hit.push(row.contact.name)
+    if (operation === 'inbox_assign_conversation') row.assignee = { staff_id: input.staff_id, name: '' }
+    if (operation === 'inbox_unassign_conversation') row.assignee = null
+    if (operation === 'inbox_close_conversation') row.state = 'closed'
+    if (operation === 'inbox_reopen_conversation') row.state = 'open'
+    return { value: { preview: 'v' } }
+  }
+  const owner = { key: '', staffId: '1' }
+  const opened = await openInbox({ url: '' } as TestServer, { owner } as TestWorkspace, {
+    wrap: () => api as unknown as Api,
+  })
+  return { ...opened, rows, hit }
+}
+
+/** What a person reads on the screen: where they are, and whom the next action hits. */
+const readScreen = (screen: string) => {
+  const lines = screen.split('\n').map((line) => line.trimEnd())
+  const [keys, body] = [lines.at(-1)!, lines.slice(1)]
+  const over = /^(Enter (takes|next|or)|j k scroll {2}Space)/.exec(keys)?.[0]
+  const isList = body.some((line) => /^[▌ ][* ]\S.*\u001b/.test(line)) || body[0] === 'Nothing here.'
+  const selected = body.find((line) => /^\d selected/.test(line))?.split(': ')[1]
+  const open = isList ? undefined : body[0]!.split(' · ')[0]!
+  const highlighted = body.find((line) => line.startsWith('▌'))?.match(/^▌[* ](\S+)/)?.[1]
+  const focused = open ?? highlighted
+  const targets = NAMES.filter((name) => (selected?.split(', ') ?? [focused]).includes(name))
+  const label = lines.find((line) => /^(Close|Assign|Remind of|Tags of) /.test(line))
+  return { over, label, open, targets, place: [isList, focused, targets] }
+}
+
+const [enter, escape] = [named('return'), named('escape')]
+const control = (letter: string): [string, Key] => [letter, named('ctrl')]
+const KEYS: [string, Key][] = [
+  ...Array.from('jj    xcauotrmcuomRn???:/v155', (letter): [string, Key] => [letter, noKey]),
+  ...[enter, enter, enter, escape, escape, escape].map((key): [string, Key] => ['', key]),
+  ...['s', 's', 't', 'o'].map(control),
+]
+
+it('wcrm inbox: whatever is pressed hits whom the screen showed, and what is left shows the screen as it was', async () => {
+  const met = { one: 0, several: 0, open: 0, asked: 0, left: 0 }
+  const step = fc.record({
+    key: fc.constantFrom(...KEYS),
+    elsewhere: fc.constantFrom(0, 1, 2, 3, 4, ...Array(40).fill(-1)),
+  })
+  await fc.assert(
+    fc.asyncProperty(fc.nat(3), fc.array(step, { minLength: 20, maxLength: 50 }), async (selected, steps) => {
+      const { inbox, press, screen, rows, hit } = await openInMemory()
+      const look = () => readScreen(screen(80))
+      for (const key of `5${' '.repeat(selected)}`) await press(key)
+      let [asked, below]: [string[], unknown] = [[], undefined]
+      for (const { key, elsewhere } of steps) {
+        const row = rows[elsewhere]
+        if (row) {
+          row.assignee = row.assignee ? null : { staff_id: '2', name: 'Lena' }
+          await loadList(inbox)
+          below = undefined
+        }
+        const before = look()
+        await press(...key)
+        const after = look()
+        const shown = before.label ? asked : before.over ? [before.open] : before.targets
+        if (hit.length > 0) {
+          assert.deepEqual(hit.splice(0).toSorted(), shown)
+          met[shown.length > 1 ? 'several' : before.label ? 'asked' : before.open ? 'open' : 'one']++
+        }
+        if (after.label && !before.label) {
+          asked = before.targets
+          assert.ok(after.label.includes(asked.length === 1 ? asked[0]! : `${asked.length} conversations`))
+        }
+        if (after.over && !before.over) below = before.place
+        if (before.over && !after.over && key[1] === escape && below) {
+          assert.deepEqual(after.place, below)
+          met.left++
+        }
+      }
+    }),
+    { numRuns: runs(100, 1000) },
+  )
+  for (const [kind, count] of Object.entries(met)) assert.ok(count > 4, `${kind}: ${count}`)
 })

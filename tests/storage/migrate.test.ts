@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
 import type { Db } from '../../storage/database.ts'
@@ -130,22 +129,23 @@ describe('Migrations at once', { skip: !databases.includes('postgresql') }, () =
 
   it('wait for a limited time, and say for what', async () => {
     await withTwo(async (one, two) => {
-      const started = new AbortController()
+      const [started, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
       const said: string[] = []
       const slow: DeclaredMigration = {
-        up: async (db) => {
-          started.abort()
-          await sql`select pg_sleep(1.2)`.execute(db)
+        up: async () => {
+          started.resolve()
+          await ended.promise
         },
       }
       const list = withNext(slow)
       const first = migrate(one, { list })
-      await once(started.signal, 'abort')
-      await assert.rejects(migrate(two, { list, waitMs: 700, say: (text) => said.push(text) }), {
+      await started.promise
+      await assert.rejects(migrate(two, { list, waitMs: 2_400, say: (text) => said.push(text) }), {
         code: 'SCHEMA_BUSY',
-        message: /^Another process migrates the database, for 1 s\. /,
+        message: /^Another process migrates the database, for 2 s\. /,
       })
-      assert.deepEqual(said, ['Another process migrates the database; waiting for up to 1 s.'])
+      assert.deepEqual(said, ['Another process migrates the database; waiting for up to 2 s.'])
+      ended.resolve()
       assert.deepEqual(await first, ['9000-next'])
       assert.deepEqual(await migrate(two, { list }), [])
     })
