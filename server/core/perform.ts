@@ -256,7 +256,7 @@ const runSteps = async (
   const given = call.idempotencyKey !== undefined
   const asking = !mayRunUnasked(actor, call.confirmedByClient === true) && {
     mayAsk: true,
-    requireWanted: (tx: Db) => requireBounds(app, tx, actor, op, input),
+    requireStillAllowed: (tx: Db) => requireBounds(app, tx, actor, op, input),
   }
   const count = createSendCount(app, actor, op)
   const run = async (): Promise<ExecutionResult> => {
