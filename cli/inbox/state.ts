@@ -155,7 +155,7 @@ export type Prompt = {
   readonly cancel?: (text: string) => void
 }
 
-/** What takes the keys before the screen below it does, which stays as it was. `question`: whether to send the draft. */
+/** What takes the keys before the screen below it, which stays as it was. `question`: whether to send the draft. */
 type Overlay = Prompt | TemplateForm | Pager | { readonly kind: 'question' }
 
 export type InboxState = {
