@@ -3,7 +3,7 @@ import { EXPENSIVE_READ, Id, IdInput, list, page, Timestamp, bulkResult } from '
 import { defineOperation } from './operation.ts'
 import { untrusted } from './text.ts'
 
-const since = '2026-11-23'
+const since = '2026-10-01'
 
 /** Records up to which a change by filter is made at once, as with ids; beyond, by a job. */
 export const MAX_AT_ONCE = 500

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { ChannelHealth, HealthQuality } from './channel-health.ts'
+import { ChannelHealth } from './channel-health.ts'
 import { Id, listWithTotal, page, Search } from './fields.ts'
 import { defineOperation } from './operation.ts'
 
@@ -58,17 +58,6 @@ export const listChannels = defineOperation({
   description: 'In order of creation. Staff limited to some channels see only those.',
   slim: ['id', 'name', 'type', 'identifier', 'is_default', 'status', 'health.status', 'health.reason'],
   scope: 'mcp:read',
-  changes: [
-    {
-      version: '2026-11-23',
-      kind: 'removed',
-      at: 'data[].health',
-      field: 'quality',
-      schema: HealthQuality,
-      restore: (_health, [channel]) => channel!['quality_rating'],
-      why: 'It is `quality_rating` of the channel, which channels without a number have too.',
-    },
-  ],
   view: [
     { path: 'id' },
     { path: 'name' },

@@ -5,7 +5,7 @@ import { EXPENSIVE_READ, Id, list, page, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
 import { untrusted } from './text.ts'
 
-const since = '2026-11-23'
+const since = '2026-10-01'
 
 const states = ['running', 'done', 'failed', 'erased', 'expired'] as const
 

@@ -107,7 +107,7 @@ export const updateGroup = defineOperation({
   name: 'crm_update_group',
   cli: 'groups update',
   routes: ['PATCH /v1/groups/{group_id}'],
-  since: '2026-11-23',
+  since: '2026-10-01',
   stability: 'stable',
   summary: 'Change the name or the emoji of a contact group',
   description:

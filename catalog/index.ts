@@ -73,7 +73,7 @@ import { listEventTypes, sendTestEvent, setSubscriptions } from './webhooks/subs
 import { listStaff, listTeams, whoami } from './workspace.ts'
 
 export * from './operation.ts'
-export { type ApiVersionId, apiVersions, currentVersion, versions } from './versions.ts'
+export { currentVersion } from './versions.ts'
 
 /** Every operation of the service, in the order in which documents list them. */
 export const catalog = [

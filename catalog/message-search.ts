@@ -33,7 +33,7 @@ export const searchMessages = defineOperation({
   name: 'inbox_search_messages',
   cli: 'messages search',
   routes: ['GET /v1/messages'],
-  since: '2026-11-23',
+  since: '2026-10-01',
   stability: 'beta',
   summary: 'Search the text of messages and notes, newest first',
   description:

@@ -2,7 +2,6 @@ import { z } from 'zod'
 import type { ErrorCode } from './errors.ts'
 import type { EventTypeId } from './events.ts'
 import { Plan } from './plan.ts'
-import type { VersionChange } from './versions.ts'
 
 export type Scope =
   | 'mcp:read'
@@ -176,8 +175,6 @@ type Common<I extends Fields, O extends Fields> = {
    * a dot: what a list over MCP shows unless `detail` or `fields` ask for more. Of reads alone.
    */
   readonly slim?: readonly string[]
-  /** What API versions changed of it. */
-  readonly changes?: readonly VersionChange[]
   /** The one record that it reads, changes or deletes, where that has a version. */
   readonly versioned?: Versioned<FieldName<I>, FieldName<O>>
   /** It may leave its work to a job, which the member `job` of its answer (202) shows. */

@@ -147,7 +147,7 @@ export const sendBulk = defineOperation({
   name: 'messaging_send_bulk',
   cli: 'messages send-bulk',
   routes: ['POST /v1/messages/bulk'],
-  since: '2026-11-23',
+  since: '2026-10-01',
   stability: 'beta',
   summary: 'Send an approved template to many contacts',
   forModels:

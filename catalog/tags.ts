@@ -51,7 +51,7 @@ export const renameTag = defineOperation({
   name: 'crm_rename_tag',
   cli: 'tags rename',
   routes: ['PATCH /v1/tags/{tag_id}'],
-  since: '2026-11-23',
+  since: '2026-10-01',
   stability: 'stable',
   summary: 'Rename a tag',
   description:
@@ -86,7 +86,7 @@ export const deleteTag = defineOperation({
   name: 'crm_delete_tag',
   cli: 'tags delete',
   routes: ['DELETE /v1/tags/{tag_id}'],
-  since: '2026-11-23',
+  since: '2026-10-01',
   stability: 'stable',
   summary: 'Delete a tag; its contacts and conversations stay',
   description:
@@ -108,7 +108,7 @@ export const mergeTags = defineOperation({
   name: 'crm_merge_tags',
   cli: 'tags merge',
   routes: ['POST /v1/tags/{tag_id}/merge'],
-  since: '2026-11-23',
+  since: '2026-10-01',
   stability: 'stable',
   summary: 'Merge a tag into another one',
   description:

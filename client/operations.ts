@@ -623,7 +623,7 @@ export type Operations = {
 }
 
 /** The version of the API that these are operations of. */
-export const API_VERSION = '2026-11-23'
+export const API_VERSION = '2026-10-01'
 
 type Kind = 'read' | 'list' | 'change'
 export type Entry = readonly [operation: string, kind: Kind]

@@ -2532,7 +2532,7 @@ export type WebhooksSetSubscriptionsOutput = WebhooksOutput
 export type WebhooksSendTestInput = {
   /** Endpoint id. */
   endpoint_id: string
-  /** Event type, such as `contact.created/1`, or `contact.created` for its newest version. */
+  /** Event type and its version, such as `contact.created/1`. */
   event_type_id: string
   /** Data of the event; when absent, the sample of its type. With data, the key of an AI agent asks a person. */
   payload?: { [key: string]: unknown }

@@ -10,7 +10,7 @@ export const changePhone = defineOperation({
   name: 'crm_change_phone',
   cli: 'contacts change-phone',
   routes: ['POST /v1/contacts/{contact_id}/phone'],
-  since: '2026-11-23',
+  since: '2026-10-01',
   stability: 'stable',
   summary: 'Give a contact a new phone number',
   forModels: 'For a customer with a new number. Conversations, tags and values stay with the contact.',

@@ -5,7 +5,7 @@ import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
 import { ContactId } from './schemas.ts'
 
-const since = '2026-11-23'
+const since = '2026-10-01'
 
 /** Key of a purpose or of a type of channel. */
 const Key = z.string().regex(/^[a-z][a-z0-9_]{0,39}$/, 'must be 1 to 40 letters a-z, digits and _')

@@ -4,7 +4,7 @@ import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
 import { ContactId } from './schemas.ts'
 
-const since = '2026-11-23'
+const since = '2026-10-01'
 
 const ErasedTable = z.object({
   table: z.string().describe('Name of the table, as listed in docs/privacy.md.'),

@@ -3,7 +3,7 @@ import { Id, Timestamp } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { Contact, ContactId, contact } from './schemas.ts'
 
-const since = '2026-11-23'
+const since = '2026-10-01'
 
 /** For how many days a merge can be undone. */
 export const UNDO_DAYS = 7

@@ -5,7 +5,7 @@ import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
 import { searchFilters } from './filters.ts'
 
-const since = '2026-11-23'
+const since = '2026-10-01'
 
 const ConversationFilter = z
   .strictObject({

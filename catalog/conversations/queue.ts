@@ -84,16 +84,6 @@ export const inboxQueue = defineOperation({
     'whole conversation with `inbox_list_messages`. With `tag`, `contact_tag` or `sla_status` it is ' +
     `${EXPENSIVE_READ}`,
   heavy: ['tag', 'contact_tag', 'sla_status'],
-  changes: [
-    {
-      version: '2026-11-23',
-      kind: 'renamed',
-      in: 'input',
-      from: 'waiting_minutes',
-      to: 'min_waiting_minutes',
-      why: 'The name says that it is a lower bound.',
-    },
-  ],
   scope: 'mcp:read',
   view: [
     { path: 'id' },

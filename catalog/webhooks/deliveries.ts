@@ -113,16 +113,6 @@ export const getDelivery = defineOperation({
     '`channels_limited` for staff limited to some channels.',
   scope: 'mcp:read',
   input: z.object({ delivery_id: DeliveryId }),
-  changes: [
-    {
-      version: '2026-11-23',
-      kind: 'renamed',
-      in: 'output',
-      from: 'attempts_made',
-      to: 'attempt_history',
-      why: '`attempts`, beside it, is the number of attempts made.',
-    },
-  ],
   output: Delivery.extend({ attempt_history: z.array(Attempt).describe('Every attempt, oldest first.') }),
   errors: ['not_found', 'forbidden'],
   examples: [

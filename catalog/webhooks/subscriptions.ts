@@ -2,16 +2,7 @@ import { z } from 'zod'
 import { Changed, list, page } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
-import {
-  Endpoint,
-  EndpointId,
-  EventTypeIdInput,
-  SubscriptionList,
-  delivery,
-  endpoint,
-  prefixed,
-  since,
-} from './schemas.ts'
+import { Endpoint, EndpointId, SubscriptionList, delivery, endpoint, prefixed, since } from './schemas.ts'
 
 export const EventId = prefixed('evt')
 
@@ -26,22 +17,16 @@ export const sendTestEvent = defineOperation({
   dryRun: true,
   idempotency: 'required',
   repeatable: false,
-  changes: [
-    {
-      version: '2026-11-23',
-      kind: 'required',
-      field: 'event_type_id',
-      why: 'It was the first type that the endpoint subscribed to when absent.',
-    },
-  ],
   // Data of the agent's own is sent outside as an event of the product.
   asks: { payload: true },
   emits: [],
   input: z.object({
     endpoint_id: EndpointId,
-    event_type_id: EventTypeIdInput.describe(
-      'Event type, such as `contact.created/1`, or `contact.created` for its newest version.',
-    ),
+    event_type_id: z
+      .string()
+      .max(200)
+      .regex(/^[a-z0-9._-]+\/[A-Za-z0-9._-]+$/, 'must be a type and its version, such as contact.created/1')
+      .describe('Event type and its version, such as `contact.created/1`.'),
     payload: z
       .record(z.string(), z.unknown())
       .optional()

@@ -1,6 +1,5 @@
 import { statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { type ApiVersion, versions } from '../../catalog/versions.ts'
 import type { Config } from '../../server/config.ts'
 import { steps } from '../../server/erasures/steps.ts'
 import { describeMediaLocation, type MediaLocation, mediaLocationsOf } from '../../server/media/location.ts'
@@ -116,17 +115,12 @@ const checkProvider = async ({ config }: Installation): Promise<Finding[]> => {
   ]
 }
 
-const deprecatedVersions = versions
-  .filter((version: ApiVersion) => version.deprecatedAt !== undefined)
-  .map(({ id }) => id)
-
 const checkSecrets = async ({ db }: Installation): Promise<Finding[]> => {
   const since = await findSecretSince(db)
   const days = since === undefined ? 0 : (Date.now() - Date.parse(since)) / 86_400_000
   const keys = await countOldKeys(db, {
     unusedDays: AGE_DAYS.unusedKey,
     oldDays: AGE_DAYS.secret,
-    versions: deprecatedVersions,
   })
   const accounts = await countOldAccounts(db, AGE_DAYS.secret)
   const found: Finding[] = []
@@ -152,14 +146,6 @@ const checkSecrets = async ({ db }: Installation): Promise<Finding[]> => {
         'API keys',
         `Keys that are older than ${AGE_DAYS.secret} days: ${keys.old}.`,
         'Rotate them: wcrm admin keys rotate.',
-      ),
-    )
-  if (keys.deprecated > 0)
-    found.push(
-      warning(
-        'API keys',
-        `Keys that are pinned to a deprecated API version: ${keys.deprecated}.`,
-        'See docs/api-versions.md for the changes; then: wcrm admin keys update ID --api-version.',
       ),
     )
   if (accounts > 0)

@@ -1,4 +1,4 @@
-import { apiVersions, currentVersion, type Scope, scopes } from '../../catalog/index.ts'
+import { currentVersion, type Scope, scopes } from '../../catalog/index.ts'
 import { hashApiKey, createApiKey } from '../../server/api-keys.ts'
 import { parseSubnet } from '../../server/client-address.ts'
 import { parseDuration } from '../../server/sandbox/control/duration.ts'
@@ -114,19 +114,6 @@ const allowFromOption = [
   '--allow-from <list>',
   'addresses and CIDRs that it may be used from; anywhere: no limit',
 ] as const
-/** Parses `--api-version`: one that is served. */
-const apiVersionFlag = (flags: AdminFlags): string | undefined => {
-  const version = stringFlag(flags, 'apiVersion')?.trim()
-  if (version !== undefined && !(apiVersions as readonly string[]).includes(version))
-    throw usageError(
-      `--api-version does not accept "${version}".`,
-      '--api-version',
-      `Use one of: ${apiVersions.join(', ')}.`,
-    )
-  return version
-}
-
-const apiVersionOption = ['--api-version <date>', 'API version that it is pinned to'] as const
 const expiresOption = [
   '--expires <date>',
   "last day (in the workspace's time zone) or time of its validity; never: no limit",
@@ -232,7 +219,7 @@ const rotateVerb: AdminVerb = {
 
 const updateVerb: AdminVerb = {
   name: 'update',
-  summary: 'Change the name, scopes, expiry, addresses or API version of a key; takes effect within a second',
+  summary: 'Change the name, scopes, expiry or addresses of a key; takes effect within a second',
   scoped: true,
   argument: ['<id>', 'key'],
   options: [
@@ -240,7 +227,6 @@ const updateVerb: AdminVerb = {
     ['--scopes <list>', `the new scopes: all, or some of: ${scopes.join(', ')}`],
     expiresOption,
     allowFromOption,
-    apiVersionOption,
   ],
   run: async (session, flags, argument) => {
     const id = parseId(argument, '<id>')
@@ -248,7 +234,6 @@ const updateVerb: AdminVerb = {
       name: nameFlag(flags),
       scopes: flags['scopes'] === undefined ? undefined : scopesFlag(flags),
       allow_from: allowFromFlag(flags),
-      api_version: apiVersionFlag(flags),
     }
     const db = await session.db()
     const workspace = await session.workspace()
@@ -279,7 +264,6 @@ export const keysGroup: AdminGroup = {
         ['--phones', 'show phone numbers to an AI agent; without it they are masked, and imports refused'],
         expiresOption,
         allowFromOption,
-        apiVersionOption,
       ],
       run: async (session, flags) => {
         const staffId = parseId(stringFlag(flags, 'staff')!, '--staff')
@@ -311,7 +295,7 @@ export const keysGroup: AdminGroup = {
             test: flags['test'] === true,
             agent,
             phones: !agent || flags['phones'] === true,
-            api_version: apiVersionFlag(flags) ?? currentVersion,
+            api_version: currentVersion,
             expires_at: expires,
             allow_from: allowFrom,
           },

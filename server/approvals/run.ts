@@ -114,7 +114,7 @@ const runApproved = async (app: App, row: ApprovalRow, isLate: boolean): Promise
   const running = {
     ...call,
     // An erasure cancels what waits, also what a server has begun to prepare.
-    requireWanted: async (tx: Db) => {
+    requireStillAllowed: async (tx: Db) => {
       if (!(await holdApproved(tx, row.workspace_id, row.id)))
         throw new Problem('declined', 'The request was cancelled before the call began.', {
           reason: 'cancelled',

@@ -9,7 +9,7 @@ import type { LabelRefs } from '../labels/labels.ts'
 import type { BulkOutput } from './output.ts'
 import type { RecordKind, Target } from './records.ts'
 import { findRecords, keepPlan, refusePlan, toNewJob } from './target-plan.ts'
-import { EVERYBODY, showJob } from './view.ts'
+import { ANY_READER, showJob } from './view.ts'
 
 /*
  * Changes of records that are named by ids or by a filter. Those of a filter are found first and fixed: a few are
@@ -47,7 +47,7 @@ export const changeTarget = async <I extends Target, S, E extends EventTypeId>(
     return await change.apply(ctx, input, ids)
   }
   requireReadable(ctx, records)
-  requireMeant(records, input)
+  requireExplicitAll(records, input)
   const matches = await records.listMatches(ctx, input)
   const { batches, plan } = await findRecords(ctx, change.operation, records, input, matches)
   const total = countIds(batches)
@@ -55,7 +55,7 @@ export const changeTarget = async <I extends Target, S, E extends EventTypeId>(
   const preview = ctx.dryRun ? await rehearse(ctx, change, input, batches) : {}
   if (total > MAX_AT_ONCE)
     return {
-      ...toWaiting(total),
+      ...createEmptyResult(total),
       ...(ctx.dryRun ? preview : await startJob(ctx, change, input, { plan, batches, total })),
     }
   const result = await changeAtOnce(ctx, change, input, batches)
@@ -73,8 +73,8 @@ const requireReadable = (
   throw new Problem('insufficient_scope', detail, { scope: 'mcp:read' })
 }
 
-/** Throws 400 where every record is named by mistake. */
-export const requireMeant = (
+/** Throws 400 for an empty filter without `all`, and for `all` beside conditions. */
+export const requireExplicitAll = (
   { plural }: Pick<RecordKind<never, unknown>, 'plural'>,
   { filter, all }: Target,
 ): void => {
@@ -95,12 +95,12 @@ const changeAtOnce = async <I extends Target, S, E extends EventTypeId>(
   input: I,
   batches: readonly string[],
 ): Promise<BulkOutput<S>> => {
-  if (batches.length === 0) return { ...toWaiting(0), succeeded: 0 }
+  if (batches.length === 0) return { ...createEmptyResult(0), succeeded: 0 }
   return await change.apply(ctx, input, batches.flatMap(toIds))
 }
 
-/** The result before a job has begun. */
-const toWaiting = (total: number): BulkOutput<never> => ({
+/** The result of a change that has changed nothing yet. */
+const createEmptyResult = (total: number): BulkOutput<never> => ({
   requested: total,
   succeeded: 0,
   failed: 0,
@@ -132,7 +132,7 @@ const startJob = async <I extends Target, S, E extends EventTypeId>(
     expires_at: null,
   } as const
   const id = plan?.id ?? (await insertJob(ctx.tx, job, batches))
-  return { job: showJob(ctx.actor, (await findJob(ctx.tx, workspaceId, EVERYBODY, id))!) }
+  return { job: showJob(ctx.actor, (await findJob(ctx.tx, workspaceId, ANY_READER, id))!) }
 }
 
 /** What a dry run tells of records that a filter found. */

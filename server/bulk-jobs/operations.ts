@@ -18,7 +18,7 @@ import { getDecision } from '../core/steps/policy.ts'
 import { showQuotingText } from '../visibility/phones.ts'
 import { toNewJob } from './target-plan.ts'
 import { irreversible } from './undo.ts'
-import { EVERYBODY, showJob, toEventJob, toReader } from './view.ts'
+import { ANY_READER, showJob, toEventJob, toReader } from './view.ts'
 
 const UNDO_MS = 7 * 24 * 60 * 60_000
 
@@ -169,6 +169,6 @@ export const undoJob: Handler<'jobs_undo'> = async (ctx, { job_id: id }) => {
   const undoId = await insertUndoJob(ctx.tx, job, toNewJob(ctx))
   if (undoId === undefined)
     throw new Problem('conflict', 'The job changed nothing.', { reason: 'nothing_to_undo' })
-  const undo = showJob(ctx.actor, (await findJob(ctx.tx, workspaceId, EVERYBODY, undoId))!)
+  const undo = showJob(ctx.actor, (await findJob(ctx.tx, workspaceId, ANY_READER, undoId))!)
   return { job: ctx.dryRun ? { ...undo, id: null } : undo }
 }

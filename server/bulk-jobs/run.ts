@@ -42,7 +42,7 @@ import { computeNextRunMs, getIdleMs, type JobDefinition } from '../jobs/runner.
 import type { BulkOutput } from './output.ts'
 import { getIdField, listCallIds } from './records.ts'
 import { getRestorer, toRestoringCalls, toUndoCalls } from './undo.ts'
-import { EVERYBODY, toEventJob } from './view.ts'
+import { ANY_READER, toEventJob } from './view.ts'
 
 /** Longer than a batch may take, so that an expired lease means that its server died. */
 const LEASE_SECONDS = 30
@@ -137,7 +137,7 @@ const runNext = (app: App, { workspace_id: workspaceId, id }: Claimed, actor: Ac
   withRetries((attempt) =>
     withTransaction(app, async (tx) => {
       const startedAt = performance.now()
-      const job = await lockJob(tx, workspaceId, EVERYBODY, id)
+      const job = await lockJob(tx, workspaceId, ANY_READER, id)
       if (job?.state !== 'running') {
         await tx.rollback().execute()
         return { goesOn: false, tookMs: 0 }
@@ -197,7 +197,7 @@ export const fail = (
   { code, message }: Problem,
 ): Promise<void> =>
   withTransaction(app, async (tx) => {
-    const job = await lockJob(tx, workspaceId, EVERYBODY, id)
+    const job = await lockJob(tx, workspaceId, ANY_READER, id)
     if (job?.state === 'running')
       await end(app, tx, job, { state: 'failed', problem: { code, detail: message } })
     else await tx.rollback().execute()

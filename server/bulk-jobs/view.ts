@@ -8,8 +8,8 @@ import type { Actor } from '../core/context.ts'
 import { isManager, listVisibleChannels } from '../visibility/policy.ts'
 import { showJobInput } from '../visibility/stored-answers.ts'
 
-/** Whoever runs jobs. */
-export const EVERYBODY: JobReader = { staffId: null }
+/** The job runner, which reads the jobs of everybody. */
+export const ANY_READER: JobReader = { staffId: null }
 
 const conversationOperations = (catalog as readonly Operation[])
   .filter(({ name, jobs }) => jobs && getIdField(name) === 'conversation_ids')

@@ -7,10 +7,10 @@ import { listFields } from '../../storage/contacts/custom-fields.ts'
 import type { SendingChannel } from '../../storage/messages/sends.ts'
 import type { TemplateRow } from '../../storage/templates/templates.ts'
 import { showBroadcast } from '../broadcasts/broadcasts.ts'
-import { requireMeant } from '../bulk-jobs/change-target.ts'
+import { requireExplicitAll } from '../bulk-jobs/change-target.ts'
 import { contactRecords } from '../bulk-jobs/contact-records.ts'
 import { findRecords, keepPlan, toNewJob } from '../bulk-jobs/target-plan.ts'
-import { EVERYBODY, showJob } from '../bulk-jobs/view.ts'
+import { ANY_READER, showJob } from '../bulk-jobs/view.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
 import { invalidField, Problem } from '../core/problem.ts'
@@ -51,7 +51,7 @@ const findNamed = async (ctx: Context, input: Input): Promise<Named> => {
 /** Returns the contacts, as texts of arrays of ids. */
 const listMatches = async (ctx: Context, input: Input): Promise<readonly string[]> => {
   if (input.contact_ids !== undefined) return [`{${distinctIds(input.contact_ids).join(',')}}`]
-  requireMeant(contactRecords, input)
+  requireExplicitAll(contactRecords, input)
   return await contactRecords.listMatches(ctx, input)
 }
 
@@ -190,7 +190,7 @@ const start = async (
   const broadcastId = await insertSend(ctx.tx, workspaceId, send, audience.recipients, ctx.now)
   return {
     broadcast: showBroadcast(ctx.actor, (await loadBroadcast(ctx.tx, workspaceId, broadcastId))!),
-    job: showJob(ctx.actor, (await findJob(ctx.tx, workspaceId, EVERYBODY, jobId))!),
+    job: showJob(ctx.actor, (await findJob(ctx.tx, workspaceId, ANY_READER, jobId))!),
   }
 }
 

@@ -19,7 +19,7 @@ import {
 import { claimJob, findSecondsUntilJob, lockJob, postponeJob } from '../../storage/work/bulk-jobs.ts'
 import { listFields } from '../../storage/contacts/custom-fields.ts'
 import { type Claimed, end, fail, findActor } from '../bulk-jobs/run.ts'
-import { EVERYBODY } from '../bulk-jobs/view.ts'
+import { ANY_READER } from '../bulk-jobs/view.ts'
 import { businessTime } from '../clock.ts'
 import type { App } from '../core/app.ts'
 import type { InputOf } from '../core/handler.ts'
@@ -238,7 +238,7 @@ const noteProgress = async (
 /** Ends a job that has come to everybody. */
 const finish = (app: App, { workspaceId, jobId, broadcastId }: Job): Promise<void> =>
   withTransaction(app, async (tx) => {
-    const job = await lockJob(tx, workspaceId, EVERYBODY, jobId)
+    const job = await lockJob(tx, workspaceId, ANY_READER, jobId)
     // A call of a server that lost the job may have let its recipient wait again.
     if (job?.state !== 'running' || (await hasWaiting(tx, workspaceId, broadcastId))) {
       await tx.rollback().execute()

@@ -4,7 +4,7 @@ import type { Actor, Context } from '../core/context.ts'
 import { listVisibleChannels } from '../visibility/policy.ts'
 
 /** Returns which conversations of a contact the staff member may see. */
-export const timelineOf = (actor: Actor): TimelineScope => listVisibleChannels(actor) ?? 'all'
+export const getTimelineScope = (actor: Actor): TimelineScope => listVisibleChannels(actor) ?? 'all'
 
 /**
  * Reads contacts with their conversations. While the whole table is locked, by a migration or manually, the
@@ -16,7 +16,7 @@ export const withTimeline = async <T>(
   read: (timeline: TimelineScope) => Promise<T>,
 ): Promise<T> => {
   try {
-    return await read(timelineOf(actor))
+    return await read(getTimelineScope(actor))
   } catch (error) {
     if (tx.isTransaction || (error as { code?: string }).code !== errorCode.lockNotAvailable) throw error
     return await read('none')

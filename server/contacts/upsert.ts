@@ -29,7 +29,7 @@ import {
 import { requireRoomForContact } from './limit.ts'
 import { changeMetadata, type MetadataChanges, refuseHiddenMetadata } from './metadata.ts'
 import type { PhoneLine } from './phone-lines.ts'
-import { timelineOf } from './timeline.ts'
+import { getTimelineScope } from './timeline.ts'
 import { eventContact, showContact } from './view.ts'
 import { BLIND_MATCH_WARNING, BLIND_WARNING, requireBlindPlan } from '../visibility/rehearsals.ts'
 import { refuseNumberInName, toContactName } from '../visibility/phones.ts'
@@ -86,7 +86,7 @@ export const upsertContact: Handler<'crm_upsert_contact'> = async (ctx, input) =
       : toOutput(ctx, upsert, 'created', { contact: await createContact(ctx, upsert), fields })
   if (line && !isBlind) requireBlindPlan(ctx)
   const action = await updateExisting(ctx, existingId, upsert)
-  const read = (await readContact(ctx.tx, workspaceId, existingId, timelineOf(ctx.actor)))!
+  const read = (await readContact(ctx.tx, workspaceId, existingId, getTimelineScope(ctx.actor)))!
   return { ...toOutput(ctx, upsert, action, read), ...(isBlind ? { warnings: [BLIND_MATCH_WARNING] } : {}) }
 }
 

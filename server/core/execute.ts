@@ -140,7 +140,7 @@ const executeLocal = (app: App, call: WriteCall, handler: LocalHandler<unknown>)
           await endReplay(tx)
           return replay
         }
-        await call.requireWanted?.(tx)
+        await call.requireStillAllowed?.(tx)
         await checkPrecondition(app, tx, call)
         await checkPlan(app, tx, call, attempt)
         const pending: PendingWrites = { events: [] }

@@ -115,7 +115,7 @@ const startCall = (app: App, call: WriteCall, handler: Handler, attempt: number)
         const giveUpAt = unfinished.give_up_at
         return { intent, lease, earlier: { over: giveUpAt !== null && Date.parse(giveUpAt) <= now } }
       }
-      await call.requireWanted?.(tx)
+      await call.requireStillAllowed?.(tx)
       await checkPrecondition(app, tx, call)
       await checkPlan(app, tx, call, attempt)
       const pending: PendingWrites = { events: [] }

@@ -1,6 +1,5 @@
 import type { ErrorCode } from '../../catalog/errors.ts'
 import { currentVersion, type Operation } from '../../catalog/index.ts'
-import type { PastOperation } from '../../catalog/past-operation.ts'
 import {
   clientGoneError,
   type ClientPresence,
@@ -26,14 +25,7 @@ import { CLIENT_GONE_STATUS, type CallResponse, getResultCode, toProblemResult }
 import { authenticate } from './steps/authenticate.ts'
 import { isConfirmed, requireConfirm } from './steps/confirm.ts'
 import { createCallDeadline } from './steps/deadline.ts'
-import {
-  createVersionHeaders,
-  findPastOperation,
-  resolveApiVersion,
-  toPastBody,
-  toPastError,
-  validateAt,
-} from './steps/api-version.ts'
+import { requireApiVersion } from './steps/api-version.ts'
 import { requireApiAccess, requireScope } from './steps/entitle.ts'
 import { type AgentCall, askAbout, askPerson } from '../approvals/ask.ts'
 import { checkApprover } from '../approvals/check-approver.ts'
@@ -70,10 +62,9 @@ export type CallRequest = {
   input: unknown
   /**
    * Reads the input where the door has not yet: at the validation step, so that errors keep their order and
-   * nobody's body is read who may not send it. What it returns replaces those members of the call. `past`: the
-   * operation as the API version of the caller has it, where that is another.
+   * nobody's body is read who may not send it. What it returns replaces those members of the call.
    */
-  readInput?: ((actor: Actor, past: Operation | undefined) => Promise<CallInput>) | undefined
+  readInput?: ((actor: Actor) => Promise<CallInput>) | undefined
   requestId: string
   /** The whole `Authorization` header. */
   authorization: string | undefined
@@ -148,8 +139,6 @@ type Progress = {
   begun: boolean
   /** The idempotency key of a change that has begun. */
   key?: string
-  /** The operation as the API version of the caller has it, where that is another; once the input was valid. */
-  past?: PastOperation | undefined
 }
 
 const respond = async (
@@ -163,13 +152,11 @@ const respond = async (
     if (result.replayed) headers['Idempotent-Replayed'] = 'true'
     if (result.approvalId) headers['Approval-Id'] = result.approvalId
     if (result.status >= 400)
-      return toErrorResponse(app, call, result.problem ?? parseStoredProblem(result.body), headers, progress)
-    const { past } = progress
-    const body = past && !result.approvalId ? toPastBody(past, result.body) : result.body
+      return toErrorResponse(app, call, result.problem ?? parseStoredProblem(result.body), headers)
     return {
       status: result.status,
       headers,
-      body,
+      body: result.body,
       isPlanned: result.isPlanned === true,
       version: result.version,
     }
@@ -182,7 +169,7 @@ const respond = async (
       const audited = { actor, op: call.operation, trace: toTrace(call), input, dryRun }
       await waitAtMost(AUDIT_DEADLINE_MS, recordFailure(app, audited, problem, progress))
     }
-    return toErrorResponse(app, call, withOpenKey(problem, progress), headers, progress)
+    return toErrorResponse(app, call, withOpenKey(problem, progress), headers)
   }
 }
 
@@ -230,17 +217,14 @@ const runSteps = async (
   }
   Object.assign(headers, peekLimits(app, actor, kind))
   requireApiAccess(actor, call.address)
-  const version = resolveApiVersion(actor, call.apiVersion, call.transport)
-  Object.assign(headers, createVersionHeaders(version, app.config.publicUrl))
+  requireApiVersion(call.apiVersion)
   const op = call.operation
   if (!op) throw unknownOperationProblem(app, call)
   requireScope(actor, op)
   Object.assign(headers, await inTime(() => takeToken(app, actor, kind)))
   progress.limited = true
-  const past = findPastOperation(op, version)
-  if (call.readInput) Object.assign(call, await call.readInput(actor, past?.operation))
-  const { input, dryRun: dryRunRequested } = validateAt(op, past, call.input)
-  progress.past = past
+  if (call.readInput) Object.assign(call, await call.readInput(actor))
+  const { input, dryRun: dryRunRequested } = validate(op, call.input)
   if (op.scope === 'mcp:read') {
     progress.input = actor.key.agent ? input : undefined
     return await inTime(() => executeRead(app, actor, op, input, call))
@@ -272,7 +256,7 @@ const runSteps = async (
   const given = call.idempotencyKey !== undefined
   const asking = !mayRunUnasked(actor, call.confirmedByClient === true) && {
     mayAsk: true,
-    requireWanted: (tx: Db) => requireBounds(app, tx, actor, op, input),
+    requireStillAllowed: (tx: Db) => requireBounds(app, tx, actor, op, input),
   }
   const count = createSendCount(app, actor, op)
   const run = async (): Promise<ExecutionResult> => {
@@ -374,17 +358,14 @@ const toErrorResponse = (
   { locateError, requestId }: CallRequest,
   problem: Problem,
   headers: Record<string, string>,
-  { past }: Progress,
 ): CallResponse => {
-  const errors = past
-    ? problem.extras.errors?.map((error) => toPastError(past, error))
-    : problem.extras.errors
+  const { errors } = problem.extras
   const located =
-    errors && (locateError || past)
+    errors && locateError
       ? new Problem(
           problem.code,
           problem.message,
-          { ...problem.extras, errors: locateError ? errors.map(locateError) : errors },
+          { ...problem.extras, errors: errors.map(locateError) },
           problem.headers,
         )
       : problem

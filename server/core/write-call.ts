@@ -41,9 +41,9 @@ export type WriteCall = {
   /** The key was generated for this call, so it is not looked up: one round trip less. */
   fresh?: boolean
   watch?: CallWatch | undefined
-  /** Throws where the call must not begin any more. What it reads stays so until the transaction of the call ends. */
-  requireWanted?: (tx: Db) => Promise<void>
-  /** The change is not made where a person is asked about what it does. */
+  /** Throws if the call is no longer allowed. It locks what it reads until the transaction of the call ends. */
+  requireStillAllowed?: (tx: Db) => Promise<void>
+  /** The change is rolled back if a person has to approve what it does. */
   mayAsk?: boolean
 }
 

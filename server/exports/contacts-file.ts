@@ -2,7 +2,7 @@ import { createContactLines, hasTruncatedValue } from '../../catalog/contacts/ex
 import { findExportBatch, listWholeContacts } from '../../storage/contacts/exports.ts'
 import { listParts, type RunningContactsExport } from '../../storage/work/exports.ts'
 import { findActor } from '../bulk-jobs/run.ts'
-import { timelineOf } from '../contacts/timeline.ts'
+import { getTimelineScope } from '../contacts/timeline.ts'
 import { showContact } from '../contacts/view.ts'
 import type { App } from '../core/app.ts'
 import type { Actor } from '../core/context.ts'
@@ -52,7 +52,7 @@ export const writeNext = async (
   do {
     const ids = await findExportBatch(app.db, workspaceId, id, step)
     if (!ids) break
-    const { rows, fields } = await listWholeContacts(app.db, workspaceId, ids, timelineOf(actor))
+    const { rows, fields } = await listWholeContacts(app.db, workspaceId, ids, getTimelineScope(actor))
     const shown = rows.map((row) => showContact(actor, row, fields, 'full'))
     const text = shown.map(line).join('')
     texts.push(text)

@@ -4,7 +4,7 @@ import { countIds, listContactNames } from '../../storage/contacts/matches.ts'
 import { listFields } from '../../storage/contacts/custom-fields.ts'
 import { findExport } from '../../storage/work/exports.ts'
 import { toStorableId } from '../../storage/values/ids.ts'
-import { requireMeant } from '../bulk-jobs/change-target.ts'
+import { requireExplicitAll } from '../bulk-jobs/change-target.ts'
 import { contactRecords } from '../bulk-jobs/contact-records.ts'
 import { findRecords, type FoundRecords, keepPlan, refusePlan } from '../bulk-jobs/target-plan.ts'
 import type { Context } from '../core/context.ts'
@@ -33,7 +33,7 @@ const findContacts = async (ctx: Context, input: Input): Promise<FoundRecords> =
     refusePlan(contactRecords, input)
     return { batches: await listNamed(ctx, input.contact_ids) }
   }
-  requireMeant(contactRecords, input)
+  requireExplicitAll(contactRecords, input)
   return await findRecords(
     ctx,
     OPERATION,

@@ -1,11 +1,10 @@
 import { H3, type H3Event } from 'h3'
 import { FastResponse } from 'srvx/node'
-import { type ApiVersionId, apiVersions, currentVersion } from '../../catalog/index.ts'
+import { currentVersion } from '../../catalog/index.ts'
 import { isObject } from '../../catalog/values.ts'
 import type { App } from '../core/app.ts'
 import { perform } from '../core/perform.ts'
 import { Problem } from '../core/problem.ts'
-import { findPastOperation } from '../core/steps/api-version.ts'
 import { toDatabaseProblem } from '../core/steps/deadline.ts'
 import { errorLogDetails } from '../core/log-details.ts'
 import { serveExport } from '../exports/download.ts'
@@ -36,7 +35,7 @@ import { createOpenapi } from './openapi.ts'
 import { serveOps } from './ops.ts'
 import { renderPage } from './pages.ts'
 import { requireDecodableQuery } from './query.ts'
-import { createErrorLocator, parseRestInput, type RestRoute, createRestRoutes, toPastRoute } from './rest.ts'
+import { createErrorLocator, parseRestInput, type RestRoute, createRestRoutes } from './rest.ts'
 import { createStaticDocument } from './static-document.ts'
 
 /** Answers a request; never rejects. */
@@ -53,28 +52,20 @@ export const createHttpApp = (
   // A path that cannot be decoded is an error of the validation step, in the order of steps, not before all.
   const http = new H3({ onError: (error, event) => serveError(app, error, event), allowMalformedURL: true })
   // Describing every operation takes longer than all else that a start does.
-  const describeApi = (version: ApiVersionId, facade: boolean) =>
+  const describeApi = (facade: boolean) =>
     lazy(() =>
       createStaticDocument(
         Buffer.from(
-          JSON.stringify(
-            createOpenapi(
-              app.operations.map((op) => findPastOperation(op, version)?.operation ?? op),
-              { publicUrl: app.config.publicUrl, facade, version },
-            ),
-          ),
+          JSON.stringify(createOpenapi(app.operations, { publicUrl: app.config.publicUrl, facade })),
         ),
         { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache' },
       ),
     )
-  const apiDocuments = apiVersions.flatMap((version) => {
-    const suffixes = version === currentVersion ? ['', `-${version}`] : [`-${version}`]
-    const [routes, facade] = [describeApi(version, false), describeApi(version, true)]
-    return suffixes.flatMap((suffix) => [
-      { path: `/openapi${suffix}.json`, document: routes },
-      { path: `/openapi-ops${suffix}.json`, document: facade },
-    ])
-  })
+  const [routes, facade] = [describeApi(false), describeApi(true)]
+  const apiDocuments = ['', `-${currentVersion}`].flatMap((suffix) => [
+    { path: `/openapi${suffix}.json`, document: routes },
+    { path: `/openapi-ops${suffix}.json`, document: facade },
+  ])
   const serveSite = createSite(app)
   const direct = routeOperations(app, http)
   for (const [path, serve] of Object.entries(mounts)) http.all(path, (event) => serve(event.req as Request))
@@ -225,14 +216,12 @@ const serveRest = async (app: App, route: RestRoute, event: DoorEvent): Promise<
   const answer = () =>
     withBody(app, event.req as Request, { maxBytes }, async (body) => {
       const query = event.url.searchParams
-      let given = route
       const call = toCallRequest(app, event, 'rest', route.operation, {
         requestId,
-        locateError: (error) => createErrorLocator(given, query)(error),
-        readInput: async (actor, past) => {
-          if (past) given = toPastRoute(route, past)
-          return { input: parseInput(given, event, await body.text(actor.key.id)) }
-        },
+        locateError: (error) => createErrorLocator(route, query)(error),
+        readInput: async (actor) => ({
+          input: parseInput(route, event, await body.text(actor.key.id)),
+        }),
       })
       if (route.operation.name === 'events_list' && acceptsEventStream(getHeader(event, 'accept'))) {
         const opened = await serveEventStream(app, call, getHeader(event, 'last-event-id'))

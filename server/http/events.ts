@@ -39,9 +39,9 @@ export const serveEventStream = async (
   lastEventId: string | undefined,
 ): Promise<Response | CallResponse> => {
   let input: Record<string, unknown> = {}
-  const readInput: CallRequest['readInput'] = async (actor, past) => {
+  const readInput: CallRequest['readInput'] = async (actor) => {
     if (lastEventId) requireEventId(lastEventId)
-    const requested = (await call.readInput!(actor, past)).input as Record<string, unknown>
+    const requested = (await call.readInput!(actor)).input as Record<string, unknown>
     return {
       input: (input = {
         limit: 1,

@@ -1,5 +1,5 @@
 import { type ErrorCode, errors } from '../../catalog/errors.ts'
-import { apiVersions, currentVersion } from '../../catalog/index.ts'
+import { currentVersion } from '../../catalog/index.ts'
 import { problemExample } from './problem-example.ts'
 
 /** A part of an OpenAPI document. */
@@ -21,18 +21,6 @@ export const headers: Record<string, Part> = {
     { pattern: '^req_[0-9A-HJKMNP-TV-Z]{26}$' },
   ),
   'Api-Version': textHeader('The API version of the response.', currentVersion),
-  Deprecation: textHeader(
-    'When the API version of the response was deprecated, as `@` and Unix seconds; absent for the current one.',
-    '@1795392000',
-  ),
-  Sunset: textHeader(
-    'From when on the API version of the response may be removed; absent for the current one.',
-    'Tue, 01 Jun 2027 00:00:00 GMT',
-  ),
-  Link: textHeader(
-    'The page about the API version of the response, once that is deprecated; absent for the current one.',
-    '<https://wcrm.example.com/docs/api-versions>; rel="deprecation"; type="text/html"',
-  ),
   'RateLimit-Policy': textHeader(
     'The limits that apply to this request: `q` requests in `w` seconds.',
     '"read";q=300;w=60',
@@ -66,7 +54,7 @@ export const headers: Record<string, Part> = {
   'WWW-Authenticate': textHeader('The authentication scheme.', 'Bearer'),
 }
 
-const commonHeaders = ['Request-Id', 'Api-Version', 'Deprecation', 'Link', 'Sunset']
+const commonHeaders = ['Request-Id', 'Api-Version']
 const limitHeaders = ['RateLimit-Policy', 'RateLimit']
 
 /** Returns references to headers by name. */
@@ -96,8 +84,8 @@ export const parameters: Record<string, Part> = {
     name: 'Api-Version',
     in: 'header',
     required: false,
-    description: 'Selects the API version; the version the key is pinned to when absent.',
-    schema: { type: 'string', enum: [...apiVersions] },
+    description: 'Selects the API version.',
+    schema: { type: 'string', enum: [currentVersion] },
     example: currentVersion,
   },
   IdempotencyKey: createIdempotencyKeyParameter(`${retrySafety} When absent, the server generates one.`),

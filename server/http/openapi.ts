@@ -1,6 +1,6 @@
 import { AskedAnswer } from '../../catalog/approvals.ts'
 import { commonErrors, type ErrorCode } from '../../catalog/errors.ts'
-import { type ApiVersionId, currentVersion } from '../../catalog/index.ts'
+import { currentVersion } from '../../catalog/index.ts'
 import { type JsonSchema, toJsonSchema } from '../../catalog/json-schema.ts'
 import {
   getInputSchema,
@@ -43,15 +43,11 @@ type Described = { op: Operation; input: JsonSchema; output: JsonSchema; tag: st
 
 /**
  * Returns the OpenAPI 3.1 document of the REST routes and webhooks; with `facade` that of `POST /v1/ops/<name>`, which
- * would say everything twice. `operations`: as the API version has them.
+ * would say everything twice.
  */
 export const createOpenapi = (
   operations: readonly Operation[],
-  {
-    publicUrl,
-    facade = false,
-    version = currentVersion,
-  }: { publicUrl: string; facade?: boolean; version?: ApiVersionId },
+  { publicUrl, facade = false }: { publicUrl: string; facade?: boolean },
 ): Part => {
   const draft: Draft = { publicUrl, paths: {}, schemas: {}, responses: {} }
   const described = operations.map((op) => describeOperation(draft, op))
@@ -65,7 +61,7 @@ export const createOpenapi = (
     openapi: '3.1.0',
     info: {
       title: facade ? 'wcrm operations' : 'wcrm',
-      version,
+      version: currentVersion,
       summary: 'Workspace messaging and CRM service',
       description:
         'Messaging and CRM for one workspace: contacts, conversations, messages, templates and reports. ' +

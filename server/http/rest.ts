@@ -30,10 +30,6 @@ export const createRestRoutes = (operations: readonly Operation[]): RestRoute[] 
     })),
   )
 
-/** Returns a route with the fields that an earlier API version of its operation had. */
-export const toPastRoute = ({ method, path }: RestRoute, past: Operation): RestRoute =>
-  createRestRoutes([past]).find((route) => route.method === method && route.path === path)!
-
 const getQueryKind = (schema: z.ZodType): QueryKind => {
   let inner = schema as unknown as { _zod: { def: { type: string; innerType?: unknown } } }
   while (inner._zod.def.innerType) inner = inner._zod.def.innerType as typeof inner

@@ -1,38 +1,24 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { eventTypes } from '../../catalog/events.ts'
-import { findFirstSubscription, insertTestDelivery, listAttempts } from '../../storage/webhooks/log.ts'
+import { insertTestDelivery, listAttempts } from '../../storage/webhooks/log.ts'
 import type { Settler } from '../core/handler.ts'
-import type { Context } from '../core/context.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
 import { createEventId } from '../ids.ts'
 import { requireUnrestrictedAccess } from './access.ts'
 import { showAttempt } from './deliveries.ts'
-import { isEventType, matchEventTypes, unknownEventTypeProblem } from './event-types.ts'
+import { isEventType, unknownEventTypeProblem } from './event-types.ts'
 import { requireEnabledEndpoint } from './require-enabled.ts'
 
 type Answer = OutputOf<'webhooks_send_test'>
-
-const DEFAULT_TYPE = 'contact.created/1'
-
-/** Callers of API versions before 2026-11-23 may name no type. */
-const chooseType = async ({ tx, actor }: Context, endpointId: string, given: string | undefined) => {
-  if (given !== undefined) {
-    const newest = matchEventTypes(given).at(-1)
-    if (newest === undefined) throw unknownEventTypeProblem('event_type_id', given)
-    return newest
-  }
-  const subscribed = await findFirstSubscription(tx, actor.workspace.id, endpointId)
-  return subscribed !== undefined && isEventType(subscribed) ? subscribed : DEFAULT_TYPE
-}
 
 /**
  * Sends an endpoint an event that did not happen. It is not in the event log, and the endpoint need not be
  * subscribed to its type.
  */
 export const sendTestEvent: Handler<'webhooks_send_test'> = async (ctx, input) => {
-  const { endpoint_id: endpointId, event_type_id: given, payload } = input
+  const { endpoint_id: endpointId, event_type_id: type, payload } = input
   requireUnrestrictedAccess(ctx)
-  const type = await chooseType(ctx, endpointId, given)
+  if (!isEventType(type)) throw unknownEventTypeProblem('event_type_id', type)
   await requireEnabledEndpoint(ctx, endpointId)
   const eventId = createEventId()
   const deliveryId = await insertTestDelivery(

@@ -74,7 +74,7 @@ export type Connection = {
 /** Waits for a connection. `grant` uses it at once, so that no other takes it in between. */
 type Waiter = {
   exclusive: boolean
-  /** Whom it is for; once they are gone, it is dropped. */
+  /** The client that the statement is for: when it disconnects, the waiter is removed from the queue. */
   reader: ClientPresence | undefined
   grant: (connection: Connection) => void
   reject: (error: Error) => void

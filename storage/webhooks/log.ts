@@ -122,26 +122,6 @@ export const insertTestDelivery = async (
   return rows[0]!.id
 }
 
-/** Returns the type of event that an endpoint subscribed to first; undefined without one, or for all types. */
-export const findFirstSubscription = async (
-  tx: Db,
-  workspaceId: string,
-  endpointId: string,
-): Promise<string | undefined> =>
-  (
-    await tx
-      .selectFrom('webhook_subscriptions')
-      .select('event_type')
-      .where('workspace_id', '=', workspaceId)
-      .where('endpoint_id', '=', endpointId)
-      .where('event_type', '<>', '*')
-      .where('active', '=', true)
-      .orderBy('created_at')
-      .orderBy('event_type')
-      .limit(1)
-      .executeTakeFirst()
-  )?.event_type
-
 /** Whether the payload of a delivery still exists: events are deleted after their retention period. */
 export const hasPayload = async (tx: Db, workspaceId: string, id: string): Promise<boolean> => {
   const row = await tx

@@ -141,25 +141,21 @@ export const readDatabaseClock = async (db: Db, now: string): Promise<number> =>
 }
 
 /** Keys of people and programs, of all workspaces, that still work. Ages are in days. */
-export type KeyAges = { unused: number; old: number; deprecated: number }
+export type KeyAges = { unused: number; old: number }
 
-/**
- * Counts keys that nobody used for `unusedDays`, those that were made more than `oldDays` ago, and those that are
- * pinned to an API version of these.
- */
+/** Counts keys that nobody used for `unusedDays`, and those that were made more than `oldDays` ago. */
 export const countOldKeys = async (
   db: Db,
-  { unusedDays, oldDays, versions }: { unusedDays: number; oldDays: number; versions: readonly string[] },
+  { unusedDays, oldDays }: { unusedDays: number; oldDays: number },
 ): Promise<KeyAges> => {
   const { rows } = await sql<Record<keyof KeyAges, string>>`
     select count(*) filter (
         where coalesce(last_used_at, created_at) < now() - ${unusedDays}::float8 * interval '1 day') as unused,
-      count(*) filter (where created_at < now() - ${oldDays}::float8 * interval '1 day') as old,
-      count(*) filter (where api_version = any(${versions}::text[])) as deprecated
+      count(*) filter (where created_at < now() - ${oldDays}::float8 * interval '1 day') as old
     from api_keys
     where revoked_at is null and (expires_at is null or expires_at > now())`.execute(db)
-  const { unused, old, deprecated } = rows[0]!
-  return { unused: Number(unused), old: Number(old), deprecated: Number(deprecated) }
+  const { unused, old } = rows[0]!
+  return { unused: Number(unused), old: Number(old) }
 }
 
 /** Counts accounts at the provider whose credentials were not changed for `days`. */

@@ -222,18 +222,6 @@ describe('wcrm admin keys and secret', () => {
     await succeed('staff', 'update', '1', '--enabled', ...dataFlags)
     await fail(2, /Nothing to change/, 'keys', 'update', id, ...dataFlags)
     await fail(2, /--scopes does not accept "crm"/, 'keys', 'update', id, '--scopes', 'crm', ...dataFlags)
-    await fail(
-      2,
-      /does not accept "2026-10-02"/,
-      'keys',
-      'update',
-      id,
-      '--api-version',
-      '2026-10-02',
-      ...dataFlags,
-    )
-    const pinned = await succeed('keys', 'update', id, '--api-version', '2026-10-01', ...dataFlags)
-    assert.equal(pinned.api_version, '2026-10-01')
     const narrowed = await succeed('keys', 'update', id, '--scopes', 'approvals:write', ...dataFlags)
     assert.deepEqual(narrowed.scopes, ['approvals:write'])
     const other = await createKey()

@@ -14,7 +14,7 @@ const groups = {
     idempotency: 'Retries that never run a change twice.',
     'lost-updates': 'Optimistic concurrency: `ETag` and `If-Match`.',
     errors: 'One format, stable codes, and when to retry.',
-    'api-versions': 'Versions pinned to a key; deprecation and sunset.',
+    'api-versions': 'The version of the API, and what a new one would change.',
     'rate-limits': 'Limits and the headers that state them.',
     filters: 'Conditions on any field of a contact.',
     'message-search': 'Full-text search in messages and notes.',
