@@ -237,10 +237,11 @@ const runSteps = async (
   const inTurn = <T>(work: () => Promise<T>) => inTime(() => runInHeavyTurn(app, actor, expensive, work))
   if (isApproval(op)) await inTime(() => checkApprover(app, actor, op, input))
   if (isDryRun) {
-    const isAsked = actor.key.agent && (await inTime(() => wouldAsk(app, actor, op, input)))
-    const rehearsed = { actor, op, input, trace, watch: call.watch, plan: call.plan }
-    const result = await inTurn(() => dryRun(app, rehearsed))
-    if (isAsked || result.askedFor) headers['Approval'] = 'required'
+    if (actor.key.agent && (await inTime(() => wouldAsk(app, actor, op, input))))
+      headers['Approval'] = 'required'
+    const { watch, plan } = call
+    const result = await inTurn(() => dryRun(app, { actor, op, input, trace, watch, plan }))
+    if (result.askedFor) headers['Approval'] = 'required'
     return result
   }
   const plan = parsePlan(call.plan)
