@@ -44,7 +44,7 @@ const callerInStorage = (): string | undefined => {
   Error.stackTraceLimit = limit
   const frames = [...stack.matchAll(/^ +at (?:async )?(?:(\S+) \()?file:\/\/([^:]+):\d+:\d+\)?$/gm)]
     .map(([, name, file]) => ({ name, file: file!.replace(ROOT, '') }))
-    .filter(({ file }) => file.startsWith('storage/'))
+    .filter(({ file }) => /^(packages\/sandbox\/)?storage\//.test(file))
   const named = frames.find(({ name }) => name !== undefined) ?? frames[0]
   return named && `${named.file} ${named.name ?? '(anonymous)'}`
 }
