@@ -71,10 +71,10 @@ const usesPostgres =
 
 /**
  * The young generation in MB, and the steps in which the old one grows, trade memory for time. Measured at 64
- * connections: `large` takes up to 370 MB after every kind of call (bench/README.md) with nearly the speed of V8's
- * defaults; with `small` a list of 25 contacts takes almost twice the processor time. V8 reads both at its start. With
- * the embedded database `small` takes 240 to 280 MB: 80 less than without `--optimize-for-size` and the settings of
- * malloc, whose arenas otherwise keep what the compiler of WebAssembly has freed.
+ * connections: `large` takes up to 370 MB after every kind of call (tools/bench/README.md) with nearly the speed of
+ * V8's defaults; with `small` a list of 25 contacts takes almost twice the processor time. V8 reads both at its start.
+ * With the embedded database `small` takes 240 to 280 MB: 80 less than without `--optimize-for-size` and the settings
+ * of malloc, whose arenas otherwise keep what the compiler of WebAssembly has freed.
  */
 const memoryProfiles = {
   small: {

@@ -3,9 +3,8 @@ import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 
 /**
- * What is checked before the tests: format, types, lint, unused exports, the import rules of
- * docs/design.md, SQL outside of storage/, reads of the process's clock and the width of lines. Exits with 1 when one
- * of them fails.
+ * What is checked before the tests: format, types, lint, unused exports, the import rules of docs/design.md, SQL
+ * outside of its folders, reads of the process's clock and the width of lines. Exits with 1 when one of them fails.
  */
 
 /** Which folders a folder may import from; its own is always allowed. The first prefix that fits decides. */
@@ -16,9 +15,22 @@ const allowedImports: readonly (readonly [prefix: string, allowed: readonly stri
   // The emulator plays the provider: it knows nothing of the service but its own tables, and the general parts that run
   // jobs and wake them in other processes.
   [
-    'server/sandbox/emulator/',
-    ['catalog/', 'storage/sandbox/', 'storage/database.ts', 'server/jobs/runner.ts', 'server/signals.ts'],
+    'packages/sandbox/emulator/',
+    [
+      'catalog/',
+      'packages/sandbox/storage/',
+      'storage/database.ts',
+      'server/jobs/runner.ts',
+      'server/signals.ts',
+    ],
   ],
+  ['packages/sandbox/storage/', ['catalog/', 'storage/database.ts', 'storage/access/rate-limits.ts']],
+  // Its control acts for the keys of a workspace, and reaches the emulator by HTTP alone.
+  ['packages/sandbox/control/', ['catalog/', 'storage/workspace/sandbox-control.ts', 'server/']],
+  ['packages/sandbox/', ['storage/database.ts', 'storage/workspace/settings.ts']],
+  // What puts the two together, and what fills both.
+  ['server/compose.ts', ['catalog/', 'storage/', 'server/', 'packages/sandbox/']],
+  ['server/demo/', ['catalog/', 'storage/', 'server/', 'packages/sandbox/']],
   ['server/', ['catalog/', 'storage/']],
   ['mcp/', ['catalog/', 'client/', 'server/']],
   ['cli/', ['catalog/', 'client/']],
@@ -30,7 +42,8 @@ const composition = /^cli\/(serve|listeners|processes|process-metrics|worker|adm
 const MAX_COLUMNS = 120
 
 const sources = globSync(
-  '{catalog,client,examples,storage,server,mcp,cli,scripts,bench,tests,tools,deploy}/**/*.ts',
+  '{catalog,client,examples,storage,server,mcp,cli,packages/sandbox,scripts,tests,tools,deploy}/**/*.ts',
+  { exclude: ['tools/node_modules/**'] },
 ).sort()
 
 const importsOf = (text: string): string[] =>
@@ -51,9 +64,9 @@ const importErrors = (file: string, text: string): string[] => {
 
 /** Type imports of kysely are fine anywhere; values make statements. */
 const sqlErrors = (file: string, text: string): string[] =>
-  /^(catalog|server|mcp|cli)\//.test(file) &&
+  /^(catalog|server|mcp|cli|packages\/sandbox\/(emulator|control))\//.test(file) &&
   /from '(kysely|postgres)'/.test(text.replace(/import type [^\n]*/g, ''))
-    ? [`${file} makes SQL: statements belong in storage/`]
+    ? [`${file} makes SQL: statements belong in storage/ and packages/sandbox/storage/`]
     : []
 
 /** Who may read the clock of the process, and why. All others take `ctx.now`, `ctx.realNow` or `app.now()`. */
@@ -77,7 +90,7 @@ const clockReaders: Readonly<Record<string, string>> = {
 const clockRead = /\bDate\.now\b|\bnew Date\b(?! ?\([^)])|\bTemporal\.Now\b/
 
 const clockErrors = (file: string, text: string): string[] => {
-  if (!/^(server|mcp|storage)\//.test(file)) return []
+  if (!/^(server|mcp|storage|packages)\//.test(file)) return []
   const reads = clockRead.test(text)
   if (reads && !clockReaders[file])
     return [`${file} reads the clock of the process: take ctx.now, or ctx.realNow or app.now() for real time`]

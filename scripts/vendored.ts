@@ -2,7 +2,7 @@
  * Browser code of other makers that `/docs` serves: each is one file, copied from a package of npm into
  * `server/http/docs/assets` and compressed. As dependencies they would bring a hundred packages that no server runs.
  * To take a new version, change it here with its integrity (`npm view NAME@VERSION dist.integrity`) and run
- * `npm run docs-assets`.
+ * `npx node tools/docs-assets/run.ts`.
  */
 export const vendored = [
   {

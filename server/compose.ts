@@ -10,7 +10,7 @@ import { createRoutedProvider } from './provider/routed.ts'
 import { unconfiguredProblem } from './provider/port.ts'
 import { declareBackgroundJobs } from './jobs/background.ts'
 import { createProviderWebhook } from './inbound/webhook.ts'
-import { createSandbox, type Sandbox } from './sandbox/emulator/sandbox.ts'
+import { createSandbox, type Sandbox } from '../packages/sandbox/emulator/sandbox.ts'
 import {
   type ProviderConfig,
   type ProviderSettings,
@@ -18,7 +18,7 @@ import {
   SANDBOX_PATH,
   WEBHOOK_PATH,
 } from './provider/settings.ts'
-import { createSandboxControl, type SandboxControl } from './sandbox/control/server.ts'
+import { createSandboxControl, type SandboxControl } from '../packages/sandbox/control/server.ts'
 
 /** Request handlers outside of the operations, by path. */
 type Mounts = Record<string, (request: Request) => Promise<Response>>
@@ -70,7 +70,7 @@ export const composeService = ({ provider: config, localUrl, ...options }: Servi
     }
   }
   const sandboxControl = createSandboxControl(app, settings)
-  declareBackgroundJobs(app, sandboxControl)
+  declareBackgroundJobs(app, sandboxControl.isSandbox ? sandboxControl.syncChanges : undefined)
   const sandbox = settings.builtIn ? createBuiltInSandbox(app, settings, localUrl) : undefined
   return {
     app,

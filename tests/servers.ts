@@ -22,7 +22,7 @@ import type { JobRunner } from '../server/jobs/runner.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { createSecretRing } from '../server/secret.ts'
 import type { ProviderConfig } from '../server/provider/settings.ts'
-import type { Sandbox } from '../server/sandbox/emulator/sandbox.ts'
+import type { Sandbox } from '../packages/sandbox/emulator/sandbox.ts'
 import { createKey, type KeyFields } from '../storage/access/admin-keys.ts'
 import {
   createChannel,

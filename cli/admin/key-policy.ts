@@ -8,7 +8,7 @@ import {
   type Weekday,
   weekdays,
 } from '../../catalog/policy.ts'
-import { parseDuration } from '../../server/sandbox/control/duration.ts'
+import { parseDuration } from '../../server/duration.ts'
 import { type AdminKeyRow, changeKey, lockKey } from '../../storage/access/admin-keys.ts'
 import type { Db } from '../../storage/database.ts'
 import { usageError } from '../error.ts'

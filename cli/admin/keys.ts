@@ -1,7 +1,7 @@
 import { currentVersion, type Scope, scopes } from '../../catalog/index.ts'
 import { hashApiKey, createApiKey } from '../../server/api-keys.ts'
 import { parseSubnet } from '../../server/client-address.ts'
-import { parseDuration } from '../../server/sandbox/control/duration.ts'
+import { parseDuration } from '../../server/duration.ts'
 import {
   type AdminKeyRow,
   createKey,

@@ -1,7 +1,7 @@
 import { Problem } from '../../server/core/problem.ts'
 import { parseFields } from '../../server/core/steps/validate.ts'
 import { BusinessHours } from '../../server/inbox/hours.ts'
-import { parseDuration } from '../../server/sandbox/control/duration.ts'
+import { parseDuration } from '../../server/duration.ts'
 import { listAllChannels } from '../../storage/workspace/admin.ts'
 import {
   insertSlaPolicy,

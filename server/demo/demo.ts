@@ -23,10 +23,10 @@ import {
   insertDemoTemplates,
 } from '../../storage/demo/templates.ts'
 import { errorCode } from '../../storage/client/error-codes.ts'
-import { upsertSandboxCustomer } from '../../storage/sandbox/customers.ts'
+import { upsertSandboxCustomer } from '../../packages/sandbox/storage/customers.ts'
 import { insertSavedFilter } from '../../storage/filters/saved-filters.ts'
 import { hashApiKey, createApiKey } from '../api-keys.ts'
-import { deriveUserId } from '../sandbox/emulator/ids.ts'
+import { deriveUserId } from '../../packages/sandbox/emulator/ids.ts'
 import type { Sealer } from '../sealer.ts'
 import { createDemoApprovals } from './approvals.ts'
 import { createDemoConsumer } from './events.ts'

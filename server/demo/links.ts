@@ -1,6 +1,6 @@
 import { insertDemoShortLinks } from '../../storage/demo/templates.ts'
 import type { Db } from '../../storage/database.ts'
-import { newLinkCode } from '../sandbox/emulator/ids.ts'
+import { newLinkCode } from '../../packages/sandbox/emulator/ids.ts'
 import { drawQr, createQrKey, type QrFormat } from '../short-links/qr.ts'
 import { DAY_MS, toIso } from './time.ts'
 

@@ -15,7 +15,6 @@ import { fileRemovalJob } from '../media/removal-job.ts'
 import { providerHealthJob } from '../provider/health/check-job.ts'
 import { filterMembershipJob } from '../reports/membership-job.ts'
 import { createNightlyReportJob } from '../reports/generate.ts'
-import type { SandboxControl } from '../sandbox/control/server.ts'
 import { webhookDeliveriesJob, webhookDeliveryRetentionJob } from '../webhooks/delivery-job.ts'
 import { registerQueueGauges } from './queue-metrics.ts'
 import { reconciliationJob } from './reconcile.ts'
@@ -52,17 +51,20 @@ const sandboxClockJob = (app: App): JobDefinition => ({
   },
 })
 
-const sandboxNumbersJob = (sandboxControl: SandboxControl): JobDefinition => ({
+const sandboxNumbersJob = (syncSandbox: () => Promise<void>): JobDefinition => ({
   name: 'sandbox-numbers',
   intervalMs: SANDBOX_NUMBERS_INTERVAL_MS,
   run: async () => {
-    await sandboxControl.syncChanges()
+    await syncSandbox()
     return {}
   },
 })
 
-/** Declares all background jobs of a server. They run when they are woken, until `app.jobs.start()`. */
-export const declareBackgroundJobs = (app: App, sandboxControl: SandboxControl | undefined): void => {
+/**
+ * Declares all background jobs of a server. They run when they are woken, until `app.jobs.start()`. `syncSandbox`
+ * registers changed numbers with the sandbox; undefined without one.
+ */
+export const declareBackgroundJobs = (app: App, syncSandbox: (() => Promise<void>) | undefined): void => {
   for (const definition of [
     providerUpdatesJob(app),
     ...(app.media ? [mediaDownloadsJob(app, app.media), fileRemovalJob(app, app.media)] : []),
@@ -82,7 +84,7 @@ export const declareBackgroundJobs = (app: App, sandboxControl: SandboxControl |
     contactReadsJob(app),
     messageSearchJob(app),
     filterMembershipJob(app),
-    ...(sandboxControl?.isSandbox ? [sandboxClockJob(app), sandboxNumbersJob(sandboxControl)] : []),
+    ...(syncSandbox ? [sandboxClockJob(app), sandboxNumbersJob(syncSandbox)] : []),
     ...retentionJobs(app),
   ])
     app.jobs.add(definition)

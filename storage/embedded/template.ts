@@ -12,9 +12,9 @@ import { basename, join } from 'node:path'
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 
 /**
- * The data folder of an empty database. PGlite's own initdb takes three seconds of processor time and 700 MB of
- * memory, unpacking what it once made a tenth of a second. `npm run embedded-template` makes the file: a line
- * of JSON (`TemplateHeader`) and the contents of the files in its order, compressed.
+ * The data folder of an empty database. PGlite's own initdb takes three seconds of processor time and 700 MB of memory,
+ * unpacking what it once made a tenth of a second. `npx node tools/embedded-template/run.ts` makes the file: a line of
+ * JSON (`TemplateHeader`) and the contents of the files in its order, compressed.
  */
 export const templateFile = new URL('./empty-database.zst', import.meta.url)
 

@@ -16,7 +16,7 @@ import { workspaces } from './baseline-workspaces.ts'
  *
  * Every primary and unique key begins with `workspace_id`. The exceptions are look-ups made before the workspace is
  * known (`api_keys.hash`), and tables of the server or of the provider's side (`settings`, `sandbox_…`), which
- * `npm run check:sharding` lists. There are no foreign keys. Business timestamps have milliseconds, like JavaScript's
+ * `tools/sharding/run.ts` lists. There are no foreign keys. Business timestamps have milliseconds, like JavaScript's
  * clock, so that a cursor keeps their precision; what is real time says so. Autovacuum visits tables that change all
  * day when 2 % of their rows are dead instead of 20 % (docs/capacity.md).
  */

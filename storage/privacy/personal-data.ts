@@ -1,5 +1,5 @@
 import type { Database } from '../database.ts'
-import { sandboxPersonalData } from '../sandbox/personal-data.ts'
+import { sandboxPersonalData } from './sandbox-data.ts'
 import { ARCHIVE, DIGEST, FOR_SEARCH, type PersonalData, SAME, SECRET } from './personal-data-types.ts'
 
 type Declaration<Name extends keyof Database> = PersonalData<keyof Database[Name] & string> | 'none'

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
-import { buildPackage } from '../../bench/launchers.ts'
+import { buildPackage } from '../../tools/bench/launchers.ts'
 import { useFakeServer } from './fake-server.ts'
 
 const fake = useFakeServer()

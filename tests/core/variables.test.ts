@@ -82,7 +82,7 @@ describe('Variables of the environment', () => {
   })
 
   it('that the source names are all known', () => {
-    const named = globSync('{bin,catalog,cli,mcp,server,storage}/**/*.{js,ts,tsx}').flatMap(
+    const named = globSync('{bin,catalog,cli,mcp,packages/sandbox,server,storage}/**/*.{js,ts,tsx}').flatMap(
       (file) => readFileSync(file, 'utf8').match(/\bWCRM_[A-Z][A-Z_]*[A-Z]\b/g) ?? [],
     )
     assert.ok(named.length > 50)

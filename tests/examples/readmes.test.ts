@@ -10,7 +10,14 @@ const readPackage = (folder: string): Package =>
 const packages = ['.', 'packages/client', 'packages/server'].map(readPackage)
 
 it('every npm script that a page names is there', () => {
-  const pages = globSync(['*.md', 'docs/*.md', 'examples/*/*.md', 'deploy/**/*.md', 'bench/**/*.md'])
+  const pages = globSync([
+    '*.md',
+    'docs/*.md',
+    'examples/*/*.md',
+    'deploy/**/*.md',
+    'tools/*.md',
+    'tools/bench/**/*.md',
+  ])
   let found = 0
   for (const page of pages)
     for (const [command, script, workspace] of readFileSync(page, 'utf8').matchAll(

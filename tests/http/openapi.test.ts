@@ -155,7 +155,7 @@ describe('HTML pages', () => {
   })
 
   it('every reason is given somewhere, and is on the pages of its codes', async () => {
-    const source = globSync('{server,mcp}/**/*.ts')
+    const source = globSync('{server,mcp,packages/sandbox}/**/*.ts')
       .map((file) => readFileSync(file, 'utf8'))
       .join('\n')
     for (const [reason, { codes }] of Object.entries(reasons)) {

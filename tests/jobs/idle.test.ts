@@ -6,7 +6,7 @@ import { findSecondsUntilNextCheck } from '../../storage/channels/health.ts'
 import type { Db } from '../../storage/database.ts'
 import { findSecondsUntilNextMedia } from '../../storage/messages/media.ts'
 import { findSecondsUntilNextUpdate } from '../../storage/channels/provider-updates.ts'
-import { findSecondsUntilNextSandboxWork } from '../../storage/sandbox/updates.ts'
+import { findSecondsUntilNextSandboxWork } from '../../packages/sandbox/storage/updates.ts'
 import { findSecondsUntilNextDelivery } from '../../storage/webhooks/deliveries.ts'
 import { databases, onMigratedDatabase } from '../databases.ts'
 

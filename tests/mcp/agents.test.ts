@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
-import { type Benchmark, formatTable, runBenchmark } from '../../bench/agents/benchmark.ts'
+import { type Benchmark, formatTable, runBenchmark } from '../../tools/bench/agents/benchmark.ts'
 
-import { dayBudget, formatDays, runSupportDays } from '../../bench/agents/support-day.ts'
+import { dayBudget, formatDays, runSupportDays } from '../../tools/bench/agents/support-day.ts'
 
 const recorded = JSON.parse(
-  readFileSync(new URL('../../bench/agents/recorded.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../../tools/bench/agents/recorded.json', import.meta.url), 'utf8'),
 ) as Benchmark
 
 /** Random ids and cursors are some tokens longer or shorter each time. */
@@ -32,7 +32,7 @@ describe('agents at work', () => {
     const worse = benchmark.jobs.flatMap(({ name, problem, ...cost }) => {
       if (problem !== undefined) return [`${name}: ${problem}`]
       const before = recorded.jobs.find((job) => job.name === name)
-      if (!before) return [`${name}: not recorded; run \`npm run bench:agents -- --write\``]
+      if (!before) return [`${name}: not recorded; run \`npx node tools/bench/agents/run.ts --write\``]
       return [
         ...(cost.calls > before.calls ? [`${name}: ${cost.calls} calls, ${before.calls} before`] : []),
         ...(cost.errors > before.errors ? [`${name}: ${cost.errors} errors, ${before.errors} before`] : []),

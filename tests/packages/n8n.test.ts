@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { stripTypeScriptTypes } from 'node:module'
 import { test } from 'node:test'
 import { catalog, type Operation } from '../../catalog/index.ts'
-import { createPackage } from '../../scripts/n8n/package.ts'
-import { chooseRoute, createProperties } from '../../scripts/n8n/properties.ts'
+import { createPackage } from '../../tools/n8n/package.ts'
+import { chooseRoute, createProperties } from '../../tools/n8n/properties.ts'
 import { createRequest } from '../../server/http/docs/samples.ts'
 
 type Property = Record<string, any>

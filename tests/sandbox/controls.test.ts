@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { deleteAuditBefore } from '../../storage/access/audit.ts'
-import { routes } from '../../server/sandbox/control/routes.ts'
+import { routes } from '../../packages/sandbox/control/routes.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { createSandboxDriver, createSandboxRequest } from '../messaging/fixtures.ts'

@@ -3,9 +3,9 @@ import type { AddressInfo } from 'node:net'
 import { after, before, describe } from 'node:test'
 import { pino } from 'pino'
 import { nodeHandler } from '../../server/http/node.ts'
-import { createSandbox, type Sandbox } from '../../server/sandbox/emulator/sandbox.ts'
+import { createSandbox, type Sandbox } from '../../packages/sandbox/emulator/sandbox.ts'
 import type { Db } from '../../storage/database.ts'
-import { DEFAULT_SANDBOX_SETTINGS } from '../../storage/sandbox/settings.ts'
+import { DEFAULT_SANDBOX_SETTINGS } from '../../packages/sandbox/storage/settings.ts'
 import { databases, onMigratedDatabase } from '../databases.ts'
 
 /** A response of the sandbox. Tests access JSON bodies without types. */

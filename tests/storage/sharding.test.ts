@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { GLOBAL_KEYS, listObstacles, ONE_SERVER, UNDISTRIBUTED } from '../../scripts/sharding.ts'
+import { GLOBAL_KEYS, listObstacles, ONE_SERVER, UNDISTRIBUTED } from '../../tools/sharding/run.ts'
 import { databases, onMigratedDatabase } from '../databases.ts'
 
 const known = Object.keys({ ...UNDISTRIBUTED, ...GLOBAL_KEYS, ...ONE_SERVER }).toSorted()

@@ -24,8 +24,9 @@ const templatesOf = (file: string): SqlTemplate[] => {
   return templates
 }
 
-/** Every raw SQL template of storage/, in the order of files and lines. */
-export const sqlTemplates = (): SqlTemplate[] => globSync('storage/**/*.ts').sort().flatMap(templatesOf)
+/** Every raw SQL template of storage/ and the sandbox's, in the order of files and lines. */
+export const sqlTemplates = (): SqlTemplate[] =>
+  globSync('{storage,packages/sandbox/storage}/**/*.ts').sort().flatMap(templatesOf)
 
 /** True when the pieces of the template stand in this SQL, in their order. */
 export const isInSql = (template: SqlTemplate, sql: string): boolean => {

@@ -29,7 +29,7 @@ const notPreparable: readonly { file: string; text: string; reason: string }[] =
     file: 'storage/contacts/lists.ts',
     text: 'select count(*) as n from contacts c',
     reason:
-      'reached when a scan finds a rare match among more than 20,000 contacts; bench/filters.ts runs it',
+      'reached when a scan finds a rare match among more than 20,000 contacts; tools/bench/filters.ts runs it',
   },
 ]
 

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import type { TemplateDraft } from '../../catalog/templates/schemas.ts'
-import { toErrorFields } from '../../server/sandbox/emulator/errors.ts'
+import { toErrorFields } from '../../packages/sandbox/emulator/errors.ts'
 import {
   checkEnvelope,
   checkTemplateComponents,
   findReviewFinding,
-} from '../../server/sandbox/emulator/template-checks.ts'
-import { checkSampleTypes, listHeaderSamples } from '../../server/sandbox/emulator/template-samples.ts'
+} from '../../packages/sandbox/emulator/template-checks.ts'
+import { checkSampleTypes, listHeaderSamples } from '../../packages/sandbox/emulator/template-samples.ts'
 import { lintDraft } from '../../server/templates/lint.ts'
 import { buildPayload } from '../../server/templates/payload.ts'
 import { callAs } from '../calls.ts'

@@ -1,5 +1,5 @@
 import type { Db } from '../../storage/database.ts'
-import { insertKnownUploads } from '../../storage/sandbox/files.ts'
+import { insertKnownUploads } from '../../packages/sandbox/storage/files.ts'
 
 /** Handles of samples of each format, in the provider's form; `plantSamples` makes the sandbox know them. */
 export const sampleHandles = {
