@@ -47,6 +47,7 @@ const onAttribute = (key: string, conditions: Record<string, unknown>, quantifie
 const phoneFilters: [Record<string, unknown>, string][] = [
   [{ phoneNumber: { startsWith: '1' } }, '/phoneNumber'],
   [{ phoneNumber: { isNull: true } }, '/phoneNumber'],
+  [{ country: { eq: 'US' } }, '/country'],
   [{ chatappUserId: { regex: '^15' } }, '/chatappUserId'],
   [onAttribute('mobile', { stringValue: { contains: SECRET_DIGITS } }), '/attributes/some/attributeName'],
   [onAttribute('mobile', {}, 'none'), '/attributes/none/attributeName'],
