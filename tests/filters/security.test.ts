@@ -47,12 +47,12 @@ const onAttribute = (key: string, conditions: Record<string, unknown>, quantifie
 const phoneFilters: [Record<string, unknown>, string][] = [
   [{ phoneNumber: { startsWith: '1' } }, '/phoneNumber'],
   [{ phoneNumber: { isNull: true } }, '/phoneNumber'],
-  [{ country: { eq: 'US' } }, '/country'],
   [{ chatappUserId: { regex: '^15' } }, '/chatappUserId'],
   [onAttribute('mobile', { stringValue: { contains: SECRET_DIGITS } }), '/attributes/some/attributeName'],
   [onAttribute('mobile', {}, 'none'), '/attributes/none/attributeName'],
   [{ or: [{ starred: { eq: true } }, { not: { phoneNumber: { ne: '1' } } }] }, '/or/1/not/phoneNumber'],
   [{ name: { regex: '^\\D+$' } }, '/name'],
+  [{ country: { eq: 'US' } }, '/country'],
 ]
 
 const assertHidden = (reply: Reply, reason: string, pointer: string, message: string): void => {
