@@ -270,15 +270,4 @@ describe('CLI: output', () => {
     assert.equal(exit, 0, stderr)
     assert.ok(!stderr.includes('\u001b'), JSON.stringify(stderr))
   })
-
-  it('tables stay within the terminal width', () => {
-    const rows = [{ id: '1', name: 'A'.repeat(200), note: 'x'.repeat(50), empty: null }]
-    const drawn = drawTable(rows, ['id', 'name', 'note', 'empty'], undefined, { width: 50, color: false })
-    assert.ok(
-      drawn.split('\n').every((line) => line.length <= 50),
-      drawn,
-    )
-    assert.match(drawn, /^ID +NAME/)
-    assert.doesNotMatch(drawn, /EMPTY/)
-  })
 })

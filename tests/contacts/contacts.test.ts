@@ -81,20 +81,6 @@ everyDoor('Contacts', (test) => {
     assert.equal(events.filter((e) => e.type === 'contact.tags_added/1').length, 3)
   })
 
-  test('a dry run changes nothing', async ({ call }) => {
-    const dryRun = await call('crm_upsert_contact', {
-      phone: '+15550100001',
-      tags: ['new'],
-      dry_run: true,
-    })
-    assert.equal(dryRun.body.dry_run, true)
-    assert.equal(dryRun.body.action, 'created')
-    assert.equal(dryRun.body.id, null)
-    assert.equal(dryRun.body.contact.id, null)
-    assert.equal((await call('crm_search_contacts')).body.total, 0)
-    assert.deepEqual((await call('crm_list_tags')).body.data, [])
-  })
-
   test('bulk tagging reports a failure for each unknown contact id', async ({ call }) => {
     const ids: string[] = []
     for (let i = 0; i < 3; i++)

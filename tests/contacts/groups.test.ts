@@ -261,20 +261,6 @@ everyDatabase('Tag, group and contact counts under concurrency', (server, databa
     assert.equal(countTagged('base'), 0)
   })
 
-  it('concurrent upserts of one phone create one contact', async () => {
-    const { owner } = await makeWorkspace(server())
-    const run = doAs(server(), owner.key)
-    const results = await Promise.all(
-      indexes.map((i) => run('crm_upsert_contact', { phone: '+15550100042', tags: [`t${i}`] })),
-    )
-    assert.equal(new Set(results.map((a) => a.id)).size, 1)
-    assert.deepEqual(results.map((a) => a.action).sort(), [
-      'created',
-      ...indexes.slice(1).map(() => 'updated'),
-    ])
-    assert.equal((await run('crm_get_contact', { contact_id: results[0].id })).tags.length, 20)
-  })
-
   it('concurrent upserts never exceed the contact limit of the plan', async () => {
     const { owner } = await makeWorkspace(server(), { contact_limit: 7 })
     const call = callAs(server(), owner.key)

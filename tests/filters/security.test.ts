@@ -52,6 +52,7 @@ const phoneFilters: [Record<string, unknown>, string][] = [
   [onAttribute('mobile', {}, 'none'), '/attributes/none/attributeName'],
   [{ or: [{ starred: { eq: true } }, { not: { phoneNumber: { ne: '1' } } }] }, '/or/1/not/phoneNumber'],
   [{ name: { regex: '^\\D+$' } }, '/name'],
+  [{ country: { eq: 'US' } }, '/country'],
 ]
 
 const assertHidden = (reply: Reply, reason: string, pointer: string, message: string): void => {

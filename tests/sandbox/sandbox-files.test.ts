@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { assertError, CUSTOMER, HOUR_MS, PNG, postMessage, writeAsCustomer } from './sandbox-calls.ts'
+import { assertError, CUSTOMER, PNG, postMessage, writeAsCustomer } from './sandbox-calls.ts'
 import { buildTextMessage, everySandbox } from './sandbox-fixture.ts'
 
 everySandbox('Sandbox: files and short links', (withSandbox) => {
@@ -68,43 +68,6 @@ everySandbox('Sandbox: files and short links', (withSandbox) => {
       const { body: completed } = await uploadPart(4, new Uint8Array(6))
       assert.match(completed.h, /^4::aW1hZ2UvcG5n:ARa/)
       assert.deepEqual((await uploadPart(10, new Uint8Array(0))).body, completed)
-    })
-  })
-
-  it('short links: created with QR codes, listed, updated, deleted and expired', async () => {
-    await withSandbox(async (fixture) => {
-      const base = `v23.0/${fixture.number}/message_qrdls`
-      const { body: link } = await fixture.call('POST', base, {
-        prefilled_message: 'Hi 👋',
-        generate_qr_image: 'SVG',
-      })
-      assert.match(link.code, /^[A-Z2-7]{14}$/)
-      assert.match(link.deep_link_url, new RegExp(`^http://127\\.0\\.0\\.1:\\d+/message/${link.code}$`))
-      const svg = await fetch(link.qr_image_url)
-      assert.deepEqual(
-        [svg.headers.get('content-type'), (await svg.text()).includes('<svg')],
-        ['image/svg+xml', true],
-      )
-      const { body: list } = await fixture.call('GET', `${base}?fields=code,qr_image_url.format(PNG)`)
-      const png = Buffer.from(await (await fetch(list.data[0].qr_image_url)).arrayBuffer())
-      assert.deepEqual(png.subarray(1, 4).toString(), 'PNG')
-      await fixture.call('POST', base, { code: link.code, prefilled_message: 'Other' })
-      assert.deepEqual((await fixture.call('GET', `${base}/${link.code}`)).body, {
-        data: [{ code: link.code, prefilled_message: 'Other', deep_link_url: link.deep_link_url }],
-      })
-      for (let n = 0; n < 30; n++) await fixture.call('POST', base, { prefilled_message: `n${n}` })
-      const { body: page } = await fixture.call('GET', base)
-      assert.deepEqual(
-        [page.data.length, page.data[0].prefilled_message, typeof page.paging.next],
-        [25, 'n29', 'string'],
-      )
-      const { body: lastPage } = await fixture.call('GET', `${base}?after=${page.paging.cursors.after}`)
-      assert.deepEqual([lastPage.data.length, lastPage.paging.next], [6, undefined])
-      assert.equal((await fixture.control('GET', `links?number_id=${fixture.number}`)).body.data.length, 31)
-      assert.deepEqual((await fixture.call('DELETE', `${base}/${link.code}`)).body, { success: true })
-      assertError(await fixture.call('GET', `${base}/${link.code}`), 404, 100)
-      fixture.clock.offsetMs = 8 * 24 * HOUR_MS
-      assert.equal((await fetch(list.data[0].qr_image_url)).status, 403)
     })
   })
 })

@@ -38,7 +38,7 @@ export type SandboxFixture = {
   createInstance: () => Sandbox
 }
 
-export const SANDBOX_TOKEN = 'EAAsandbox-token'
+const SANDBOX_TOKEN = 'EAAsandbox-token'
 export const APP_SECRET = 'an app secret'
 
 const startHttpServer = async (

@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import type { Problem } from '../../server/core/problem.ts'
-import { createAdapter } from '../../server/provider/adapter.ts'
 import {
   type RecordedExchange,
   recordedExchanges,
   recordedIds,
   seasonSale,
 } from '../provider/recorded-exchanges.ts'
-import { assertError, CUSTOMER, PNG, writeAsCustomer } from './sandbox-calls.ts'
-import { everySandbox, SANDBOX_TOKEN, type SandboxFixture } from './sandbox-fixture.ts'
-import { downloadFile } from '../provider/download.ts'
+import { assertError, writeAsCustomer } from './sandbox-calls.ts'
+import { everySandbox, type SandboxFixture } from './sandbox-fixture.ts'
 
 /** Asserts that `actual` has every key of `expected`, recursively, with a value of the same type. */
 const assertShape = (actual: unknown, expected: unknown, path: string): void => {
@@ -62,9 +59,6 @@ const assertExchange = async (
     )
 }
 
-const createSandboxAdapter = (fixture: SandboxFixture) =>
-  createAdapter({ baseUrl: fixture.url, version: 'v23.0', token: SANDBOX_TOKEN, appId: 'app' })
-
 everySandbox('Sandbox: protocol', (withSandbox) => {
   it('responses to the recorded requests have the recorded status and structure', async () => {
     await withSandbox(
@@ -108,91 +102,5 @@ everySandbox('Sandbox: protocol', (withSandbox) => {
       },
       { number: recordedIds.phone, account: recordedIds.account },
     )
-  })
-
-  it('adapter: messages and media', async () => {
-    await withSandbox(async (fixture) => {
-      const provider = createSandboxAdapter(fixture)
-      const sender = { phoneNumberId: fixture.number }
-      const signal = AbortSignal.timeout(30_000)
-      const buildOutgoing = (reference: string) => ({
-        to: CUSTOMER,
-        reference,
-        body: { type: 'text', text: { body: 'Hi' } },
-      })
-      await assert.rejects(
-        provider.send(sender, buildOutgoing('r0'), signal),
-        (problem: Problem) => problem.extras.provider_code === 131047 && problem.code === 'window_closed',
-      )
-      await writeAsCustomer(fixture)
-      const sent = await provider.send(sender, buildOutgoing('r1'), signal)
-      assert.deepEqual(
-        [await provider.findSent(sender, 'r1', signal), await provider.findSent(sender, 'r0', signal)],
-        [{ id: sent.id }, 'absent'],
-      )
-
-      const { id: mediaId } = await provider.uploadMedia(
-        sender,
-        { bytes: PNG, contentType: 'image/png', fileName: 'a.png' },
-        signal,
-      )
-      const info = await provider.mediaInfo(mediaId, signal)
-      assert.deepEqual([info.contentType, info.size], ['image/png', PNG.length])
-      assert.deepEqual(await downloadFile(provider, info.url, 1000, signal), PNG)
-    })
-  })
-
-  it('adapter: phone numbers, subscriptions, templates and short links', async () => {
-    await withSandbox(async (fixture) => {
-      const provider = createSandboxAdapter(fixture)
-      const sender = { phoneNumberId: fixture.number }
-      const signal = AbortSignal.timeout(30_000)
-      assert.deepEqual(await provider.phoneNumbers(fixture.account, signal), [
-        {
-          id: fixture.number,
-          displayPhoneNumber: '+1 650-555-1111',
-          verifiedName: 'Lucky Shrub',
-          status: 'CONNECTED',
-          qualityRating: 'GREEN',
-          messagingLimit: 'TIER_1K',
-        },
-      ])
-      await provider.subscribe(fixture.account, undefined, signal)
-      const { handle } = await provider.uploadSample(
-        { bytes: PNG, contentType: 'image/png', fileName: 'a.png' },
-        signal,
-      )
-      const components = [
-        { type: 'HEADER', format: 'IMAGE', example: { header_handle: [handle] } },
-        { type: 'BODY', text: 'Hello.' },
-      ]
-      const created = await provider.createTemplate(
-        fixture.account,
-        {
-          name: 'by_adapter',
-          language: 'en_US',
-          category: 'UTILITY',
-          allowCategoryChange: false,
-          components,
-        },
-        signal,
-      )
-      assert.equal(created.status, 'PENDING')
-      await fixture.control('POST', 'review', { template_id: created.id, decision: 'approve' })
-      const [listed] = await provider.listTemplates(fixture.account, 'by_adapter', signal)
-      assert.deepEqual([listed!.id, listed!.status, listed!.components], [created.id, 'APPROVED', components])
-      assert.deepEqual(await provider.archiveTemplates(fixture.account, [created.id], signal), {
-        archived: [created.id],
-        failed: {},
-      })
-
-      const link = await provider.createLink(sender, { message: 'Hi', qrFormat: 'PNG' }, signal)
-      assert.deepEqual(
-        (await provider.listLinks(sender, signal)).map(({ code, message }) => [code, message]),
-        [[link.code, 'Hi']],
-      )
-      await provider.deleteLink(sender, link.code, signal)
-      assert.deepEqual(await provider.listLinks(sender, signal), [])
-    })
   })
 })

@@ -104,50 +104,6 @@ everySandbox('Sandbox: templates', (withSandbox) => {
     })
   })
 
-  it('create: invalid templates are rejected with the subcodes of the provider', async () => {
-    await withSandbox(async (fixture) => {
-      const create = (overrides: Record<string, unknown>) =>
-        fixture.call('POST', `v23.0/${fixture.account}/message_templates`, { ...seasonSale, ...overrides })
-      const body = (bodyText: string, example?: unknown) => ({
-        components: [{ type: 'BODY', text: bodyText, ...(example ? { example } : {}) }],
-      })
-      const cases: [Record<string, unknown>, number | undefined][] = [
-        [{ name: 'Upper' }, 2388046],
-        [{ language: 'english' }, undefined],
-        [{ category: 'OTHER' }, undefined],
-        [{ components: [] }, undefined],
-        [{ components: [{ type: 'FOOTER', text: 'x' }] }, 2388072],
-        [body('x'.repeat(1025)), 2388040],
-        [body('Hi {{2}} x', { body_text: [['a']] }), 2388072],
-        [body('Hi {{1}} x'), 2388043],
-        [body('{{1}} hi', { body_text: [['a']] }), 2388299],
-        [
-          {
-            components: [
-              { type: 'BODY', text: 'x' },
-              { type: 'HEADER', format: 'IMAGE' },
-            ],
-          },
-          2388043,
-        ],
-        [
-          {
-            components: [
-              { type: 'BODY', text: 'x' },
-              { type: 'FOOTER', text: '{{1}}' },
-            ],
-          },
-          2388073,
-        ],
-      ]
-      for (const [overrides, subcode] of cases) {
-        const reply = await create(overrides)
-        assertError(reply, 400, 100)
-        assert.equal(reply.body.error.error_subcode, subcode, JSON.stringify([overrides, reply.body]))
-      }
-    })
-  })
-
   it('list: filters, fields and pagination', async () => {
     await withSandbox(async (fixture) => {
       const templates = buildTemplates(fixture.account)

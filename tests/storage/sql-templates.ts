@@ -39,7 +39,3 @@ export const isInSql = (template: SqlTemplate, sql: string): boolean => {
   }
   return true
 }
-
-/** The same for templates that have the same text in the same file, whatever their layout. */
-export const templateKey = (file: string, chunks: readonly string[]): string =>
-  JSON.stringify([file, ...chunks.map(normalizeSpace)])

@@ -136,30 +136,6 @@ describe('Template lint: checks', () => {
     ])
   })
 
-  it('buttons: grouping of quick replies', () => {
-    const [quickReply, urlButton] = [
-      (text: string) => ({ type: 'QUICK_REPLY', text }),
-      { type: 'URL', text: 'Go', url: 'https://a.example' },
-    ]
-    for (const valid of [
-      [quickReply('a')],
-      [urlButton],
-      [quickReply('a'), quickReply('b'), urlButton],
-      [urlButton, quickReply('a'), quickReply('b')],
-      [urlButton, { ...urlButton, text: 'On' }, quickReply('a')],
-    ])
-      assert.deepEqual(lintButtons(...valid), [])
-    for (const invalid of [
-      [quickReply('a'), urlButton, quickReply('b')],
-      [urlButton, quickReply('a'), { ...urlButton, text: 'On' }],
-    ])
-      assert.deepEqual(lintButtons(...invalid), ['buttons.grouping buttons'])
-    assert.match(
-      lint({ buttons: [quickReply('a'), urlButton, quickReply('b')] }).issues[0]!.fix,
-      /"a", "b", "Go"/,
-    )
-  })
-
   it('buttons: URL, its variable and its example', () => {
     const lintUrl = (address: string, fields: JsonFields = {}) =>
       lintButtons({ type: 'URL', text: 'Go', url: address, ...fields })
@@ -263,86 +239,6 @@ describe('Template lint: checks', () => {
         'otp.package_name buttons[0].supported_apps[1].package_name',
         'otp.signature_hash buttons[0].supported_apps[1].signature_hash',
       ],
-    )
-  })
-
-  it('authentication: only the parts that the provider allows', () => {
-    const lintAuthentication = (fields: JsonFields) =>
-      listIssues({ category: 'AUTHENTICATION', body: {}, buttons: [{ type: 'OTP' }], ...fields })
-    assert.deepEqual(lintAuthentication({}), [])
-    assert.deepEqual(lintAuthentication({ body: { text: '{{1}}', examples: [''] } }), [
-      'authentication.body_text body.text',
-      'authentication.body_examples body.examples',
-    ])
-    for (const minutes of [0, -1, 91])
-      assert.deepEqual(lintAuthentication({ footer: { code_expiration_minutes: minutes } }), [
-        'footer.expiration_range footer.code_expiration_minutes',
-      ])
-    assert.deepEqual(lintAuthentication({ buttons: [{ type: 'OTP' }, { type: 'OTP' }] }), [
-      'authentication.button buttons',
-      'buttons.too_many_of_type buttons[1]',
-    ])
-    assert.deepEqual(lintAuthentication({ buttons: [{ type: 'QUICK_REPLY', text: 'Ok' }] }), [
-      'authentication.button buttons[0].type',
-    ])
-    // The category differs in case only, so the other rules apply as for AUTHENTICATION.
-    assert.deepEqual(lintAuthentication({ category: 'authentication' }), ['category.unknown category'])
-  })
-
-  it('carousel: cards', () => {
-    const buildCard = (fields: JsonFields = {}) => ({
-      header_format: 'IMAGE',
-      media_handle: 'x',
-      buttons: [{ type: 'QUICK_REPLY', text: 'Ok' }],
-      ...fields,
-    })
-    const lintCarousel = (...cards: JsonFields[]) =>
-      listIssues({ category: 'MARKETING', carousel: { cards } })
-    assert.deepEqual(lintCarousel(buildCard(), buildCard()), [])
-    assert.deepEqual(lintCarousel(buildCard()), ['carousel.cards_count carousel.cards'])
-    assert.deepEqual(lintCarousel(...Array.from({ length: 11 }, () => buildCard())), [
-      'carousel.cards_count carousel.cards',
-    ])
-    const textCard = (text: string) => buildCard({ body: { text } })
-    assert.deepEqual(lintCarousel(textCard('x'.repeat(160)), textCard('x'.repeat(161))), [
-      'card_body.length carousel.cards[1].body.text',
-    ])
-    assert.deepEqual(lintCarousel(textCard('One'), textCard('Two {{1}} two')), [
-      'card_body.samples_count carousel.cards[1].body.examples',
-    ])
-    // Cards are short, so the ratio of words to variables is not checked.
-    assert.deepEqual(
-      lintCarousel(textCard('One'), buildCard({ body: { text: 'For {{1}}.', examples: ['10'] } })),
-      [],
-    )
-    const urlCard = (address: string) => buildCard({ buttons: [{ type: 'URL', text: 'Go', url: address }] })
-    assert.deepEqual(lintCarousel(urlCard('https://a.example'), urlCard('a')), [
-      'buttons.url_form carousel.cards[1].buttons[0].url',
-    ])
-    assert.deepEqual(
-      lintCarousel(
-        buildCard(),
-        buildCard({
-          buttons: [
-            { type: 'QUICK_REPLY', text: 'Ok' },
-            { type: 'QUICK_REPLY', text: 'Ok' },
-          ],
-        }),
-      ),
-      [
-        'carousel.buttons_same carousel.cards[1].buttons',
-        'buttons.text_unique carousel.cards[1].buttons[1].text',
-      ].toSorted((a, b) => (a < b ? -1 : 1)),
-    )
-    assert.deepEqual(
-      listIssues({
-        category: 'MARKETING',
-        carousel: { cards: [buildCard(), buildCard()] },
-        header: { format: 'TEXT' },
-        footer: {},
-        buttons: [{ type: 'URL' }],
-      }),
-      ['header', 'footer', 'buttons'].map((path) => `carousel.top_level ${path}`),
     )
   })
 

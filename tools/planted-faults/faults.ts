@@ -1,0 +1,141 @@
+/** A fault in the product: `find`, which its file contains once, replaced, and the test that finds it. */
+export type Fault = {
+  file: string
+  find: string
+  replace: string
+  test: string
+  /** A pattern for the names of the tests that find it, where the others of the file take long. */
+  name?: string
+}
+
+const inEmulator = (file: string, find: string, replace: string): Fault => ({
+  file: `server/sandbox/emulator/${file}.ts`,
+  find,
+  replace,
+  test: 'tests/templates/corpus.test.ts',
+  name: 'gives the verdict of the provider',
+})
+
+const inLint = (file: string, find: string, replace: string): Fault => ({
+  file: `server/templates/lint/${file}.ts`,
+  find,
+  replace,
+  test: 'tests/templates/agreement.test.ts',
+  name: 'agree on 10,000',
+})
+
+export const faults: readonly Fault[] = [
+  inEmulator('template-checks', '!/^[a-z0-9_]+$/.test(name)', '!/^[A-Za-z0-9_]+$/.test(name)'),
+  inEmulator('template-parts', 'const MAX_BODY_LENGTH = 1024', 'const MAX_BODY_LENGTH = 1025'),
+  inEmulator('template-parts', 'countTextWords(text) < 2 * count + 1', 'false'),
+  inEmulator('template-parts', 'texts.length !== count ||', ''),
+  inEmulator('template-parts', 'texts.some((t) => containsWideSpace(t as string))', 'false'),
+  inEmulator('template-texts', '/\\{\\{|\\}\\}/.test(piece)', 'false'),
+  inEmulator('template-buttons', 'CHAT_HOSTS.includes(address.hostname)', 'false'),
+  inEmulator('template-buttons', 'labels.has(label)', 'false'),
+  inEmulator('template-parts', 'containsNewline(piece) || containsEmoji(piece)', 'containsNewline(piece)'),
+  inEmulator('template-cards', 'kinds.size > 1', 'false'),
+  inEmulator('template-checks', '.flatMap((card) => listBodies(card.components))', '.flatMap(() => [])'),
+  {
+    file: 'server/filters/parse-node.ts',
+    find: 'if (leaf.phone && hasHiddenPhones(state.ctx.actor))',
+    replace: 'if (false)',
+    test: 'tests/filters/security.test.ts',
+    name: 'every filter on phone numbers is refused',
+  },
+  {
+    file: 'server/filters/grammar.ts',
+    find: "country: { kind: 'country', optional: true, phone: true,",
+    replace: "country: { kind: 'country', optional: true,",
+    test: 'tests/filters/security.test.ts',
+    name: 'every filter on phone numbers is refused',
+  },
+  {
+    file: 'server/filters/parse-node.ts',
+    find: "if (field.type === 'phone' && hasHiddenPhones(actor))",
+    replace: 'if (false)',
+    test: 'tests/filters/security.test.ts',
+    name: 'every filter on phone numbers is refused',
+  },
+  {
+    file: 'server/filters/parse-node.ts',
+    find: "if (field === 'email' && state.fields.some(",
+    replace: "if (field === 'none' && state.fields.some(",
+    test: 'tests/filters/security.test.ts',
+    name: 'a filter on email is refused',
+  },
+  {
+    file: 'server/core/dry-run.ts',
+    find: 'await tx.rollback().execute()',
+    replace: 'await tx.commit().execute()',
+    test: 'tests/core/dry-run-doors.test.ts',
+    name: 'changes nothing, on every door',
+  },
+  {
+    file: 'storage/contacts/contacts.ts',
+    find: 'on conflict ${externalId === null ? lineIndex : sql``} do nothing returning id',
+    replace: 'returning id',
+    test: 'tests/contacts/contacts.test.ts',
+    name: 'concurrent upserts of one phone',
+  },
+  {
+    file: 'storage/conversations/conversations.ts',
+    find: 'where v.workspace_id = ${workspaceId} and v.id = ${toStorableId(id)} for update of v',
+    replace: 'where v.id = ${toStorableId(id)} for update of v',
+    test: 'tests/core/isolation.test.ts',
+    name: 'inbox_close_conversation neither shows',
+  },
+  {
+    file: 'cli/report-views/summary-report.ts',
+    find: 'const LABEL_WIDTH = 18',
+    replace: 'const LABEL_WIDTH = 17',
+    test: 'tests/cli/screens.test.ts',
+    name: '80 columns',
+  },
+  inLint('buttons', 'if (turns <= 1) return', 'if (turns <= 2) return'),
+  inLint('button-values', 'isHttpsUrl(example) && example.startsWith(fixed) &&', 'isHttpsUrl(example) &&'),
+  inLint('button-values', ': !/\\s/.test(example),', ': true,'),
+  inLint('button-values', '!PHONE_FORM.test(given!)', 'false'),
+  inLint('button-values', 'countCodePoints(given!) <= MAX_PHONE_LENGTH', 'true'),
+  inLint('urls', '\\S*$/i.test(text)', '.*$/i.test(text)'),
+  inLint('urls', "url!.slice(at) === '{{1}}'", "url!.slice(at).startsWith('{{1}}')"),
+  inLint('carousel', 'length >= 2 && length <= 10', 'length >= 2'),
+  inLint('carousel', 'format === first.header_format', 'true'),
+  inLint('authentication', 'minutes >= 1 &&', 'minutes >= 0 &&'),
+  inLint('authentication', '(body.examples ?? []).length > 0', 'false'),
+  inLint('authentication', 'buttons.length !== 1', 'buttons.length < 1'),
+  {
+    file: 'server/core/cursors.ts',
+    find: 'const { cursor: _cursor, limit: _limit, ...filters } = input',
+    replace: 'const filters = {}',
+    test: 'tests/core/cursors.test.ts',
+    name: 'a cursor works only with the same list',
+  },
+  {
+    file: 'server/core/cursors.ts',
+    find: '${actor.staff.id} ${operation}',
+    replace: '${operation}',
+    test: 'tests/core/cursors.test.ts',
+    name: 'a cursor works with any key of its owner',
+  },
+  {
+    file: 'server/visibility/phones.ts',
+    find: 'if (query === undefined || !hasHiddenPhones(actor) || !hasDigits(query)) return',
+    replace: 'if (query !== undefined) return',
+    test: 'tests/visibility/phones.test.ts',
+    name: 'answers of every door are alike',
+  },
+  {
+    file: 'server/visibility/phones.ts',
+    find: '(text !== null && hasHiddenPhones(actor) ? maskNumbers(text) : text) as T',
+    replace: 'text',
+    test: 'tests/visibility/phones.test.ts',
+    name: 'messages of the provider name no number',
+  },
+  {
+    file: 'server/templates/lint/button-values.ts',
+    find: "host === 'wa.me' || host === 'api.whatsapp.com'",
+    replace: "host === 'wa.me'",
+    test: 'tests/templates/lint.test.ts',
+  },
+]
