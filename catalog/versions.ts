@@ -43,7 +43,7 @@ export type Removal = Change & {
   /** Where the object is that had it: names of fields, `data[]` for each item of a list. */
   readonly at: string
   readonly field: string
-  readonly schema: z.ZodType
+  readonly schema: z.core.$ZodType
   /** Its value in answers to earlier versions. `around`: the objects that the object is in, the nearest first. */
   readonly restore: (object: Json, around: readonly Json[]) => unknown
 }
