@@ -75,8 +75,7 @@ import { listStaff, listTeams, whoami } from './workspace.ts'
 export * from './operation.ts'
 export { currentVersion } from './versions.ts'
 
-/** Every operation of the service, in the order in which documents list them. */
-export const catalog = [
+const operations = [
   whoami,
   listStaff,
   listTeams,
@@ -199,10 +198,14 @@ export const catalog = [
   approveApproval,
   declineApproval,
   cancelApproval,
-] as const satisfies readonly Operation[]
+] as const
 
-export type CatalogOperation = (typeof catalog)[number]
-export type OperationName = CatalogOperation['name']
+/** Every operation of the service, in the order in which documents list them. */
+export const catalog: readonly Operation[] = operations
+
+/** The declarations by name, with their types. */
+export type Declarations = { readonly [O in (typeof operations)[number] as O['name']]: O }
+export type OperationName = keyof Declarations
 
 const byName = new Map<string, Operation>(catalog.map((op) => [op.name, op]))
 

@@ -121,9 +121,9 @@ export type NameLookup = {
   readonly me?: { readonly operation: string; readonly path: string }
 }
 
-type Common<I extends Fields, O extends Fields> = {
+type Common<I extends Fields, O extends Fields, N extends string> = {
   /** The name on `/v1/ops` and MCP. */
-  readonly name: string
+  readonly name: N
   /** The command, `<group> <verb>`. */
   readonly cli: `${string} ${string}` | 'whoami'
   readonly routes: readonly RouteSpec<FieldName<I>>[]
@@ -187,7 +187,7 @@ type Common<I extends Fields, O extends Fields> = {
   readonly maxBytes?: number
 }
 
-type Read<I extends Fields, O extends Fields> = Common<I, O> & {
+type Read<I extends Fields, O extends Fields, N extends string> = Common<I, O, N> & {
   readonly scope: 'mcp:read'
   readonly dryRun?: never
   readonly idempotency?: never
@@ -196,12 +196,16 @@ type Read<I extends Fields, O extends Fields> = Common<I, O> & {
   readonly emits?: never
 }
 
-type Write<I extends Fields, O extends Fields> = Common<I, O> & {
+type Write<I extends Fields, O extends Fields, N extends string, E extends readonly EventTypeId[]> = Common<
+  I,
+  O,
+  N
+> & {
   readonly scope: Exclude<Scope, 'mcp:read'>
   readonly dryRun: true
   readonly idempotency: 'optional' | 'required'
   readonly confirm?: ConfirmVerb
-  readonly emits: readonly EventTypeId[]
+  readonly emits: E
   /**
    * The key of an AI agent asks a person, unless its policy says otherwise: always, or where one of these fields is
    * given, or has one of these values.
@@ -215,15 +219,12 @@ type Write<I extends Fields, O extends Fields> = Common<I, O> & {
  * The declaration of an operation. A read with a confirm verb or events, or a write without an idempotency
  * rule, does not compile.
  */
-export type Operation<I extends Fields = Fields, O extends Fields = Fields> = Read<I, O> | Write<I, O>
-
-/** An operation whose name and event types are known to the compiler. */
-type Declared<
-  N extends string,
-  I extends Fields,
-  O extends Fields,
-  E extends readonly EventTypeId[],
-> = Operation<I, O> & { readonly name: N; readonly emits?: E }
+export type Operation<
+  I extends Fields = Fields,
+  O extends Fields = Fields,
+  N extends string = string,
+  E extends readonly EventTypeId[] = readonly EventTypeId[],
+> = Read<I, O, N> | Write<I, O, N, E>
 
 /**
  * Types a declaration; changes nothing. Names of fields (`fields`, `query`, `itemwise` and the parameters in
@@ -236,8 +237,8 @@ export const defineOperation = <
   const R extends readonly RouteSpec[],
   const E extends readonly EventTypeId[] = readonly [],
 >(
-  declared: Declared<N, I, O, E> & { readonly routes: R & CheckedRoutes<R, FieldName<I>> },
-): Declared<N, I, O, E> => declared
+  declared: Operation<I, O, N, E> & { readonly routes: R & CheckedRoutes<R, FieldName<I>> },
+): Operation<I, O, N, E> => declared
 
 const DryRun = z
   .boolean()

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { channelStatuses, channelTypes } from '../catalog/channels.ts'
 import { eventTypes } from '../catalog/events.ts'
-import { catalog, type Operation, scopes } from '../catalog/index.ts'
+import { catalog, scopes } from '../catalog/index.ts'
 import { roles } from '../catalog/workspace.ts'
 import { adminGroups, ungroupedAdminVerbs } from '../cli/admin/program.ts'
 import type { AdminVerb } from '../cli/admin/verb.ts'
@@ -156,7 +156,7 @@ const serverNode = (command: string, flags: readonly (readonly [string, string])
 const listPaths = (): string[] =>
   [
     ...new Set(
-      (catalog as readonly Operation[])
+      catalog
         .flatMap((op) => op.routes.map((route) => (typeof route === 'string' ? route : route.route)))
         .map((route) => route.split(' ')[1]!.replace(/\{.*$/, '')),
     ),

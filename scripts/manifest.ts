@@ -105,7 +105,7 @@ const idPattern = (schema: Schema, root: Schema): string | undefined =>
 const fieldHelp = (name: string, schema: Schema, root: Schema): Partial<Field> => {
   const all = flattenUnion(schema, root)
   const pattern = idPattern(schema, root)
-  const [list] = catalog.filter((op: Operation) => op.names && name in op.names.fields) as Operation[]
+  const [list] = catalog.filter((op) => op.names && name in op.names.fields)
   const { fields, ...lookup } = list?.names ?? { fields: {} as Record<string, string> }
   const maxItems = all.find((s) => s.items)?.maxItems
   const isText =

@@ -1,4 +1,4 @@
-import type { Kysely, Selectable } from 'kysely'
+import type { Kysely, KyselyPlugin, Selectable } from 'kysely'
 import { agentTables } from './tables/agents.ts'
 import { bulkJobTables } from './tables/bulk-jobs.ts'
 import type { TableTypes } from './tables/columns.ts'
@@ -33,8 +33,21 @@ type Tables = typeof tables
 
 export type Database = { [Name in keyof Tables]: TableTypes<Tables[Name]> }
 
-/** A connection or a transaction; storage functions take either. */
-export type Db = Kysely<Database>
+type Derivation =
+  | 'withoutPlugins'
+  | 'withSchema'
+  | 'withTables'
+  | '$extendTables'
+  | '$omitTables'
+  | '$pickTables'
+
+/**
+ * A connection or a transaction; storage functions take either. Without most methods that return their own class: to
+ * see that a transaction is a connection, the compiler would compare what those return, and so on, ten levels deep.
+ */
+export interface Db extends Omit<Kysely<Database>, Derivation | 'withPlugin'> {
+  withPlugin(plugin: KyselyPlugin): Db
+}
 
 /** A selected row: `TableRow<'staff'>`. */
 export type TableRow<Name extends keyof Database> = Selectable<Database[Name]>

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { Job } from '../../catalog/bulk-jobs.ts'
 import type { EventData } from '../../catalog/events.ts'
 import type { JobReader, JobRow } from '../../storage/work/bulk-jobs.ts'
-import { catalog, type Operation } from '../../catalog/index.ts'
+import { catalog } from '../../catalog/index.ts'
 import { getIdField } from './records.ts'
 import type { Actor } from '../core/context.ts'
 import { isManager, listVisibleChannels } from '../visibility/policy.ts'
@@ -11,7 +11,7 @@ import { showJobInput } from '../visibility/stored-answers.ts'
 /** The job runner, which reads the jobs of everybody. */
 export const ANY_READER: JobReader = { staffId: null }
 
-const conversationOperations = (catalog as readonly Operation[])
+const conversationOperations = catalog
   .filter(({ name, jobs }) => jobs && getIdField(name) === 'conversation_ids')
   .map(({ name }) => name)
 

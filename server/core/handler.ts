@@ -1,17 +1,16 @@
 import type { z } from 'zod'
 import type { EventTypeId } from '../../catalog/events.ts'
-import type { CatalogOperation, OperationName } from '../../catalog/index.ts'
+import type { Declarations, OperationName } from '../../catalog/index.ts'
 import type { Db } from '../../storage/database.ts'
 import type { JobName } from '../jobs/runner.ts'
 import type { Provider } from '../provider/port.ts'
 import type { Actor, Context } from './context.ts'
 import type { Problem } from './problem.ts'
 
-type Declaration<N extends OperationName> = Extract<CatalogOperation, { name: N }>
-export type InputOf<N extends OperationName> = z.output<Declaration<N>['input']>
-export type OutputOf<N extends OperationName> = z.input<Declaration<N>['output']>
+export type InputOf<N extends OperationName> = z.output<Declarations[N]['input']>
+export type OutputOf<N extends OperationName> = z.input<Declarations[N]['output']>
 /** The event types that the operation declares in `emits`. */
-export type EmitsOf<N extends OperationName> = NonNullable<Declaration<N>['emits']>[number]
+export type EmitsOf<N extends OperationName> = NonNullable<Declarations[N]['emits']>[number]
 
 /** A handler that needs only the database: it reads and writes through `ctx.tx` and returns the output. */
 export type LocalHandler<Input = never, Output = unknown, Emits extends EventTypeId = EventTypeId> = (

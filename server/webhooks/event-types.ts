@@ -1,4 +1,4 @@
-import { catalog, type Operation } from '../../catalog/index.ts'
+import { catalog } from '../../catalog/index.ts'
 import { type EventTypeId, eventTypes } from '../../catalog/events.ts'
 import { toInlinedJsonSchema } from '../../catalog/json-schema.ts'
 import { findNearestName } from '../nearest-name.ts'
@@ -7,7 +7,6 @@ import { invalidField, type Problem } from '../core/problem.ts'
 
 type Described = OutputOf<'webhooks_list_event_types'>['data'][number]
 
-const operations: readonly Operation[] = catalog
 const ids = (Object.keys(eventTypes) as EventTypeId[]).toSorted()
 const described = new Map<EventTypeId, Described>()
 
@@ -18,7 +17,7 @@ const describe = (id: EventTypeId): Described => {
   const type: Described = {
     id,
     description,
-    operations: operations.filter((op) => op.emits?.includes(id)).map((op) => op.name),
+    operations: catalog.filter((op) => op.emits?.includes(id)).map((op) => op.name),
     schema: toInlinedJsonSchema(data),
     sample: sample as Record<string, unknown>,
   }

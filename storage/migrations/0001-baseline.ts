@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { Db } from '../database.ts'
 import { createFirstPartition, createPartitions } from './partitions.ts'
 import { contacts } from './baseline-contacts.ts'
@@ -39,8 +39,7 @@ const partitioned = [
   ['webhook_attempts', 30],
 ] as const
 
-export const up = async (kysely: Kysely<unknown>): Promise<void> => {
-  const db = kysely as unknown as Db
+export const up = async (db: Db): Promise<void> => {
   // One statement, since drivers send one at a time.
   for (const domain of domains) await sql.raw(`do $domain$ begin ${domain} end $domain$`).execute(db)
   const now = new Date().toISOString()

@@ -1,4 +1,5 @@
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
+import type { Db } from '../database.ts'
 
 /**
  * Builds an index while others write, for a migration without a transaction. In one, which only an empty database has
@@ -7,7 +8,7 @@ import { type Kysely, sql } from 'kysely'
  * it is dropped first. `kind`: `unique` where it refuses doubles.
  */
 export const createIndexConcurrently = async (
-  db: Kysely<unknown>,
+  db: Db,
   name: string,
   on: string,
   kind: 'unique' | '' = '',

@@ -1,7 +1,8 @@
-import type { Migration } from 'kysely/migration'
+import type { Db } from '../database.ts'
 import { up } from './0001-baseline.ts'
 
-export type DeclaredMigration = Pick<Migration, 'up'> & {
+export type DeclaredMigration = {
+  readonly up: (db: Db) => Promise<void>
   /**
    * The newest migration that a server must know to run on the schema that this one leaves. Servers of the version
    * that ends with it go on while this one is applied. Absent: this one, so that all servers are replaced at once.

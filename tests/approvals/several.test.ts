@@ -18,7 +18,7 @@ type Scene = { server: TestServer; workspace: TestWorkspace }
 const CHANGES_ONE = ['crm_upsert_contact']
 
 /** Operations that take several records, and that an agent makes by itself of one. */
-const writes = (catalog as readonly Operation[]).filter(
+const writes = catalog.filter(
   ({ name, scope, confirm, asks, jobs, itemwise, input }) =>
     scope !== 'mcp:read' &&
     confirm === undefined &&

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
-import { catalog, type Operation } from '../../catalog/index.ts'
+import { catalog } from '../../catalog/index.ts'
 import { estimateTokens, fitToBudget } from '../../mcp/budget.ts'
 import { readView } from '../../mcp/view.ts'
 import { doAs } from '../calls.ts'
@@ -11,7 +11,7 @@ import { makeWorkspace } from '../servers.ts'
 
 const HOSTILE = `Ada\u200b\u202e${String.fromCodePoint(0xe0041)} 👩‍💻\u0007`
 
-const reads = (catalog as readonly Operation[]).filter((op) => op.scope === 'mcp:read')
+const reads = catalog.filter((op) => op.scope === 'mcp:read')
 
 describe('MCP: slim rows', () => {
   it('name fields that the rows have', () => {

@@ -10,9 +10,7 @@ import { makeWorkspace } from '../servers.ts'
 import { buildExampleInputs, loadWorkspaceRows, seedWorld } from '../world.ts'
 
 const isLast = ({ name }: Operation): number => Number(/delete|archive|erase/.test(name))
-const writes = (catalog as readonly Operation[])
-  .filter((op) => op.dryRun)
-  .sort((a, b) => isLast(a) - isLast(b))
+const writes = catalog.filter((op) => op.dryRun).sort((a, b) => isLast(a) - isLast(b))
 
 /**
  * What another run of the same call leaves as it is, so that its plan still holds: the world has it, it adds, or its

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { findOperation } from '../../catalog/index.ts'
+import type { AnyHandler } from '../../server/core/handler.ts'
 import { handlers } from '../../server/handlers.ts'
 import type { Db } from '../../storage/database.ts'
 import { everyDatabase, everyDoor, runCli } from '../doors.ts'
@@ -8,7 +9,7 @@ import { makeWorkspace } from '../servers.ts'
 import { createSandboxCli } from '../sandbox/cli-fixture.ts'
 
 /** The operations that call the provider, with the input of an example: what it is about need not exist. */
-const operations = Object.entries(handlers).flatMap(([name, handler]) => {
+const operations = Object.entries<AnyHandler>(handlers).flatMap(([name, handler]) => {
   const op = findOperation(name)!
   return typeof handler === 'function' ? [] : [{ name, verb: op.confirm, input: op.examples[0]!.input }]
 })

@@ -214,7 +214,7 @@ const listFields = (op: Operation): Property[] => {
 
 /** Returns the parameters: the resource, the operations of each, and the fields of each operation. */
 export const createProperties = (): Property[] => {
-  const groups = Object.entries(Object.groupBy(catalog as readonly Operation[], getGroupOf))
+  const groups = Object.entries(Object.groupBy(catalog, getGroupOf))
   const resources = groups.map(([value]) => ({ name: toTitle(value.replace(/s$/, '')), value }))
   return [
     {
@@ -239,6 +239,6 @@ export const createProperties = (): Property[] => {
         default: options[0]!.value,
       }
     }),
-    ...(catalog as readonly Operation[]).flatMap(listFields),
+    ...catalog.flatMap(listFields),
   ]
 }
