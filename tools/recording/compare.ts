@@ -8,8 +8,9 @@ import type { RecordedAnswer } from './preload.ts'
  *
  * `node tools/recording/compare.ts BEFORE [BEFORE…] AFTER`
  *
- * The answers of a test file are a set: how often it asked, and in which order, does not count. Answers that two recordings of before do not share depend on chance, and do not count. Shows what else is in one version
- * alone, and exits with 1 when there is any.
+ * The answers of a test file are a set: how often it asked, and in which order, does not count. Answers that two
+ * recordings of before do not share depend on chance, and do not count. Shows what else is in one version alone, and
+ * exits with 1 when there is any.
  */
 const folders = process.argv.slice(2)
 if (folders.length < 2) throw new Error('Usage: node tools/recording/compare.ts BEFORE [BEFORE…] AFTER')

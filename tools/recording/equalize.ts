@@ -1,9 +1,9 @@
 import type { RecordedAnswer } from './preload.ts'
 
 /**
- * Makes answers of two runs equal in what changes with every run: ids, times, keys, addresses. Ids that are plain numbers
- * are known by where they stand: a string of digits in the request or the answer is one, and is then replaced in
- * the texts beside it.
+ * Makes answers of two runs equal in what changes with every run: ids, times, keys, addresses. Ids that are plain
+ * numbers are known by where they stand: a string of digits in the request or the answer is one, and is then replaced
+ * in the texts beside it.
  */
 
 /** What changes with every run and is known by its form. */
