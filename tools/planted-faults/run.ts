@@ -68,20 +68,22 @@ const main = (): number => {
   const folder = mkdtempSync(join(tmpdir(), 'wcrm-planted-'))
   try {
     copyTree(folder)
-    const byTests = new Map(chosen.map((fault) => [testsOf(fault), fault]))
-    const broken = [...byTests].filter(([, fault]) => hasFailed(folder, fault)).map(([tests]) => tests)
-    for (const tests of broken) console.log(`fails without a fault: ${tests}`)
-    const missed = chosen
-      .filter((fault) => !broken.includes(testsOf(fault)))
-      .filter((fault) => {
+    let [missed, broken] = [0, 0]
+    for (const tests of new Set(chosen.map(testsOf))) {
+      const own = chosen.filter((fault) => testsOf(fault) === tests)
+      if (hasFailed(folder, own[0]!)) {
+        broken++
+        console.log(`fails without a fault: ${tests}`)
+        continue
+      }
+      for (const fault of own) {
         const found = isFound(folder, fault)
-        console.log(`${found ? 'found ' : 'MISSED'} ${fault.file}: ${fault.find.trim()} (${testsOf(fault)})`)
-        return !found
-      })
-    console.log(
-      `${chosen.length} faults, ${missed.length} missed, ${broken.length} tests fail without a fault`,
-    )
-    return missed.length + broken.length === 0 && chosen.length > 0 ? 0 : 1
+        if (!found) missed++
+        console.log(`${found ? 'found ' : 'MISSED'} ${fault.file}: ${fault.find.trim()} (${tests})`)
+      }
+    }
+    console.log(`${chosen.length} faults, ${missed} missed, ${broken} tests fail without a fault`)
+    return missed + broken === 0 && chosen.length > 0 ? 0 : 1
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
