@@ -5,14 +5,14 @@ import { dirname, join, resolve } from 'node:path'
 import { faults, type Fault } from './faults.ts'
 
 /**
- * `node tools/planted-faults/run.ts [TEXT…]`: plants each fault (those of which the file or the test contains one of the texts) in a
- * copy of the tree, one at a time, and runs the test that is to find it, on the embedded database. Exits with 1 when
- * one is missed.
+ * `node tools/planted-faults/run.ts [TEXT…]`: plants each fault (or those of which the file or the test contains one of
+ * the texts) in a copy of the tree, one at a time, and runs the test that is to find it, on the embedded database.
+ * Exits with 1 when one is missed.
  */
 const texts = process.argv.slice(2)
 const root = resolve(import.meta.dirname, '../..')
 
-const testsOf = ({ test, name }: Fault): string => (name === undefined ? test : `${test}, ${name}`)
+const testsOf = ({ test, name }: Fault): string => [test, name].filter(Boolean).join(', ')
 
 const copyTree = (folder: string): void => {
   const list = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
