@@ -261,4 +261,58 @@ everyDoor('A conversation', (test) => {
     ])
     assert.deepEqual(idsOf((await call('inbox_search_conversations', { assigned: false })).body), [empty])
   })
+
+  test('hidden phone numbers: masked in answers, and a search by digits is refused', async ({
+    server,
+    workspace,
+    as,
+    call,
+  }) => {
+    const channel = await insertChannel(server, workspace, 'Shop')
+    const contact = await insertContact(server.db, workspace.id, 'Ada', '15550100042')
+    const id = await insertConversation(server.db, workspace.id, {
+      contact_id: contact,
+      channel_id: channel,
+      last_activity_at: at(2),
+    })
+    await insertMessage(server.db, workspace.id, {
+      conversation_id: id,
+      created_at: at(1),
+      type: 'SYSTEM',
+      direction: 'system',
+      status: 'system',
+      text: 'Moved from 15550100041 to 15550100042',
+    })
+    const failed = await insertMessage(
+      server.db,
+      workspace.id,
+      {
+        conversation_id: id,
+        created_at: at(2),
+        direction: 'outbound',
+        status: 'failed',
+        text: 'Hello',
+        error: 'Recipient 15550100042 cannot be reached',
+      },
+      true,
+    )
+    const agent = as((await workspace.staff({ role: 'agent', hide_phone_numbers: true })).key)
+    for (const [op, input] of [
+      ['inbox_search_conversations', { query: 'ada' }],
+      ['inbox_get_conversation', { conversation_id: id }],
+      ['inbox_list_messages', { conversation_id: id }],
+      ['messaging_get_message', { message_id: failed }],
+    ] as const) {
+      const [hidden, shown] = [await agent(op, input), await call(op, input)]
+      assert.equal(hidden.status, 200)
+      assert.doesNotMatch(hidden.text, /15550100/, op)
+      assert.match(hidden.text, /\*\*\*042/)
+      assert.match(shown.text, /15550100042/)
+    }
+    for (const query of ['0042', '+1 555', '٥', 'Ada 5']) {
+      const { status, body } = await agent('inbox_search_conversations', { query })
+      assert.deepEqual([status, body.code, body.reason], [403, 'forbidden', 'phone_hidden'])
+      assert.equal((await call('inbox_search_conversations', { query })).status, 200)
+    }
+  })
 })

@@ -5,14 +5,14 @@ import { dirname, join, resolve } from 'node:path'
 import { faults, type Fault } from './faults.ts'
 
 /**
- * `node tools/planted-faults/run.ts [TEXT…]`: plants each fault (those of which the file or the test contains one of the texts) in a
- * copy of the tree, one at a time, and runs the test that is to find it, on the embedded database. Exits with 1 when
- * one is missed.
+ * `node tools/planted-faults/run.ts [TEXT…]`: plants each fault (or those of which the file or the test contains one of
+ * the texts) in a copy of the tree, one at a time, and runs the test that is to find it, on the embedded database.
+ * Exits with 1 when one is missed.
  */
 const texts = process.argv.slice(2)
 const root = resolve(import.meta.dirname, '../..')
 
-const testsOf = ({ test, name }: Fault): string => (name === undefined ? test : `${test}, ${name}`)
+const testsOf = ({ test, name }: Fault): string => [test, name].filter(Boolean).join(', ')
 
 const copyTree = (folder: string): void => {
   const list = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
@@ -68,20 +68,22 @@ const main = (): number => {
   const folder = mkdtempSync(join(tmpdir(), 'wcrm-planted-'))
   try {
     copyTree(folder)
-    const byTests = new Map(chosen.map((fault) => [testsOf(fault), fault]))
-    const broken = [...byTests].filter(([, fault]) => hasFailed(folder, fault)).map(([tests]) => tests)
-    for (const tests of broken) console.log(`fails without a fault: ${tests}`)
-    const missed = chosen
-      .filter((fault) => !broken.includes(testsOf(fault)))
-      .filter((fault) => {
+    let [missed, broken] = [0, 0]
+    for (const tests of new Set(chosen.map(testsOf))) {
+      const own = chosen.filter((fault) => testsOf(fault) === tests)
+      if (hasFailed(folder, own[0]!)) {
+        broken++
+        console.log(`fails without a fault: ${tests}`)
+        continue
+      }
+      for (const fault of own) {
         const found = isFound(folder, fault)
-        console.log(`${found ? 'found ' : 'MISSED'} ${fault.file}: ${fault.find.trim()} (${testsOf(fault)})`)
-        return !found
-      })
-    console.log(
-      `${chosen.length} faults, ${missed.length} missed, ${broken.length} tests fail without a fault`,
-    )
-    return missed.length + broken.length === 0 && chosen.length > 0 ? 0 : 1
+        if (!found) missed++
+        console.log(`${found ? 'found ' : 'MISSED'} ${fault.file}: ${fault.find.trim()} (${tests})`)
+      }
+    }
+    console.log(`${chosen.length} faults, ${missed} missed, ${broken} tests fail without a fault`)
+    return missed + broken === 0 && chosen.length > 0 ? 0 : 1
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
