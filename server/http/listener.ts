@@ -54,8 +54,8 @@ const ABORT_TIMEOUT_MS = 2_000
 const LINGER_MS = 1_000
 
 /**
- * Makes a server of node:http, created with `serverOptions`, which listens already, ready for hostile clients: every wait has an end,
- * connections are capped, and what is not HTTP is answered with a problem where an answer can be sent.
+ * Makes a server of node:http, created with `serverOptions`, which listens already, ready for hostile clients: every
+ * wait has an end, connections are capped, and what is not HTTP is answered with a problem where an answer can be sent.
  * Nothing here throws in an event.
  */
 export const createListener = (

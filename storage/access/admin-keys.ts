@@ -118,7 +118,7 @@ export const revokeKey = (
     .returning(keyColumns)
     .executeTakeFirst()
 
-/** Returns a key, and locks it with those that `changeKey` changes; undefined when the workspace has none with the id. */
+/** Returns a key, and locks it with those that `changeKey` changes; undefined when the workspace has no such key. */
 export const lockKey = async (tx: Db, workspaceId: string, id: string): Promise<AdminKeyRow | undefined> => {
   const rows = await tx
     .selectFrom('api_keys as k')

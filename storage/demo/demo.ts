@@ -65,7 +65,6 @@ export const insertDemoContacts = async (
  * Booleans travel as text: the driver takes an array of booleans for one boolean, and writes each text of a
  * boolean array as false.
  */
-// oxlint-disable-next-line max-lines-per-function -- one statement with many columns
 const insertContacts = async (
   db: Db,
   workspaceId: string,

@@ -13,8 +13,8 @@ import type { ExportedData } from './personal-data-types.ts'
 import type { ErasureSubject } from '../tables/erasures.ts'
 
 /*
- * The rows of a person, table by table: all columns of those in storage/privacy/personal-data.ts, but for what is declared as
- * left out. A person is found as an erasure finds them.
+ * The rows of a person, table by table: all columns of those in storage/privacy/personal-data.ts, but for what is
+ * declared as left out. A person is found as an erasure finds them.
  */
 
 type Row = Record<string, unknown>

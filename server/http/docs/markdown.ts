@@ -56,7 +56,8 @@ export const renderMarkdown = (markdown: string, resolve: ResolveLink): string =
         const render = (tag: string, cells: readonly Tokens.TableCell[]): string =>
           `<tr>${cells.map(({ tokens }) => `<${tag}>${this.parser.parseInline(tokens)}</${tag}>`).join('')}</tr>`
         const body = rows.map((row) => render('td', row)).join('\n')
-        return `<div class="table"><table><thead>${render('th', header)}</thead><tbody>\n${body}\n</tbody></table></div>\n`
+        const head = render('th', header)
+        return `<div class="table"><table><thead>${head}</thead><tbody>\n${body}\n</tbody></table></div>\n`
       },
       html({ text }) {
         return escapeHtml(text)

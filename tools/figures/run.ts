@@ -3,19 +3,19 @@ import { globSync, readFileSync } from 'node:fs'
 import { Session } from 'node:inspector/promises'
 import { dirname, join, normalize } from 'node:path'
 import { parseSync } from 'oxc-parser'
-import { createTestEnvironment } from '../scripts/test-environment.ts'
-import { doorsOf } from '../tests/doors.ts'
-import { createSandboxDriver } from '../tests/messaging/fixtures.ts'
-import { makeWorkspace, startWithOptions } from '../tests/servers.ts'
+import { createTestEnvironment } from '../../scripts/test-environment.ts'
+import { doorsOf } from '../../tests/doors.ts'
+import { createSandboxDriver } from '../../tests/messaging/fixtures.ts'
+import { makeWorkspace, startWithOptions } from '../../tests/servers.ts'
 
 /**
- * Figures of how heavy the code is, one run before a change and one after: `node tools/figures.ts`.
+ * Figures of how heavy the code is, one run before a change and one after: `node tools/figures/run.ts`.
  *
  * Lines and characters by folder; exports with one importer; functions of more than three parameters; files and
  * functions that six calls pass, by V8's precise coverage of the server's thread, of three calls the fewest; the price
  * of a type check.
  */
-const ROOT = normalize(join(import.meta.dirname, '..'))
+const ROOT = normalize(join(import.meta.dirname, '../..'))
 const SOURCE = ['catalog', 'server', 'storage', 'mcp', 'cli']
 const OTHER = ['packages', 'client', 'tools', 'scripts', 'tests']
 
