@@ -27,8 +27,8 @@ export const workspaces = `
     created_at timestamptz(3) not null, clock_offset_ms bigint not null default 0
   );
   create index workspaces_clock on workspaces (id) where clock_offset_ms <> 0;
-  -- Servers cache the names that contacts refer to by id under names_version (storage/workspace/names-cache.ts). Triggers
-  -- of custom fields, tags and groups renew it, so that no statement can forget it.
+  -- Servers cache the names that contacts refer to by id under names_version (storage/workspace/names-cache.ts).
+  -- Triggers of custom fields, tags and groups renew it, so that no statement can forget it.
   create function renew_names_version() returns trigger language plpgsql as $$
   begin
     update workspaces set names_version = gen_random_uuid() where id in (select workspace_id from changed);

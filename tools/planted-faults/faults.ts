@@ -9,7 +9,7 @@ export type Fault = {
 }
 
 const inEmulator = (file: string, find: string, replace: string): Fault => ({
-  file: `server/sandbox/emulator/${file}.ts`,
+  file: `packages/sandbox/emulator/${file}.ts`,
   find,
   replace,
   test: 'tests/templates/corpus.test.ts',
@@ -174,7 +174,7 @@ export const faults: readonly Fault[] = [
     name: 'short links: create',
   },
   {
-    file: 'server/sandbox/emulator/links.ts',
+    file: 'packages/sandbox/emulator/links.ts',
     find: 'if (!(await deleteSandboxLink(call.db, number.id, call.path.code!))) throw unknownLink()',
     replace: '',
     test: 'tests/sandbox/adapter.test.ts',
