@@ -29,13 +29,13 @@ export const contactJobs: readonly Job[] = [
       })
       const change = { contact_ids: data.map(({ id }: any) => id), tags: ['waits'] }
       const rehearsed = await agent.call('crm_tag_contacts', { ...change, dry_run: true })
-      const done = await agent.call('crm_tag_contacts', change)
-      return { count, rehearsed: rehearsed.succeeded, done: done.succeeded }
+      await agent.act('crm_tag_contacts', change)
+      return { count, rehearsed: rehearsed.succeeded }
     },
     check: async (answer, { owner }) => {
       const count = await countTagged(owner, 'waits')
       assert.ok(count > 0)
-      assert.deepEqual(answer, { count, rehearsed: count, done: count })
+      assert.deepEqual(answer, { count, rehearsed: count })
     },
   },
   {
