@@ -265,7 +265,7 @@ describe('admin: backup, restore and move', () => {
       'fewer.gz',
       pack(lines.filter((line) => !line.includes('Olivia'))),
     )
-    const older = header.replace('0001-spine', '0000-older')
+    const older = header.replace('0001-baseline', '0000-older')
     await refuse(
       /another schema .*0000-older is not known here/,
       'older.gz',

@@ -64,7 +64,7 @@ everyDatabase('Webhook deliveries', (server, database) => {
     const send = (key: string) =>
       call(
         'webhooks_send_test',
-        { endpoint_id: hook.id, event_type_id: 'group.created' },
+        { endpoint_id: hook.id, event_type_id: 'group.created/1' },
         { idempotencyKey: key },
       )
     const job = startDeliveries(app)
@@ -88,7 +88,7 @@ everyDatabase('Webhook deliveries', (server, database) => {
     }
     const unknown = await call(
       'webhooks_send_test',
-      { endpoint_id: hook.id, event_type_id: 'group.created', wait_seconds: 0 },
+      { endpoint_id: hook.id, event_type_id: 'group.created/1', wait_seconds: 0 },
       { idempotencyKey: 'test-outcome-3' },
     )
     assert.deepEqual(unknown.body.outcome, { status: 'pending' })
