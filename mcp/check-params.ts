@@ -1,4 +1,3 @@
-import { isLegacyRequest } from '@modelcontextprotocol/server'
 import { redactApiKeys } from '../catalog/redact.ts'
 import { isObject } from '../catalog/values.ts'
 
@@ -95,12 +94,13 @@ const checks: Readonly<Record<string, (params: Record<string, unknown>) => Param
  * Returns the JSON-RPC error of a request whose parameters have wrong types: the field and the fix, where the SDK
  * would print its schema. Undefined for any other message.
  */
-export const refuseWrongParams = async (request: Request, message: object): Promise<Response | undefined> => {
+export const refuseWrongParams = (request: Request, message: object): Response | undefined => {
   const { id, method, params = {} } = message as { id?: unknown; method?: unknown; params?: unknown }
   const check = typeof method === 'string' && Object.hasOwn(checks, method) ? checks[method] : undefined
   if (!check || (typeof id !== 'string' && typeof id !== 'number')) return undefined
-  // The newer revision has no such method, which the SDK answers.
-  if (method === 'initialize' && !(await isLegacyRequest(request, message))) return undefined
+  // Revisions since 2026-07-28 have no such method, which the SDK answers.
+  if (method === 'initialize' && (request.headers.get('mcp-protocol-version') ?? '') >= '2026-07-28')
+    return undefined
   // The SDK refuses the other methods for it, with the status of a bad request.
   if (!isObject(params) && method !== 'initialize') return undefined
   const fault = isObject(params) ? check(params) : need('', params, 'object', 'an object of fields')

@@ -90,7 +90,7 @@ export const createMcpEndpoint = (
           ? tool.confirm !== undefined || (agent && tool.dryRun)
           : asks?.(readToolName(message.value) ?? '') === true
         return (
-          (await refuseWrongParams(request, message.value)) ??
+          refuseWrongParams(request, message.value) ??
           refuseMissingScope(app, requestId, authInfo, tool) ??
           (await sessions.follow(keyId, request, message.value, (cancelled) =>
             callDirectly(catalog, request, authInfo, message.value as object, cancelled),

@@ -1,12 +1,9 @@
 import assert from 'node:assert/strict'
-import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { sql } from 'kysely'
-import { createOwner } from '../http/owner-key.ts'
-import { withStorage } from '../databases.ts'
-import { inNamespaces } from '../namespaces.ts'
+import { inDatabaseOf, inNamespaces } from '../namespaces.ts'
 import { type ServerProcess, startProcess } from '../process.ts'
 import { waitUntil } from '../wait-until.ts'
 
@@ -15,12 +12,14 @@ const mount = `mount -t tmpfs -o size=160m tmpfs ${disk}`
 const wrapper = inNamespaces(['--mount'], mount)
 const template = process.env.WCRM_TEST_TEMPLATE
 
-/** Mounts the disk, copies a prepared database to it, and runs the command that follows. */
+const init = `${process.execPath} bin/wcrm.js admin init --workspace Full --owner Olga --json --data ${disk}/data`
+
+/** Mounts the disk, makes a workspace in a prepared database on it, and runs the command that follows. */
 const onDisk = (words: readonly string[]): string[] => [
   ...words,
   'sh',
   '-c',
-  `${mount} && mkdir -m 700 ${disk}/data && ${template ? `cp -r ${template}/. ${disk}/data && ` : ''}exec "$@"`,
+  `${mount} && mkdir -m 700 ${disk}/data && ${template ? `cp -r ${template}/. ${disk}/data && ` : ''}${init} > ${disk}.json && exec "$@"`,
   'sh',
 ]
 
@@ -36,14 +35,12 @@ describe('A full disk', { skip: wrapper ? false : 'this user may not mount a sma
       onDisk(wrapper!),
     )
     seen = `/proc/${server.pid}/root${disk}`
-    const owner = await withStorage({ dataDir: join(seen, 'data') }, ({ db }) => createOwner(db), {
-      attach: true,
-    })
-    key = owner.key
+    key = (JSON.parse(readFileSync(`${disk}.json`, 'utf8')) as { key: string }).key
   })
   after(async () => {
     await server?.kill('SIGKILL')
     rmSync(disk, { recursive: true, force: true })
+    rmSync(`${disk}.json`, { force: true })
   })
 
   const call = async (path: string, body?: unknown): Promise<{ status: number; body: any }> => {
@@ -77,20 +74,15 @@ describe('A full disk', { skip: wrapper ? false : 'this user may not mount a sma
     await waitUntil('the space is reserved', () => existsSync(join(seen, 'data', 'reserve')))
 
     // A transaction that began earlier writes on until the database cannot go on.
-    await withStorage(
-      { dataDir: join(seen, 'data') },
-      async ({ db }) => {
-        const work = db.transaction().execute(async (tx) => {
-          await sql`select 1`.execute(tx)
-          fill()
-          for (let i = 0; i < 40; i++)
-            await sql`select pg_logical_emit_message(true, 'x', repeat('y', 1000000))`.execute(tx)
-        })
-        // The database ends as it fails: the error may not arrive before that.
-        await assert.rejects(work, { code: /^(53100|CONNECTION_CLOSED)$/ })
-      },
-      { attach: true },
-    )
+    await inDatabaseOf(join(seen, 'data'), async (sql) => {
+      const work = sql.begin(async (tx) => {
+        await tx`select 1`
+        fill()
+        for (let i = 0; i < 40; i++) await tx`select pg_logical_emit_message(true, 'x', repeat('y', 1000000))`
+      })
+      // The database ends as it fails: the error may not arrive before that.
+      await assert.rejects(work, { code: /^(53100|CONNECTION_CLOSED)$/ })
+    })
 
     await waitUntil('it reads', async () => (await call('/v1/contacts')).status === 200)
     assert.deepEqual(await listNames(), ['Before'])

@@ -3,11 +3,10 @@ import { copyFileSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { sql } from 'kysely'
 import type { ContactsPage } from '../calls.ts'
-import { createDatabase, databases, type TestDatabase, withStorage } from '../databases.ts'
+import { createDatabase, databases, type TestDatabase } from '../databases.ts'
 import { createOwnerKey } from '../http/owner-key.ts'
-import { inNamespaces } from '../namespaces.ts'
+import { inDatabaseOf, inNamespaces } from '../namespaces.ts'
 import { type ServerProcess, startProcess } from '../process.ts'
 
 const CALLERS = 4
@@ -69,8 +68,7 @@ describe('A power cut', { skip: wrapper ? false : 'this user may not mount a dis
       acknowledged.push(id)
     }
     for (let n = 0; n < CHANGES; n++) await change()
-    const location = { dataDir: join(`/proc/${server.pid}/root${disk}`, 'data') }
-    await withStorage(location, ({ db }) => sql`checkpoint`.execute(db), { attach: true })
+    await inDatabaseOf(join(`/proc/${server.pid}/root${disk}`, 'data'), (sql) => sql`checkpoint`)
 
     const cut = join(root, 'cut.img')
     const work = async (): Promise<void> => {
