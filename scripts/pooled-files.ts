@@ -16,7 +16,6 @@ const BESIDE_THE_POOLER = [
   'tests/jobs/outage.test.ts',
   'tests/storage/embedded-owner.test.ts',
   'tests/storage/failover.test.ts',
-  'tests/storage/full-disk.test.ts',
   'tests/storage/replicas.test.ts',
   'tests/storage/unreachable.test.ts',
   'tests/telemetry/log-output.test.ts',
