@@ -27,6 +27,23 @@ export const insertAutumnBlend = (server: TestServer, workspace: TestWorkspace):
 
 export const runSends = ({ app }: TestServer): Promise<number> => app.jobs.job('bulk-sends').runOnce()
 
+/**
+ * Sends until so many recipients are counted in the job, which `read` returns: the server's own job may be sending to some
+ * of them.
+ */
+export const sendToAll = async (
+  server: TestServer,
+  recipients: number,
+  read: () => Promise<any>,
+): Promise<any> => {
+  for (let n = 0; ; n++) {
+    await runSends(server)
+    await server.settle()
+    const job = await read()
+    if (job.changed + job.failed >= recipients || n === 30) return job
+  }
+}
+
 /** Makes whatever a broadcast waits for due now, as the passing of real time does. */
 export const endWaits = ({ db }: TestServer, workspaceId: string) =>
   sql`update bulk_jobs set run_after = now() where workspace_id = ${workspaceId}`.execute(db)
