@@ -28,8 +28,8 @@ export const insertAutumnBlend = (server: TestServer, workspace: TestWorkspace):
 export const runSends = ({ app }: TestServer): Promise<number> => app.jobs.job('bulk-sends').runOnce()
 
 /**
- * Sends until so many recipients are counted in the job, which `read` returns: the server's own job may be sending to some
- * of them.
+ * Sends until so many recipients are counted in the job, which `read` returns: the server's own job may be sending to
+ * some of them.
  */
 export const sendToAll = async (
   server: TestServer,

@@ -19,7 +19,13 @@ const onDisk = (words: readonly string[]): string[] => [
   ...words,
   'sh',
   '-c',
-  `${mount} && mkdir -m 700 ${disk}/data && ${template ? `cp -r ${template}/. ${disk}/data && ` : ''}${init} > ${disk}.json && exec "$@"`,
+  [
+    mount,
+    `mkdir -m 700 ${disk}/data`,
+    ...(template ? [`cp -r ${template}/. ${disk}/data`] : []),
+    `${init} > ${disk}.json`,
+    'exec "$@"',
+  ].join(' && '),
   'sh',
 ]
 
