@@ -219,6 +219,9 @@ export const listApprovals = defineOperation({
     { path: 'expires_at', title: 'expires' },
     { path: 'decided_by.name', title: 'decided' },
   ],
+  words:
+    'pending approvals, requests of AI agents, what waits for my decision, calls that a person ' +
+    'approves, what bots or agents ask permission for, what became of them',
   scope: 'mcp:read',
   input: z.object({
     status: z.enum(approvalStatuses).optional().describe('Only with this status.'),
@@ -239,6 +242,9 @@ export const getApproval = defineOperation({
   stability: 'beta',
   summary: 'Show an approval request, and wait for the decision',
   description: 'With `wait_seconds` it returns as soon as the call has ended, or after that time.',
+  words:
+    'status of my request, has it been approved, wait for an approval, decision, has my manager said ' +
+    'yes',
   scope: 'mcp:read',
   waits: true,
   input: z.object({
@@ -280,6 +286,8 @@ export const approveApproval = defineOperation({
     '`changed`). `text` replaces the text of a reply, ' +
     'note or caption. The call then runs as the agent, under the policy and reply window at that moment; ' +
     '`approvals_get` shows the outcome.',
+  words: 'approve a request, allow, say yes, accept, authorize, confirm, let the agent or bot go ahead',
+  effect: 'replaces_and_sends',
   input: z.object({
     approval_id: ApprovalId,
     text: z.string().min(1).max(4096).optional().describe('The text to send instead of the requested one.'),
@@ -308,6 +316,8 @@ export const declineApproval = defineOperation({
   routes: ['POST /v1/approvals/{approval_id}/decline'],
   summary: 'Decline a call of an AI agent, so that it never runs',
   description: 'For the same people as approving. The same call of the agent is refused for 24 hours.',
+  words: 'reject a request of an agent, refuse, deny, say no',
+  effect: 'replaces',
   input: z.object({ approval_id: ApprovalId, note: Note }),
   errors: ['not_found', 'forbidden', 'conflict'],
   examples: [
@@ -327,7 +337,9 @@ export const cancelApproval = defineOperation({
   summary: 'Withdraw an approval request',
   description:
     'An agent can withdraw its own requests, with any scopes; a person those that they may decide.',
+  words: 'withdraw my own request, take back an approval request',
   ownByAgents: true,
+  effect: 'replaces',
   input: z.object({ approval_id: ApprovalId }),
   errors: ['not_found', 'forbidden', 'conflict'],
   examples: [

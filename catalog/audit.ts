@@ -69,6 +69,10 @@ export const listAudit = defineOperation({
     EXPENSIVE_READ,
   heavy: ['staff_id', 'key_id', 'agent', 'operation', 'door', 'outcome', 'target_id'],
   slim: ['id', 'at', 'actor.name', 'door', 'operation', 'target', 'outcome', 'code', 'dry_run'],
+  words:
+    'audit log, who changed, deleted or did something, activity of a user, history of changes, trail, ' +
+    'accountability, security log, who closed, sent or edited, when and by whom, who deleted this ' +
+    'yesterday',
   scope: 'mcp:read',
   view: [
     { path: 'at' },

@@ -104,6 +104,7 @@ export const listBroadcasts = defineOperation({
   description:
     'Ordered by start time, actual or scheduled. Staff limited to some channels see only broadcasts on ' +
     'those.',
+  words: 'campaigns, newsletters, past and scheduled broadcasts, mass messages',
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -138,6 +139,9 @@ export const getBroadcast = defineOperation({
   since,
   stability: 'stable',
   summary: 'Get one broadcast with totals for each status',
+  words:
+    'broadcast statistics, campaign results, how many recipients read, delivery rate, performance, ' +
+    'open rate',
   scope: 'mcp:read',
   input: z.object({ broadcast_id: BroadcastId }),
   output: Broadcast,
@@ -163,6 +167,9 @@ export const listBroadcastRecipients = defineOperation({
     'opted_out',
     'failed_at',
   ],
+  words:
+    'who got, read, failed or did not respond to a campaign, why did the campaign fail, failed ' +
+    'messages, undelivered recipients, bounced, received the newsletter',
   scope: 'mcp:read',
   view: [
     { path: 'contact.id', title: 'contact' },

@@ -171,6 +171,7 @@ export const listJobs = defineOperation({
   description:
     'Jobs change many contacts or conversations. Owners, admins and managers see all; others their ' +
     'own. Ended jobs are kept for 30 days.',
+  words: 'background jobs, running tasks, bulk operations, scheduled broadcasts',
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -198,6 +199,7 @@ export const getJob = defineOperation({
   since,
   stability: 'beta',
   summary: 'Show a job and its progress',
+  words: 'job status, progress of a bulk change, is it done, finished, percentage, task',
   scope: 'mcp:read',
   input: z.object({ job_id: JobId }),
   output: z.object(Job.shape),
@@ -213,6 +215,7 @@ export const listJobFailures = defineOperation({
   stability: 'beta',
   summary: 'List the records that a job failed to change, in the order of the job',
   description: 'For bulk messages: the contacts that got none.',
+  words: 'which contacts failed in a job, errors of a bulk change, failed rows, skipped',
   scope: 'mcp:read',
   input: z.object({ job_id: JobId, ...page }),
   output: z.object(list(JobFailure)),
@@ -249,6 +252,8 @@ export const pauseJob = defineOperation({
   routes: ['POST /v1/jobs/{job_id}/pause'],
   summary: 'Pause a job',
   description: `${WHOSE} It takes effect before the response. Pausing a paused job changes nothing.`,
+  words: 'pause a job, stop a running broadcast, bulk send, campaign, hold, suspend',
+  effect: 'adds',
   emits: [] as const,
   errors: ['not_found', 'conflict'],
   examples: [{ title: 'Pause', input: { job_id: '2' }, output: { job: { ...paused, state: 'paused' } } }],
@@ -263,6 +268,8 @@ export const resumeJob = defineOperation({
   description: WHOSE,
   // What somebody stopped goes on, with the rights of who began it.
   asks: true,
+  words: 'continue a paused job, retry a failed job, resume a broadcast, go on, restart',
+  effect: 'sends',
   emits: [] as const,
   errors: ['not_found', 'conflict'],
   examples: [{ title: 'Resume', input: { job_id: '2' }, output: { job: { ...paused, state: 'running' } } }],
@@ -277,6 +284,10 @@ export const cancelJob = defineOperation({
   description: `${WHOSE} \`jobs_undo\` reverts what it has changed, except sent messages.`,
   // It ends for good what somebody began, where a pause would do.
   asks: true,
+  words:
+    'cancel a scheduled broadcast, abort a campaign, stop a running broadcast, bulk send, kill a job, ' +
+    'call off',
+  effect: 'replaces',
   emits: ['job.finished/1'] as const,
   errors: ['not_found', 'conflict'],
   examples: [
@@ -301,6 +312,8 @@ export const undoJob = defineOperation({
     'reopened, unless they were changed since.',
   // What somebody did to many is taken back.
   asks: true,
+  words: 'undo a bulk change, revert, roll back tagging, take back, restore',
+  effect: 'replaces',
   emits: [] as const,
   output: z.object({
     job: Job.extend({ id: Id.nullable().describe('Job id; null in a dry run.') }).describe('The new job.'),

@@ -57,6 +57,9 @@ export const listChannels = defineOperation({
   summary: 'List the channels of the workspace',
   description: 'In order of creation. Staff limited to some channels see only those.',
   slim: ['id', 'name', 'type', 'identifier', 'is_default', 'status', 'health.status', 'health.reason'],
+  words:
+    'channels, WhatsApp numbers, connected phone numbers, our numbers, sender, lines, inboxes, ' +
+    'connection, health',
   scope: 'mcp:read',
   view: [
     { path: 'id' },

@@ -92,6 +92,9 @@ export const listCustomFields = defineOperation({
   forModels: 'Their keys are those of `attributes` of a contact.',
   description: 'In order of creation. Agents do not see manager-only fields.',
   slim: ['id', 'key', 'label', 'type', 'options.value', 'read_only'],
+  words:
+    'contact attributes, properties, what fields do contacts have, schema of contacts, custom field ' +
+    'keys and options',
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -128,9 +131,11 @@ export const createCustomField = defineOperation({
   stability: 'stable',
   summary: 'Create a custom field',
   description: 'Managers and above. Key and type cannot change later. A workspace has at most 200 fields.',
+  words: 'add a new attribute, property, column or field to contacts, dropdown',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'adds',
   repeatable: false,
   emits: [],
   input: z.object({
@@ -176,9 +181,13 @@ export const updateCustomField = defineOperation({
   description:
     'Managers and above. Omitted fields do not change. Values that are no longer an option ' +
     'remain stored and are still shown.',
+  words:
+    'edit a custom field, add an option to a dropdown, hide a field from staff, rename attribute, ' +
+    'manager only',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'replaces',
   repeatable: true,
   // A field that was the managers' is shown to all.
   asks: { visibility: ['visible_to_all'] },
@@ -213,6 +222,7 @@ export const deleteCustomField = defineOperation({
   stability: 'stable',
   summary: 'Delete a custom field and hide its values',
   description: 'Managers and above. The `email` field is built in and cannot be deleted.',
+  words: 'remove a custom field, attribute, property or column',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',

@@ -52,6 +52,9 @@ export const listEvents = defineOperation({
     'page, acknowledge its last event. A consumer that was away for longer than events are kept gets ' +
     "the reason `events_deleted`. Events of channels that the key's owner may not see are left out, " +
     'and so are the names of manager-only fields in `changes` for agents.',
+  words:
+    'event log, what happened recently, changes since yesterday, activity feed, stream, poll for new ' +
+    'messages, sync, updates',
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -140,9 +143,11 @@ export const acknowledgeEvents = defineOperation({
     'page: after a crash, an unacknowledged page is read again. Several programs can share a consumer; ' +
     'a workspace has at most 100. The key of an AI agent asks a person to move a consumer that no ' +
     'agent of the same staff member created.',
+  words: 'acknowledge events, commit a cursor, offset, consumer position, mark as processed',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'adds',
   repeatable: true,
   emits: [],
   input: z.object({
@@ -171,6 +176,7 @@ export const listConsumers = defineOperation({
   since: '2026-10-01',
   stability: 'stable',
   summary: 'List the consumers of the event log by name',
+  words: 'consumers, readers of the event log, lag, positions',
   scope: 'mcp:read',
   view: [
     { path: 'name' },
@@ -195,6 +201,7 @@ export const deleteConsumer = defineOperation({
   stability: 'stable',
   summary: 'Delete a consumer of the event log',
   description: 'Its position is deleted; events stay.',
+  words: 'remove a consumer, forget its position',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',

@@ -101,9 +101,13 @@ export const exportPerson = defineOperation({
     '`crm_get_export` shows the progress, then a URL. The file is kept for 7 days, or until the person ' +
     'is erased. While an export of the contact is running, that one is returned. A dry run returns the ' +
     'counts that are quick to compute.',
+  words:
+    'GDPR export, data subject access request, DSAR, personal data of a customer, portability, copy of ' +
+    'all data',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'adds',
   repeatable: false,
   // A file of all that is held on a person.
   asks: true,
@@ -166,9 +170,11 @@ export const exportContacts = defineOperation({
     'and by filter returns a `plan_id`: sent with that within an hour, the export has exactly those ' +
     `contacts, or is a 409 \`plan_changed\` if more than ${MAX_PLAN_CHANGE_PERCENT} percent no longer ` +
     `match. By filter it is ${EXPENSIVE_READ}`,
+  words: 'download contacts as CSV, Excel, spreadsheet, export customers, dump, list to a file, backup',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'adds',
   repeatable: false,
   // More persons than a key may see in a day.
   asks: true,
@@ -216,6 +222,7 @@ export const listExports = defineOperation({
   description:
     'Owners, admins and managers without visibility limits see all; others see exports of contacts by ' +
     'the same key. Exports are listed for 30 days.',
+  words: 'exports, downloads, finished files',
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -250,6 +257,7 @@ export const getExport = defineOperation({
     'can be resumed. Each download is in the audit trail. On the command line `--output FILE` saves ' +
     'the file and verifies its SHA-256. A key whose visibility has changed since it started the export ' +
     'gets no URL, unless it has no visibility limits.',
+  words: 'download an export file, export status, ready, link to the file',
   scope: 'mcp:read',
   input: z.object({ export_id: Id.describe('Export id.') }),
   output: z.object({

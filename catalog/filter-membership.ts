@@ -22,9 +22,11 @@ export const trackSavedFilter = defineOperation({
     'compares them. At most 10 filters of a workspace are tracked. For the staff member who saved the ' +
     'filter, and for owners, admins and managers, if they may see all channels and everything that the ' +
     'filter tests.',
+  words: 'track a segment, record members of a filter each day, monitor audience changes',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'adds',
   repeatable: true,
   emits: [],
   input: z.object({
@@ -61,6 +63,9 @@ export const filterMembership = defineOperation({
     'to staff who may not see what the filter tests, or who are limited to some channels if it tests ' +
     `activity on channels. It is ${EXPENSIVE_READ}`,
   heavy: true,
+  words:
+    'who entered or left a segment, new members of a saved filter, churn, changes of an audience, ' +
+    'churned, growth over time',
   scope: 'mcp:read',
   input: z.object({
     saved_filter_id: IdInput.describe('A saved filter that is tracked.'),

@@ -88,6 +88,9 @@ export const checkFilter = defineOperation({
     'most 700, and 2000 in one filter with its saved filters, with at most 2 back-references each. ' +
     `Others are refused with the reason \`regex_too_complex\`. It is ${EXPENSIVE_READ}`,
   heavy: true,
+  words:
+    'validate a filter, explain a filter, filter syntax, test a segment, is my filter right, ' +
+    'conditions, query language',
   scope: 'mcp:read',
   input: z.object({ filter: Filter }),
   output: z.object({
@@ -130,6 +133,9 @@ export const countContacts = defineOperation({
     'Counts all contacts when no filter is sent. Exact if it can be counted within a second, otherwise ' +
     `an estimate with \`approximate: true\`. With a filter it is ${EXPENSIVE_READ}`,
   heavy: ['filter', 'saved_filter_id'],
+  words:
+    'how many contacts, customers or leads, number with tag, count, total, size of a segment, audience ' +
+    'size, how many people',
   scope: 'mcp:read',
   input: z.object({ filter: Filter.optional(), saved_filter_id: SavedFilterIdInput.optional() }),
   output: z.object({

@@ -15,6 +15,9 @@ export const getMedia = defineOperation({
     'Other interfaces return the media type and a URL that is readable without a key for 5 minutes. ' +
     '409 `media_pending`: the file is still being downloaded. 404 with the reason `no_media`, ' +
     '`media_lost` or `media_too_large`: there is no file.',
+  words:
+    'attachment, download a file, photo, picture, image, voice message, audio, video, document that ' +
+    'the customer sent, see or open the photo that a client has sent',
   scope: 'mcp:read',
   bytes: true,
   input: z.object({ message_id: Id.describe('Message id.') }),

@@ -48,6 +48,7 @@ export const searchMessages = defineOperation({
     `\`query\` are refused. It is ${EXPENSIVE_READ}`,
   heavy: true,
   slim: ['id', 'conversation_id', 'contact.name', 'direction', 'note', 'from.name', 'excerpt', 'created_at'],
+  words: 'search messages, full text, find a word in chats, who mentioned, who wrote about, keyword',
   scope: 'mcp:read',
   view: [
     { path: 'created_at', title: 'at' },

@@ -77,6 +77,10 @@ export const listMessages = defineOperation({
     'edited_at',
     'deleted_at',
   ],
+  words:
+    'read the chat history, messages of a conversation, message history with a customer, transcript, ' +
+    'what was said, thread, read messages, last messages, what did the customer write last, latest ' +
+    'message',
   scope: 'mcp:read',
   view: 'thread',
   input: z.object({ conversation_id: ConversationId, limit: Limit, cursor: Cursor }),
@@ -101,6 +105,9 @@ export const getMessage = defineOperation({
   since,
   stability: 'beta',
   summary: 'Get one message with its delivery status',
+  words:
+    'message status, was it delivered, read receipt, did the message arrive, why did a message fail, ' +
+    'error',
   scope: 'mcp:read',
   alternatives: [{ needs: ['message_id'] }, { needs: ['external_id'] }],
   input: z.object({
@@ -128,9 +135,13 @@ export const addNote = defineOperation({
   since,
   stability: 'stable',
   summary: 'Add a note that only staff see',
+  words:
+    'internal note, private comment, internal comment, remark for colleagues, annotate, memo, write ' +
+    'down',
   scope: 'inbox:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'adds',
   repeatable: false,
   emits: [],
   compose: 'text',
@@ -176,6 +187,9 @@ export const sendReply = defineOperation({
     'change. A saved reply is refused when the contact lacks a value for one of its placeholders. ' +
     '504 `outcome_unknown`: the message stays pending and is not sent again; repeat with `idempotency_key`. ' +
     'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
+  words:
+    'reply, answer a customer, send a message, WhatsApp text, send an image, photo, PDF, document, ' +
+    'file, video, respond, write back, chat',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',
@@ -256,6 +270,10 @@ export const sendTemplate = defineOperation({
     'different phones a day (429, reason `phone_budget`). 504 `outcome_unknown`: the message stays ' +
     'pending and is not sent again; repeat with `idempotency_key`. Without a messaging provider it is ' +
     'a 503 `service_unconfigured`, dry runs too.',
+  words:
+    'send a template message, start a conversation, message a customer first, outside the 24h window, ' +
+    'window closed, order confirmation, notification, schedule a message, HSM, write to a customer, ' +
+    'remind a customer, appointment, reminder, send later, in the future',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',

@@ -1,9 +1,8 @@
 import MiniSearch from 'minisearch'
-import type { OperationName } from './index.ts'
-import { operationWords } from './operation-words.ts'
 
-/** What of an operation is searched, beside what people call it (operation-words.ts). */
+/** What of an operation is searched. `words`: as in its declaration. */
 export type SearchedTexts = {
+  readonly words: string
   readonly operation: string
   readonly command: string
   readonly summary: string
@@ -91,9 +90,7 @@ export const createOperationSearch = (operations: readonly SearchedTexts[]): Ope
       bm25: { k: 0.6, b: 0.3, d: 0.5 },
     },
   })
-  index.addAll(
-    operations.map((texts) => ({ ...texts, words: operationWords[texts.operation as OperationName] })),
-  )
+  index.addAll(operations)
   return (query) => {
     const hits = index.search(query)
     const least = (hits[0]?.score ?? 0) * LEAST_SCORE

@@ -22,6 +22,15 @@ export const scopes = [
 /** The verb that `Api-Confirm` must carry (docs/dry-run.md). */
 export type ConfirmVerb = 'submit' | 'rotate' | 'delete' | 'erase' | 'archive' | 'send'
 
+/**
+ * What a change does to what is there; clients of agents decide by it what to ask about.
+ *
+ * - `adds`: it adds something, or sets a state that can be set back: open or closed, paused, assigned, read.
+ * - `replaces`: it replaces or removes what was stored, or ends what cannot begin again.
+ * - `sends`: it sends something outside, or decides what is sent there.
+ */
+export type Effect = 'adds' | 'replaces' | 'sends' | 'replaces_and_sends'
+
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 export type Fields = z.ZodObject
@@ -134,6 +143,8 @@ type Common<I extends Fields, O extends Fields, N extends string> = {
   readonly summary: string
   /** What a user must know beyond the summary. */
   readonly description?: string
+  /** What people call it, or what they want when they need it: `find_tools` and the command line search these words too. */
+  readonly words: string
   /**
    * What a model must know beyond the summary, in place of `description` in lists of tools, which every
    * conversation pays for.
@@ -192,6 +203,7 @@ type Read<I extends Fields, O extends Fields, N extends string> = Common<I, O, N
   readonly dryRun?: never
   readonly idempotency?: never
   readonly confirm?: never
+  readonly effect?: never
   readonly asks?: never
   readonly emits?: never
 }
@@ -204,7 +216,6 @@ type Write<I extends Fields, O extends Fields, N extends string, E extends reado
   readonly scope: Exclude<Scope, 'mcp:read'>
   readonly dryRun: true
   readonly idempotency: 'optional' | 'required'
-  readonly confirm?: ConfirmVerb
   readonly emits: E
   /**
    * The key of an AI agent asks a person, unless its policy says otherwise: always, or where one of these fields is
@@ -213,7 +224,11 @@ type Write<I extends Fields, O extends Fields, N extends string, E extends reado
   readonly asks?: true | { readonly [F in FieldName<I>]?: true | readonly unknown[] }
   /** Running it twice leaves the same state as running it once (the MCP hint `idempotentHint`). */
   readonly repeatable: boolean
-}
+} & (
+    | { readonly confirm?: never; readonly effect: Effect }
+    // The verb says what it does, unless `effect` says more.
+    | { readonly confirm: ConfirmVerb; readonly effect?: Effect }
+  )
 
 /**
  * The declaration of an operation. A read with a confirm verb or events, or a write without an idempotency

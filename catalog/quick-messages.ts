@@ -98,6 +98,9 @@ export const listQuickMessages = defineOperation({
     "Those of the company, of the owner's teams, and the owner's private ones. Staff who are " +
     'not agents see those of every team.',
   slim: ['id', 'code', 'title', 'type', 'text'],
+  words:
+    'canned answers, canned responses, saved replies, snippets, shortcuts, macros, text blocks, ' +
+    'predefined, prepared answers, FAQ',
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -144,9 +147,11 @@ export const createQuickMessage = defineOperation({
     'TEXT requires `text`; IMAGE, VIDEO and DOCUMENT require `media_url`. Unknown placeholders are ' +
     'refused. A code that a message visible to you has is refused with `duplicate`; messages that you ' +
     'cannot see, such as private ones of others, do not reserve codes.',
+  words: 'create a canned answer, canned response, saved reply, snippet, shortcut, macro',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'adds',
   repeatable: false,
   versioned: { kind: 'quick_message' },
   emits: [],
@@ -217,9 +222,11 @@ export const updateQuickMessage = defineOperation({
     'Omitted fields do not change. The type cannot change; only TEXT, IMAGE, VIDEO and DOCUMENT can be ' +
     'edited. An empty `description`, or `text` of media, clears it. ' +
     'Any visibility but `team` clears the team; only the owner can make it private.',
+  words: 'edit a canned answer, canned response, saved reply, snippet, shortcut, macro',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'replaces',
   repeatable: true,
   versioned: { kind: 'quick_message', by: 'quick_message_id' },
   // What others send.
@@ -259,6 +266,7 @@ export const deleteQuickMessage = defineOperation({
   since,
   stability: 'stable',
   summary: 'Delete a quick message',
+  words: 'remove a canned answer, canned response, saved reply, snippet, shortcut, macro',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',

@@ -125,6 +125,9 @@ export const workspaceSummary = defineOperation({
     'workspace. `notes` explain the counting and any limit, `unavailable` each null metric. It is ' +
     `${EXPENSIVE_READ}`,
   heavy: true,
+  words:
+    'report, statistics, KPIs, dashboard, figures, metrics, analytics, weekly or monthly summary, how ' +
+    'many messages were sent, volume, new customers, delivery rate',
   scope: 'mcp:read',
   input: z.object({ ...span, ...more }),
   output: z.object({
@@ -274,6 +277,9 @@ export const staffReport = defineOperation({
     'limited to some channels, metrics cover those, computed live, with `notes`. It is ' +
     `${EXPENSIVE_READ}`,
   heavy: true,
+  words:
+    'agent performance, workload, response time, who answered most, productivity, statistics of each ' +
+    'colleague, first reply time, leaderboard',
   scope: 'mcp:read',
   input: z.object({ ...span, ...more, limit: Limit, cursor: Cursor }),
   output: z.object({

@@ -79,6 +79,7 @@ export const listSavedFilters = defineOperation({
   summary: 'List saved filters by name',
   description: `Visible to the whole team. ${MASKED}`,
   slim: ['id', 'name', 'kind', 'description'],
+  words: 'saved filters, saved segments, smart lists, dynamic lists, views, audiences',
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -106,6 +107,7 @@ export const getSavedFilter = defineOperation({
   stability: 'stable',
   summary: 'Read one saved filter',
   description: MASKED,
+  words: 'conditions of a saved filter, segment, smart list',
   scope: 'mcp:read',
   versioned: { kind: 'saved_filter', by: 'saved_filter_id' },
   input: z.object({ saved_filter_id: SavedFilterId }),
@@ -125,9 +127,13 @@ export const createSavedFilter = defineOperation({
     'Checked like a contact filter. Relative dates are stored as absolute dates. It is ' +
     `${EXPENSIVE_READ}`,
   heavy: true,
+  words:
+    'save a filter, save a segment, smart list, dynamic list, audience, view, share a segment with ' +
+    'colleagues',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'adds',
   repeatable: false,
   versioned: { kind: 'saved_filter', at: 'saved_filter' },
   emits: [],
@@ -163,9 +169,11 @@ export const updateSavedFilter = defineOperation({
     'Only for the staff member who saved it. Omitted fields do not change. With `filter` or `count` it ' +
     `is ${EXPENSIVE_READ}`,
   heavy: ['filter', 'count'],
+  words: 'edit a saved filter, segment, smart list, audience',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'replaces',
   repeatable: true,
   versioned: { kind: 'saved_filter', by: 'saved_filter_id', at: 'saved_filter' },
   // Whom the broadcasts of others reach, also by another that takes over its name.
@@ -210,6 +218,7 @@ export const deleteSavedFilter = defineOperation({
   description:
     'Only for the staff member who saved it. Filters that refer to it are then refused with the reason ' +
     '`saved_filter_not_found`.',
+  words: 'remove a saved filter, segment, smart list, audience',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',

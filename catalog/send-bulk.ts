@@ -168,6 +168,9 @@ export const sendBulk = defineOperation({
     'with the `plan_id` of a dry run within an hour, it is for exactly those contacts, or 409 ' +
     `\`plan_changed\` if more than ${MAX_PLAN_CHANGE_PERCENT} percent no longer match the filter. At ` +
     `most ${MAX_RECIPIENTS.toLocaleString('en-US')} recipients. By filter it is ${EXPENSIVE_READ}`,
+  words:
+    'broadcast, create, start or schedule a broadcast, campaign, newsletter, mass message, blast, ' +
+    'marketing to everyone of a segment, send to all customers with a tag',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',

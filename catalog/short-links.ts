@@ -100,6 +100,7 @@ export const listShortLinks = defineOperation({
   stability: 'stable',
   summary: 'List click-to-chat links, newest first',
   slim: ['id', 'url', 'message', 'channel.name'],
+  words: 'click-to-chat links, wa.me links, QR codes, all links, URLs, clicks',
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -137,9 +138,13 @@ export const createShortLink = defineOperation({
     'in `existing_id`. After `outcome_unknown`, repeat with the same key: it finds the link, or ' +
     'creates it again after 15 minutes at the earliest. Without a messaging provider it is a 503 ' +
     '`service_unconfigured`, dry runs too.',
+  words:
+    'create a QR code, wa.me link, click-to-chat link, short URL, invite link, link for a website or ' +
+    'poster, invite customers to write to us',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'required',
+  effect: 'sends',
   repeatable: false,
   emits: ['short_link.created/1'],
   input: z.object({
@@ -181,6 +186,7 @@ export const getShortLink = defineOperation({
   since,
   stability: 'stable',
   summary: 'Get one click-to-chat link',
+  words: 'clicks of a link, link statistics, QR image, how often was it opened',
   scope: 'mcp:read',
   input: z.object({ short_link_id: Id.describe('Short link id.') }),
   output: ShortLink,
@@ -196,10 +202,12 @@ export const deleteShortLink = defineOperation({
   stability: 'stable',
   summary: 'Delete a click-to-chat link, so that it no longer works',
   description: 'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
+  words: 'deactivate a link, remove a QR code, disable URL, a link must not work any more, stop',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',
   confirm: 'delete',
+  effect: 'replaces_and_sends',
   repeatable: true,
   emits: ['short_link.deleted/1'],
   input: z.object({ short_link_id: Id.describe('Short link id.') }),

@@ -23,6 +23,7 @@ export const listTags = defineOperation({
   since: '2026-10-01',
   stability: 'stable',
   summary: 'List contact tags by name',
+  words: 'available tags, all labels, which tags are there',
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -57,9 +58,11 @@ export const renameTag = defineOperation({
   description:
     'Its id, contacts and conversations stay. 409 `name_taken` when another tag has the name, ignoring ' +
     'case. Filters and callers that use the old name no longer find it.',
+  words: 'rename a tag, change the name of a label, edit tag',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'replaces',
   repeatable: true,
   emits: ['tag.renamed/1'],
   input: z.object({
@@ -92,6 +95,7 @@ export const deleteTag = defineOperation({
   description:
     'It is removed from all contacts and conversations. Saved filters that name it do not change, and ' +
     'match no contact by it. Its name can be reused.',
+  words: 'delete a tag, remove a label everywhere',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -116,6 +120,7 @@ export const mergeTags = defineOperation({
     'deleted. Saved filters that refer to the other tag by id or full name are updated; patterns such ' +
     'as `contains` are not. It emits one event `tag.deleted/1` with `merged_into`, and none for each ' +
     'contact. It cannot be undone.',
+  words: 'merge two tags, combine duplicate labels, join tags',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',

@@ -44,6 +44,9 @@ export const whoami = defineOperation({
   stability: 'stable',
   summary: 'Show the workspace, staff member and key that a request acts as',
   forModels: 'Who you act as: workspace, time zone, staff member, and the scopes of the key. Call it first.',
+  words:
+    'who am I, current user, identity, permissions, scopes, rights, policy, access, time zone, ' +
+    'account, company',
   scope: 'mcp:read',
   input: z.object({}),
   output: z.object({
@@ -136,6 +139,9 @@ export const listStaff = defineOperation({
   stability: 'stable',
   summary: 'List the staff of the workspace',
   forModels: 'Their ids are what conversations are assigned to.',
+  words:
+    'staff, employees, colleagues, users, agents, operators, team members, people on the team, who can ' +
+    'be assigned, online, ids by name, need the id of a colleague',
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -176,6 +182,7 @@ export const listTeams = defineOperation({
   since: '2026-10-01',
   stability: 'stable',
   summary: 'List the teams of the workspace',
+  words: 'teams, departments, sales, support, squads',
   scope: 'mcp:read',
   names: { fields: { team_id: 'team' }, by: ['name'] },
   input: z.object({ search: Search('Name'), ...page }),

@@ -11,6 +11,7 @@ const findCommands = (query: string): CommandSpec[] => {
     specs.map((spec) => ({
       operation: spec.operation,
       command: commandName(spec),
+      words: spec.words,
       summary: spec.summary,
       description: spec.about ?? '',
       fields: spec.fields.map(({ name }) => name).join(' '),

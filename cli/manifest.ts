@@ -56,6 +56,8 @@ export type CommandSpec = {
   /** Other names of the verb. */
   readonly aliases?: readonly string[]
   readonly summary: string
+  /** What people call the operation (`words` in its declaration). */
+  readonly words: string
   readonly about?: string
   readonly beta?: true
   readonly scope: string

@@ -26,6 +26,7 @@ const toTexts = ({ op, input: { properties } }: Document): SearchedTexts => {
   return {
     operation: op.name,
     command: op.cli,
+    words: op.words,
     summary: op.summary,
     description: op.description ?? '',
     fields: own.map(([name]) => name).join(' '),

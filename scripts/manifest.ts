@@ -242,6 +242,7 @@ const createCommand = (op: Operation): CommandSpec => {
     group,
     verb,
     summary: op.summary,
+    words: op.words,
     ...(op.description ? { about: op.description } : {}),
     ...(op.stability === 'beta' ? { beta: true as const } : {}),
     scope: op.scope,

@@ -24,9 +24,11 @@ export const updateContacts = defineOperation({
     'Sets the same custom fields, do-not-disturb or star for all. Omitted fields do not change. ' +
     "Undoing the job restores each contact's previous values, unless they changed since; consents " +
     `recorded by \`dnd: false\` stay. ${BY_FILTER}`,
+  words: 'bulk update, set a field for many customers, mass edit, change all contacts with a filter',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'replaces',
   repeatable: true,
   asks: { dnd: [false] },
   emits: ['contact.updated/1', 'consent.changed/1'],
@@ -66,6 +68,7 @@ export const deleteContacts = defineOperation({
   description:
     'Each is deleted as by `crm_delete_contact`: its conversations remain, without a contact. It ' +
     `cannot be undone. ${BY_FILTER}`,
+  words: 'bulk delete, remove many customers, mass delete, clean up contacts',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',

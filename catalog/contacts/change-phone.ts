@@ -23,6 +23,7 @@ export const changePhone = defineOperation({
     'another contact has the new number: merge them with `crm_merge_contacts`. With hidden phone ' +
     'numbers, a dry run does not show whether a contact has the number, with `warnings`, and real ' +
     'calls are limited to a number of different phones a day (429, reason `phone_budget`).',
+  words: 'change the phone number, replace, new number of a customer, moved to another number',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',

@@ -26,9 +26,14 @@ export const updateContact = defineOperation({
   description:
     'Omitted fields do not change. A name that is only a phone number is refused. With hidden phone ' +
     'numbers, writing a custom field of the type `phone` always counts as a change.',
+  words:
+    'edit a contact, change name or email of a customer, set a custom field or attribute value, remove ' +
+    'clear set dnd do not disturb, star, block, mute, favorite, blacklist, birthday, address, correct ' +
+    'a wrong name, fix a typo, surname',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'replaces',
   repeatable: true,
   versioned: { kind: 'contact', by: 'contact_id' },
   asks: { dnd: [false] },
@@ -71,6 +76,7 @@ export const deleteContact = defineOperation({
   stability: 'stable',
   summary: 'Delete a contact',
   description: 'Its conversations remain, without a contact.',
+  words: 'delete a customer, remove a contact, lead',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -102,9 +108,11 @@ export const tagContacts = defineOperation({
   summary: 'Add tags to contacts',
   forModels: 'Unknown tag names are created. Tagging twice is harmless. By filter: dry run first.',
   description: `Unknown tag names are created. Tagging twice is harmless. ${BY_FILTER}`,
+  words: 'add tag to contact, label a customer, tag customers, bulk tag, tag everyone of a filter, mark as',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'adds',
   repeatable: true,
   emits: ['contact.tags_added/1'],
   input: z.object({
@@ -134,9 +142,11 @@ export const untagContacts = defineOperation({
   summary: 'Remove tags from contacts',
   forModels: 'Unknown tags are ignored. By filter: dry run first.',
   description: `Unknown tags are ignored. ${BY_FILTER}`,
+  words: 'remove tag from contact, unlabel, untag customers, take a label away',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'replaces',
   repeatable: true,
   emits: ['contact.tags_removed/1'],
   input: z.object({

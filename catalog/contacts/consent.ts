@@ -62,9 +62,13 @@ export const recordConsent = defineOperation({
     'with 409 `consent_withdrawn` on that type of channel, until a later grant. A record whose `at` is ' +
     "earlier than the one in effect is stored, but changes nothing else. For a grant, an AI agent's " +
     'key asks a person.',
+  words:
+    'opt in, opt out, customer opted out, consent granted or withdrawn, subscribe, unsubscribe, no ' +
+    'more marketing, stop messages, permission to write',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'adds',
   repeatable: false,
   asks: { state: ['granted'] },
   emits: ['consent.changed/1'],
@@ -104,6 +108,9 @@ export const listConsents = defineOperation({
   stability: 'beta',
   summary: 'List what a contact consented to',
   description: 'The whole history, latest record first; `holds` marks the records in effect.',
+  words:
+    'consent history, opt-in status, did the customer agree to marketing, permission, subscribed, ' +
+    'unsubscribed',
   scope: 'mcp:read',
   view: [
     { path: 'purpose' },

@@ -73,6 +73,9 @@ export const eraseContact = defineOperation({
     'responses, saved filters and the sandbox; `crm_get_erasure` returns the receipt. Reports keep ' +
     'their totals. It cannot be undone. For an erased contact it returns the current receipt. A later ' +
     'message from the same phone creates a new contact.',
+  words:
+    'erase, GDPR deletion, right to be forgotten, forget a customer, delete all personal data, ' +
+    'privacy, anonymize, purge, wipe',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -105,6 +108,7 @@ export const listErasures = defineOperation({
   stability: 'beta',
   summary: 'List erasures of contacts with their receipts, newest first',
   description: 'For owners, admins and managers. Receipts contain no personal data.',
+  words: 'GDPR erasures, deletion log, erased people, forgotten',
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -133,6 +137,7 @@ export const getErasure = defineOperation({
   stability: 'beta',
   summary: 'Show the receipt of an erasure: the outcome for the rows of each table',
   description: 'For owners, admins and managers.',
+  words: 'proof of erasure, receipt, evidence that data was erased, GDPR deletion certificate',
   scope: 'mcp:read',
   input: z.object({ erasure_id: Id.describe('Erasure id.') }),
   output: z.object(Erasure.shape),

@@ -30,6 +30,9 @@ export const mergeContacts = defineOperation({
     '`prefer_other`. Do-not-disturb and the star apply if either had them. A dry run shows the result ' +
     'for each field. A message from a number that neither keeps creates a new contact. Until ' +
     '`undo_until`, `crm_undo_contact_merge` restores the other contact.',
+  words:
+    'merge duplicates, duplicate contacts, combine, deduplicate, dedupe, join two customers, same ' +
+    'person twice',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -94,9 +97,11 @@ export const undoContactMerge = defineOperation({
     'arrived since stay in their conversations. Tags, groups and custom fields that were deleted since ' +
     'are not restored. 409 when another contact now has its phone or external id, or when the contact ' +
     'that stayed was itself merged: undo that first.',
+  words: 'unmerge contacts, split a merged contact, revert a merge, wrong merge, separate',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'replaces',
   repeatable: true,
   // It takes back what a person did with two records, an opt-out that one of them brought too.
   asks: true,

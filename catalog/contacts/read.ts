@@ -63,6 +63,10 @@ export const searchContacts = defineOperation({
     `groups it is ${EXPENSIVE_READ}`,
   heavy: ['query', 'filter', 'saved_filter_id', 'tag_ids', 'group_ids', 'not_in_any_group'],
   slim: ['id', 'name', 'phone', 'dnd', 'starred', 'created_at', 'last_activity_at'],
+  words:
+    'find customers, list contacts, look up a customer by phone number, email or name, search leads, ' +
+    'people, clients, inactive customers, customers in a city, with a tag, with a value, not active ' +
+    'for days, members of a group, who is in a group, customers of a tag',
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -177,6 +181,7 @@ export const getContact = defineOperation({
     'last_activity_at',
     'version',
   ],
+  words: 'view a customer, contact details, profile, card, one contact, information about a customer',
   scope: 'mcp:read',
   versioned: { kind: 'contact', by: 'contact_id' },
   alternatives: [{ needs: ['contact_id'] }, { needs: ['external_id'] }],

@@ -75,9 +75,11 @@ export const upsertContact = defineOperation({
     'name that is only a phone number is not stored. With hidden phone numbers, a dry run returns the ' +
     'result for an unknown number, with `warnings`, and real calls are limited to a number of ' +
     'different phones a day (429, reason `phone_budget`).',
+  words: 'create a contact, add a new customer, new lead, save a contact, register a client, person',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'replaces',
   repeatable: true,
   versioned: { kind: 'contact', at: 'contact' },
   emits: ['contact.created/1', 'contact.updated/1', 'contact.tags_added/1', 'contact.groups_added/1'],
@@ -127,9 +129,13 @@ export const importContacts = defineOperation({
     'external id are one contact. Unknown tag names are created; a row with an unknown group fails, ' +
     'unless `create_missing_groups` is set. A name that is only a phone number is not stored. With ' +
     'hidden phone numbers, imports and their dry runs are refused (403, reason `phone_hidden`).',
+  words:
+    'import customers from a spreadsheet, upload CSV, bulk create contacts, load a list, batch upsert, ' +
+    'migrate, Excel, sync from a shop or another CRM, hundreds at once',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'replaces',
   repeatable: true,
   itemwise: 'rows',
   maxBytes: 24 * 1024 * 1024,

@@ -13,9 +13,13 @@ export const assignConversation = defineOperation({
   description:
     'Send exactly one of `staff_id` and `team_id`. Assigning a team removes the staff member. ' +
     'With `only_if_unassigned`, one of several concurrent callers wins; the others get 409.',
+  words:
+    'assign a ticket, hand over to a human, escalate, transfer to a colleague, agent or team, take ' +
+    'over, forward, route, handoff, pass on, give to, delegate',
   scope: 'inbox:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'adds',
   repeatable: true,
   emits: ['conversation.assigned/1'],
   alternatives: [{ needs: ['staff_id'] }, { needs: ['team_id'] }],
@@ -49,9 +53,11 @@ export const unassignConversation = defineOperation({
   since,
   stability: 'stable',
   summary: 'Return a conversation to the unassigned queue',
+  words: 'unassign, put back in the queue, release a ticket, remove the assignee',
   scope: 'inbox:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'adds',
   repeatable: true,
   emits: ['conversation.unassigned/1'],
   input: z.object({ conversation_id: ConversationId }),

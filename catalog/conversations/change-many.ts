@@ -87,6 +87,10 @@ export const assignConversations = defineOperation({
     'Send exactly one of `staff_id` and `team_id`; each is assigned as by `inbox_assign_conversation`. ' +
     'A conversation that cannot be assigned, such as on a channel without access, is a failure. ' +
     `${VISIBLE} ${BY_FILTER}`,
+  words:
+    'bulk assign, reassign all conversations of a colleague, transfer many tickets, on vacation, on ' +
+    'holiday, move all chats to somebody else',
+  effect: 'adds',
   emits: ['conversation.assigned/1'] as const,
   input: z.object({
     ...target,
@@ -122,6 +126,8 @@ export const closeConversations = defineOperation({
   description:
     'Each is closed as by `inbox_close_conversation`, and reopens when the customer writes. ' +
     `${VISIBLE} ${BY_FILTER}`,
+  words: 'bulk close, close all old conversations, resolve many tickets, clean up the inbox',
+  effect: 'adds',
   emits: ['conversation.closed/1'] as const,
   input: z.object({
     ...target,

@@ -12,9 +12,11 @@ export const closeConversation = defineOperation({
   stability: 'stable',
   summary: 'Close a conversation',
   description: 'It reopens automatically when the customer writes.',
+  words: 'close a ticket, resolve, done, finish, complete, mark as solved, archive a conversation, end chat',
   scope: 'inbox:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'adds',
   repeatable: true,
   emits: ['conversation.closed/1'],
   input: z.object({
@@ -42,9 +44,11 @@ export const reopenConversation = defineOperation({
   since,
   stability: 'beta',
   summary: 'Reopen a closed conversation as a new episode',
+  words: 'reopen a ticket, closed chat, open again',
   scope: 'inbox:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'adds',
   repeatable: true,
   emits: ['conversation.reopened/1'],
   input: z.object({
@@ -82,9 +86,11 @@ export const tagConversation = defineOperation({
   description:
     'Unknown names to add are created; unknown names to remove are ignored. Send at least one ' +
     'of `add` and `remove`.',
+  words: 'label a conversation, tag a ticket, categorize a chat, remove a label from a conversation',
   scope: 'inbox:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'replaces',
   repeatable: true,
   emits: [],
   input: z.object({
@@ -115,9 +121,13 @@ export const setReminder = defineOperation({
   since,
   stability: 'stable',
   summary: 'Set or clear the reminder of a conversation',
+  words:
+    'remind me, snooze, follow up later, reminder, come back tomorrow, callback, due date, task, ' +
+    'postpone, later, wake me, next week, tomorrow, Monday',
   scope: 'inbox:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'replaces',
   repeatable: true,
   emits: [],
   input: z.object({
@@ -150,9 +160,11 @@ export const markRead = defineOperation({
   since,
   stability: 'stable',
   summary: 'Mark the messages of a conversation as read by the team',
+  words: 'mark as read, clear unread, seen, unread badge',
   scope: 'inbox:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'adds',
   repeatable: true,
   emits: [],
   input: z.object({ conversation_id: ConversationId }),

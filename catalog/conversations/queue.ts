@@ -84,6 +84,9 @@ export const inboxQueue = defineOperation({
     'whole conversation with `inbox_list_messages`. With `tag`, `contact_tag` or `sla_status` it is ' +
     `${EXPENSIVE_READ}`,
   heavy: ['tag', 'contact_tag', 'sla_status'],
+  words:
+    'unanswered conversations, who is waiting for a reply, what to answer next, overdue, backlog, ' +
+    'pending tickets, work list, SLA, unanswered tickets, urgent',
   scope: 'mcp:read',
   view: [
     { path: 'id' },

@@ -192,6 +192,9 @@ export const searchConversations = defineOperation({
     `in \`query\` are refused. With \`query\`, \`tag\` or \`sla_status\` it is ${EXPENSIVE_READ}`,
   heavy: ['query', 'tag', 'sla_status'],
   slim: slimConversation,
+  words:
+    'open tickets, chats, my conversations, conversations assigned to me, unread, threads of a ' +
+    'customer, list conversations, inbox',
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -264,6 +267,7 @@ export const getConversation = defineOperation({
   stability: 'beta',
   summary: 'Get one conversation with its reply window and last message',
   slim: slimConversation,
+  words: 'one conversation, reply window, 24 hour window, can I still answer, chat details, ticket, thread',
   scope: 'mcp:read',
   input: z.object({ conversation_id: ConversationId }),
   output: Conversation,

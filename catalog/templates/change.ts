@@ -51,6 +51,7 @@ export const createTemplate = defineOperation({
     'Lint errors are refused with `template_rules`. `messaging_get_template` shows the outcome. ' +
     'After `outcome_unknown`, repeat with the same key. ' +
     'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
+  words: 'new template, submit a template for approval, write a template, register',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'required',
@@ -93,10 +94,12 @@ export const updateTemplate = defineOperation({
     'Send the whole draft; the same checks run. Name and language cannot change. A template in ' +
     'review, archived or disabled cannot be changed, nor can the category of an approved one. ' +
     'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
+  words: 'edit a template, change its text, resubmit, fix a rejected template',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',
   confirm: 'submit',
+  effect: 'replaces_and_sends',
   repeatable: true,
   versioned: { kind: 'template', by: 'template_id' },
   emits: ['template.submitted/1'],
@@ -128,10 +131,12 @@ export const archiveTemplates = defineOperation({
   description:
     'Sends that use them will fail. They can be restored at the provider for 28 days. ' +
     'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
+  words: 'delete a template, remove, retire, deactivate templates',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',
   confirm: 'archive',
+  effect: 'replaces_and_sends',
   repeatable: true,
   emits: ['template.archived/1'],
   input: z.object({ ids: z.array(IdInput).min(1).max(20).describe('1 to 20 template ids.') }),
@@ -174,9 +179,11 @@ export const uploadSample = defineOperation({
     'Returns the `media_handle` that a draft needs. Images JPEG or PNG up to 5 MB, MP4 video up ' +
     'to 16 MB, PDF documents up to 16 MB. A repeat after `outcome_unknown` uploads it again. ' +
     'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
+  words: 'upload a header image, video or document for a template, sample media, example file',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'sends',
   repeatable: true,
   emits: [],
   maxBytes: 24 * 1024 * 1024,

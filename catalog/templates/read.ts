@@ -207,6 +207,7 @@ export const listTemplates = defineOperation({
     'buttons.text',
     'rejection_reason',
   ],
+  words: 'approved templates, message templates, HSM, which templates can I send, pending, rejected',
   scope: 'mcp:read',
   view: [
     { path: 'name', wrap: true },
@@ -280,6 +281,9 @@ export const getTemplate = defineOperation({
     'send_example',
     'version',
   ],
+  words:
+    'template details, variables, placeholders, why was my template rejected, review status, rejection ' +
+    'reason, preview',
   scope: 'mcp:read',
   versioned: { kind: 'template', by: 'template_id' },
   input: z.object({ template_id: Id.describe('Template id.') }),
@@ -296,6 +300,9 @@ export const lintTemplate = defineOperation({
   stability: 'stable',
   summary: 'Check a template draft against every rule of the provider and its reviewers',
   description: 'Saves nothing. Each issue names its rule, its position and the fix.',
+  words:
+    'validate a template, check before submitting, will it be approved, template rules, review, draft, ' +
+    'proofread',
   scope: 'mcp:read',
   input: z.object({ template: TemplateDraft.describe('The draft.') }),
   output: LintResult,

@@ -61,6 +61,9 @@ export const listDeliveries = defineOperation({
     'next_attempt_at',
     'created_at',
   ],
+  words:
+    'failed webhook deliveries, delivery log, attempts, errors of a callback, delivery history, why ' +
+    'did my server not get the callback, response code',
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -111,6 +114,7 @@ export const getDelivery = defineOperation({
   description:
     'Agents do not see `response_excerpt`: a receiver can echo what is hidden from them. 403 ' +
     '`channels_limited` for staff limited to some channels.',
+  words: 'one webhook delivery, attempts, response of the receiver, payload that was sent',
   scope: 'mcp:read',
   input: z.object({ delivery_id: DeliveryId }),
   output: Delivery.extend({ attempt_history: z.array(Attempt).describe('Every attempt, oldest first.') }),
@@ -146,9 +150,11 @@ export const replayDelivery = defineOperation({
   description:
     'At once, whatever its status; a failure is retried as for a new delivery. 403 `channels_limited` ' +
     'for staff limited to some channels.',
+  words: 'retry a webhook delivery, resend, redeliver, repeat a failed event',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'sends',
   repeatable: false,
   emits: [],
   input: z.object({ delivery_id: DeliveryId }),
@@ -181,9 +187,13 @@ export const recoverEndpoint = defineOperation({
     'Events of its current subscriptions whose delivery is `dead` or `skipped`, or that have none: ' +
     'because it was disabled or not subscribed, or because the delivery was already deleted. 403 ' +
     '`channels_limited` for staff limited to some channels.',
+  words:
+    'missed webhooks, resend events after downtime, outage, recover, backfill, redeliver a time range, ' +
+    'we were down, get what we lost',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'sends',
   repeatable: true,
   // As many deliveries as the endpoint missed, which nothing calls back.
   asks: true,

@@ -43,6 +43,7 @@ export const listEndpoints = defineOperation({
     'disabled_reason',
     'subscriptions.event_types.id',
   ],
+  words: 'webhooks, callbacks, integrations, endpoints, URLs',
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -76,6 +77,7 @@ export const getEndpoint = defineOperation({
   since,
   stability: 'stable',
   summary: 'Get one webhook endpoint',
+  words: 'webhook details, health, is my endpoint enabled, why was it disabled',
   scope: 'mcp:read',
   versioned: { kind: 'endpoint', by: 'endpoint_id' },
   input: z.object({ endpoint_id: EndpointId }),
@@ -95,9 +97,13 @@ export const createEndpoint = defineOperation({
     'The signing secret is shown only in this response. A new endpoint receives no events until ' +
     '`event_types` or `webhooks_set_subscriptions` names some. An endpoint whose URL was set by an ' +
     'agent does not receive the names of manager-only fields.',
+  words:
+    'create a webhook, add a callback, send events to my server, get notified when a message arrives, ' +
+    'integration, notify a URL, push, subscribe',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'sends',
   repeatable: false,
   versioned: { kind: 'endpoint', at: 'endpoint' },
   // What is sent to which address outside, and when that stops.
@@ -133,9 +139,11 @@ export const updateEndpoint = defineOperation({
   stability: 'stable',
   summary: 'Change URL, description, headers or format of an endpoint',
   description: 'Omitted fields do not change. Event types are changed with `webhooks_set_subscriptions`.',
+  words: 'edit a webhook, change the URL, headers',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'replaces_and_sends',
   repeatable: true,
   versioned: { kind: 'endpoint', by: 'endpoint_id', at: 'endpoint' },
   // What is sent to which address outside, and when that stops.
@@ -169,6 +177,7 @@ export const deleteEndpoint = defineOperation({
   since,
   stability: 'stable',
   summary: 'Delete an endpoint with its subscriptions; its delivery log remains',
+  words: 'remove a webhook, callback, integration',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',
@@ -198,6 +207,7 @@ export const rotateSecret = defineOperation({
   description:
     'The new secret is shown only in this response. The previous one stays valid for 24 hours, even if ' +
     'rotated again; deliveries have a signature for each valid secret. At most 5 are valid at a time.',
+  words: 'rotate a webhook secret, signing key leaked, new secret, signature',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'required',
@@ -242,9 +252,11 @@ export const disableEndpoint = defineOperation({
   description:
     'Pending deliveries wait until it is enabled. Events that occur meanwhile are not delivered; ' +
     'recover them later with `webhooks_recover_endpoint`.',
+  words: 'pause a webhook, stop deliveries, turn off, deactivate',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'adds',
   repeatable: true,
   versioned: { kind: 'endpoint', by: 'endpoint_id', at: 'endpoint' },
   // What is sent to which address outside, and when that stops.
@@ -277,9 +289,11 @@ export const enableEndpoint = defineOperation({
   since,
   stability: 'stable',
   summary: 'Resume sending events to an endpoint',
+  words: 'resume a webhook, turn on, activate, reactivate',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'sends',
   repeatable: true,
   versioned: { kind: 'endpoint', by: 'endpoint_id', at: 'endpoint' },
   // What is sent to which address outside, and when that stops.

@@ -13,9 +13,11 @@ export const sendTestEvent = defineOperation({
   since,
   stability: 'stable',
   summary: "Send one signed test event to an endpoint, and return the receiver's response",
+  words: 'test a webhook, ping, send a sample event, is the receiver working',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'required',
+  effect: 'sends',
   repeatable: false,
   // Data of the agent's own is sent outside as an event of the product.
   asks: { payload: true },
@@ -88,9 +90,13 @@ export const setSubscriptions = defineOperation({
   since,
   stability: 'stable',
   summary: 'Set the event types that an endpoint receives',
+  words:
+    'subscribe a webhook to events, choose event types, which events it receives, unsubscribe, only ' +
+    'some events, not everything',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'replaces_and_sends',
   repeatable: true,
   versioned: { kind: 'endpoint', by: 'endpoint_id', at: 'endpoint' },
   // What is sent to which address outside, and when that stops.
@@ -116,6 +122,7 @@ export const listEventTypes = defineOperation({
   stability: 'stable',
   summary: 'List every event type with its schema and a sample',
   slim: ['id', 'description'],
+  words: 'which events are there, event types, payload schema, sample payload, catalog of events',
   scope: 'mcp:read',
   view: [
     { path: 'id', whole: true },

@@ -37,6 +37,7 @@ const common = {
   since: '2026-10-01',
   stability: 'stable',
   summary: 'Read much',
+  words: 'test',
   input: z.object({}),
   errors: [],
   examples: [],

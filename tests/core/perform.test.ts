@@ -18,6 +18,7 @@ const strictOperation = defineOperation({
   since: '2026-10-01',
   stability: 'stable',
   summary: 'Require everything',
+  words: 'test',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'required',

@@ -19,6 +19,7 @@ const read = {
   since: '2026-10-01',
   stability: 'stable',
   summary: 'Count itself',
+  words: 'test',
   errors: [],
   examples: [],
   scope: 'mcp:read',

@@ -6,8 +6,7 @@
 import { z } from 'zod'
 import type { EventTypeId } from '../../catalog/events.ts'
 import type { OperationName } from '../../catalog/index.ts'
-import { type ConfirmVerb, defineOperation } from '../../catalog/operation.ts'
-import { verbHints } from '../../mcp/write-hints.ts'
+import { defineOperation } from '../../catalog/operation.ts'
 import type { Context } from '../../server/core/context.ts'
 import type { Handler, Handlers, ProviderHandler } from '../../server/core/handler.ts'
 import { handlers } from '../../server/handlers.ts'
@@ -18,6 +17,7 @@ const common = {
   since: '2026-10-01',
   stability: 'stable',
   summary: 'Change a thing',
+  words: '',
   output: z.object({ thing_id: z.string() }),
   errors: [],
   examples: [],
@@ -30,6 +30,7 @@ const write = {
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
+  effect: 'replaces',
   repeatable: true,
   emits: [],
 } as const
@@ -75,6 +76,9 @@ defineOperation({ ...read, name: 'things_get', emits: ['group.created/1'], route
 const { idempotency: _idempotency, ...withoutIdempotency } = write
 // @ts-expect-error a write without an idempotency rule
 defineOperation({ ...withoutIdempotency, name: 'things_change', routes: ['POST /v1/things'] })
+const { effect: _effect, ...withoutEffect } = write
+// @ts-expect-error a write that says neither by a confirm verb nor by itself what it does
+defineOperation({ ...withoutEffect, name: 'things_change', routes: ['POST /v1/things'] })
 const { emits: _emits, ...withoutEmits } = write
 // @ts-expect-error a write that does not declare its events
 defineOperation({ ...withoutEmits, name: 'things_change', routes: ['POST /v1/things'] })
@@ -82,11 +86,6 @@ defineOperation({ ...withoutEmits, name: 'things_change', routes: ['POST /v1/thi
 defineOperation({ ...write, name: 'things_change', emits: ['group.renamed/1'], routes: ['POST /v1/things'] })
 // @ts-expect-error a confirm verb that does not exist
 defineOperation({ ...write, name: 'things_change', confirm: 'unknown-verb', routes: ['POST /v1/things'] })
-
-// Each confirm verb has its MCP hints.
-declare const checkHints: (hints: Readonly<Record<ConfirmVerb | 'unknown-verb', unknown>>) => void
-// @ts-expect-error a new verb without hints
-checkHints(verbHints)
 
 // Each operation has a handler.
 declare const checkHandlers: (all: Handlers) => void
