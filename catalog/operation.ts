@@ -143,7 +143,7 @@ type Common<I extends Fields, O extends Fields, N extends string> = {
   readonly summary: string
   /** What a user must know beyond the summary. */
   readonly description?: string
-  /** What people call it, or what they want when they need it: `find_tools` and the command line search these words too. */
+  /** What people call it, or want when they need it: `find_tools` and the command line search these words too. */
   readonly words: string
   /**
    * What a model must know beyond the summary, in place of `description` in lists of tools, which every
