@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url'
 import fc from 'fast-check'
 import { closeAll } from '../tests/at-end.ts'
 import { propertySeed } from '../tests/level.ts'
+import { isPooledFile } from './pooled-files.ts'
 
 /**
  * Runs test files one after another in this process, so that they share what is slow to start: the modules,
@@ -43,8 +44,12 @@ const collect = (error: unknown): void => void uncaught.push(error)
 process.on('uncaughtException', collect)
 process.on('unhandledRejection', collect)
 
+const { WCRM_TEST_POOLER_URL: poolerUrl, WCRM_TEST_POOL_ALL: poolsAll } = process.env
+
 const runFile = async (file: string): Promise<void> => {
   for (const hook of followingHooks) enable.call(hook)
+  if (poolerUrl && isPooledFile(file, poolsAll !== undefined)) process.env.WCRM_TEST_POOLED = '1'
+  else delete process.env.WCRM_TEST_POOLED
   try {
     await import(pathToFileURL(file).href)
   } catch (error) {

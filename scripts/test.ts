@@ -2,7 +2,6 @@ import { fork, spawn } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
-import { createPooledFilter } from './pooled-files.ts'
 import { isPoolerInstalled } from './pooler.ts'
 import { createTestEnvironment, type TestEnvironment } from './test-environment.ts'
 import { type FileResult, noCounts, type TestCounts } from './test-reporter.ts'
@@ -15,8 +14,8 @@ import { type FileResult, noCounts, type TestCounts } from './test-reporter.ts'
  * - `npm run test:quick`: a selection, on the embedded database alone, with fewer generated cases.
  * - `npm run test:soak`: servers killed at random, and many more generated cases. `--minutes N`: no file begins after
  *   them; those that did not are named.
- * - `npm run test:pooler`: every file that reaches PostgreSQL (`pooled-files.ts`), on it alone, through a PgBouncer in
- *   transaction mode, and by one door.
+ * - `npm run test:pooler`: every file that reaches PostgreSQL does so through a PgBouncer in transaction mode; `npm test`
+ *   takes that way in every second file (`pooled-files.ts`).
  *
  * Files are dealt out to a few processes, each of which runs one after another (`test-worker.ts`).
  */
@@ -112,8 +111,7 @@ const selectFiles = (): string[] => {
   if (flags.soak) return listSoak(all.filter(isSoak))
   const usual = all.filter((file) => !file.startsWith('tests/soak/'))
   if (flags.quick) return usual.filter((file) => QUICK.map(toPath).includes(file))
-  const ordered = orderByLength(usual)
-  return flags.pooler ? ordered.filter(createPooledFilter()) : ordered
+  return orderByLength(usual)
 }
 
 const check = (): Promise<boolean> =>
@@ -233,17 +231,19 @@ const main = async (): Promise<boolean> => {
     return false
   }
   const checking = files.length > 0 || flags.quick || flags.soak || flags.pooler ? true : check()
-  if (flags.pooler && !isPoolerInstalled()) {
+  const pooler = !flags.quick && !flags.soak && isPoolerInstalled()
+  if (!pooler && (flags.pooler || process.env.CI) && !flags.quick && !flags.soak) {
     console.error('PgBouncer is not installed. (apt-get install pgbouncer)')
     return false
   }
   // The databases are taken away on exit, and the tests' processes end with this one.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))
-  const environment = await createTestEnvironment({ embeddedOnly: flags.quick, pooler: flags.pooler })
+  const environment = await createTestEnvironment({ embeddedOnly: flags.quick, pooler })
   try {
     if (!isComplete(environment) || !(await checking)) return false
     const level = flags.quick ? 'quick' : flags.soak ? 'soak' : (process.env.WCRM_TEST_LEVEL ?? 'full')
-    return await runFiles(selectFiles(), { ...environment.env, WCRM_TEST_LEVEL: level })
+    const poolAll: Record<string, string> = flags.pooler ? { WCRM_TEST_POOL_ALL: '1' } : {}
+    return await runFiles(selectFiles(), { ...environment.env, ...poolAll, WCRM_TEST_LEVEL: level })
   } finally {
     await environment.remove()
   }

@@ -12,8 +12,8 @@ import { type Location, type OpenOptions, openStorage, type Storage } from '../s
  * database is made from nothing, which takes seconds each.
  *
  * - `WCRM_TEST_POSTGRES_URL`: a superuser's URL of a PostgreSQL; absent, only the embedded one is tested.
- * - `WCRM_TEST_POOLER_URL`: the same PostgreSQL through a pooler, by which the product then reaches it; the
- *   embedded database is not tested.
+ * - `WCRM_TEST_POOLER_URL`: the same PostgreSQL through a pooler. The product reaches it that way in files for which
+ *   `WCRM_TEST_POOLED` is set (`scripts/test-worker.ts`).
  * - `WCRM_TEST_POSTGRES_TEMPLATE`: the name of a database there with the newest schema.
  * - `WCRM_TEST_TEMPLATE`, `WCRM_TEST_EMPTY_TEMPLATE`: folders of an embedded database with the newest schema
  *   and of one without any.
@@ -22,7 +22,7 @@ const { env } = process
 
 /** The databases that tests run on: `embedded`, and `postgresql` where there is one. */
 export const databases: readonly string[] = [
-  ...(env.WCRM_TEST_POOLER_URL ? [] : ['embedded']),
+  'embedded',
   ...(env.WCRM_TEST_POSTGRES_URL ? ['postgresql'] : []),
 ]
 
@@ -32,11 +32,16 @@ export const databases: readonly string[] = [
  */
 export const anyDatabase = databases.at(-1)!
 
+/** Whether the file of tests that runs reaches PostgreSQL through a pooler. */
+export const isPooled = (): boolean => env.WCRM_TEST_POOLED !== undefined
+
 /** A database of a test's own. */
 export type TestDatabase = {
   location: Location
-  /** Its URL without the pooler, if there is one, for tests that need a session. */
+  /** Its URL without the pooler, for tests that need a session. */
   direct: Location
+  /** Its URL through the pooler, if there is one. */
+  pooled?: Location
   /** The flags by which `wcrm serve` finds it, and a data folder. The first and its value are those of `wcrm admin`. */
   flags: string[]
   /** Deletes it and closes its connections. */
@@ -81,11 +86,14 @@ const createPostgres = async (url: string, template: string | undefined): Promis
   await administer(url, `create database ${name}${template ? ` template ${template}` : ''}`)
   const dataDir = newFolder()
   const withName = (server: string) => Object.assign(new URL(server), { pathname: `/${name}` }).href
-  const databaseUrl = withName(env.WCRM_TEST_POOLER_URL ?? url)
+  const direct = { databaseUrl: withName(url) }
+  const pooled = env.WCRM_TEST_POOLER_URL && { databaseUrl: withName(env.WCRM_TEST_POOLER_URL) }
+  const location = isPooled() && pooled ? pooled : direct
   return {
-    location: { databaseUrl },
-    direct: { databaseUrl: withName(url) },
-    flags: ['--database-url', databaseUrl, '--data', dataDir],
+    location,
+    direct,
+    ...(pooled ? { pooled } : {}),
+    flags: ['--database-url', location.databaseUrl, '--data', dataDir],
     remove: async () => {
       await administer(url, `drop database ${name} with (force)`)
       rmSync(dataDir, { recursive: true, force: true })

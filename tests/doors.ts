@@ -261,10 +261,9 @@ const ALL_DOORS = [0, 1, 2, 3]
 /**
  * The doors of the nth test of a suite, by their place in `doorsOf`. What reaches a database is the same through all of
  * them: each test takes all doors to one database, and one to the other, which changes from test to test; in the soak
- * all. Behind a pooler one is enough.
+ * all.
  */
 const doorsFor = (database: string, n: number): readonly number[] => {
-  if (process.env.WCRM_TEST_POOLER_URL !== undefined) return [1]
   if (database === anyDatabase) return ALL_DOORS
   return Array.from({ length: runs(1, ALL_DOORS.length) }, (_, k) => (n + k) % ALL_DOORS.length)
 }

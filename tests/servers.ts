@@ -34,7 +34,7 @@ import {
 import type { Db } from '../storage/database.ts'
 import { type Location, openStorage, type Storage } from '../storage/open.ts'
 import { atEnd } from './at-end.ts'
-import { createDatabase } from './databases.ts'
+import { createDatabase, isPooled } from './databases.ts'
 
 /** A server in this process, with the internals that tests inspect. */
 export type TestServer = {
@@ -218,17 +218,22 @@ const openDatabase = async (database: string): Promise<OpenDatabase> => {
   }
 }
 
-/** The databases that the tests of this process share, and the servers with default options on them. */
+/** The databases that the tests of this process share, and the servers with default options on them, by `toShared`. */
 const sharedDatabases = new Map<string, Promise<OpenDatabase>>()
 const sharedServers = new Map<string, Promise<TestServer>>()
 
+/** Whether a pooler is in between matters to PostgreSQL alone. */
+const toShared = (database: string): string =>
+  database === 'postgresql' && isPooled() ? `${database} through the pooler` : database
+
 const shareDatabase = async (database: string): Promise<Storage> => {
-  if (!sharedDatabases.has(database)) {
+  const shared = toShared(database)
+  if (!sharedDatabases.has(shared)) {
     const opened = openDatabase(database)
-    sharedDatabases.set(database, opened)
+    sharedDatabases.set(shared, opened)
     atEnd(async () => (await opened).close())
   }
-  return (await sharedDatabases.get(database)!).storage
+  return (await sharedDatabases.get(shared)!).storage
 }
 
 /** Refuses to stop or start jobs of a server that other files use: they run when they are woken, and by `runOnce`. */
@@ -250,13 +255,14 @@ const keepJobs = (jobs: JobRunner): JobRunner => {
  * need nothing special share it, each test in a workspace of its own. `close` leaves it running.
  */
 export const sharedServer = async (database: string): Promise<TestServer> => {
-  if (!sharedServers.has(database)) {
+  const shared = toShared(database)
+  if (!sharedServers.has(shared)) {
     const storage = shareDatabase(database)
     const started = storage.then((opened) => serveStorage(opened, database))
-    sharedServers.set(database, started)
+    sharedServers.set(shared, started)
     atEnd(async () => (await started).close())
   }
-  const server = await sharedServers.get(database)!
+  const server = await sharedServers.get(shared)!
   return {
     ...server,
     app: { ...server.app, jobs: keepJobs(server.app.jobs) },

@@ -104,12 +104,10 @@ describe('Statements that a pool makes transactions', { skip: !databases.include
   })
 })
 
-const isPooled = process.env.WCRM_TEST_POOLER_URL !== undefined
-
 describe(
   'A transaction whose last statement has a plan that became invalid',
   {
-    skip: isPooled ? 'there are no plans that are kept' : !databases.includes('postgresql'),
+    skip: !databases.includes('postgresql'),
   },
   () => {
     it('is carried out as a whole or not at all', async () => {

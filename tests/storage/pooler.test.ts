@@ -2,28 +2,26 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
 import type { Db } from '../../storage/database.ts'
-import { openStorage, type OpenOptions, type Storage } from '../../storage/open.ts'
+import type { OpenOptions, Storage } from '../../storage/open.ts'
 import { SESSION_DEFAULTS } from '../../storage/client/session-settings.ts'
 import { createDatabase, databases, withStorage } from '../databases.ts'
 import { sqlTemplates } from './sql-templates.ts'
 
-const isPooled = process.env.WCRM_TEST_POOLER_URL !== undefined
+const describeSessions = (way: 'direct' | 'pooled'): void => {
+  const isPooled = way === 'pooled'
 
-const withOwnStorage = async (
-  options: OpenOptions,
-  work: (storage: Storage) => Promise<void>,
-): Promise<void> => {
-  const { location, remove } = await createDatabase('postgresql')
-  const storage = await openStorage(location, options)
-  try {
-    await work(storage)
-  } finally {
-    await storage.close()
-    await remove()
+  const withOwnStorage = async (
+    options: OpenOptions,
+    work: (storage: Storage) => Promise<void>,
+  ): Promise<void> => {
+    const created = await createDatabase('postgresql')
+    try {
+      await withStorage(created[way]!, work, options)
+    } finally {
+      await created.remove()
+    }
   }
-}
 
-describe('Sessions of PostgreSQL', { skip: !databases.includes('postgresql') }, () => {
   it('are found to be those of a pooler, or direct', async () => {
     await withOwnStorage({}, async ({ access }) => {
       assert.equal(access.pooled, isPooled)
@@ -58,7 +56,7 @@ describe('Sessions of PostgreSQL', { skip: !databases.includes('postgresql') }, 
     const values = names.map((name) => String(SESSION_DEFAULTS[name]))
     const unusual = ['German, DMY', 'iso_8601', 'escape', '-5', 'off', 'on']
     assert.equal(names.length, unusual.length)
-    const { location, direct, remove } = await createDatabase('postgresql')
+    const { direct, pooled, remove } = await createDatabase('postgresql')
     try {
       await withStorage(direct, async ({ db }) => {
         const { rows } = await sql<{ name: string }>`select current_database() as name`.execute(db)
@@ -72,7 +70,7 @@ describe('Sessions of PostgreSQL', { skip: !databases.includes('postgresql') }, 
             db,
           )
       })
-      await withStorage(location, async ({ db, heavy }) => {
+      await withStorage(isPooled ? pooled! : direct, async ({ db, heavy }) => {
         const expected = { values, level: 'read committed' }
         for (const each of [db, heavy]) {
           assert.deepEqual(await load(each), expected)
@@ -118,7 +116,12 @@ describe('Sessions of PostgreSQL', { skip: !databases.includes('postgresql') }, 
       assert.deepEqual(found, numbers)
     })
   })
-})
+}
+
+const skip = !databases.includes('postgresql')
+const skipPooled = !process.env.WCRM_TEST_POOLER_URL && 'PgBouncer is not installed'
+describe('Sessions of PostgreSQL', { skip }, () => describeSessions('direct'))
+describe('Sessions of PostgreSQL through a pooler', { skip: skipPooled }, () => describeSessions('pooled'))
 
 /** What a session keeps, and a transaction through a pooler may not rely on. */
 const OF_A_SESSION = new RegExp(
