@@ -1,18 +1,34 @@
+import postgres from 'postgres'
 import { SESSION_DEFAULTS } from './session-settings.ts'
 
-/** What a URL says for the client alone, as libpq understands it, and what is left of it for postgres.js. */
-export type ReadUrl = {
-  /** With hosts where postgres.js reads them, and without what it would send to the server. */
-  url: string
-  /** The path of a unix socket. */
-  path?: string
-  /** The file of the certificates to trust, or `system` for those of Node. */
-  rootCertificates?: string
-  clientCertificate?: ClientCertificate
-}
+/** Where a server of a database listens. */
+export type Address = { host: string; port: number } | { path: string }
+
+/** Which of several servers a session is for, as postgres.js names them. */
+type Role = 'any' | 'primary' | 'standby'
 
 /** By what the service proves who it is: files of PEM, and the password of the key. */
 export type ClientCertificate = { file?: string; keyFile?: string; password?: string }
+
+/** How a URL asks for TLS. */
+export type TlsSettings = {
+  /** A value of `sslmode`. */
+  mode: string
+  /** Whether TLS begins at once, without a question to the server. */
+  isDirect: boolean
+  /** The file of the certificates to trust; those that Node trusts when absent. */
+  rootFile?: string
+  clientCertificate?: ClientCertificate
+}
+
+/** What a URL says, as libpq understands it. */
+export type Servers = {
+  addresses: Address[]
+  role: Role
+  tls?: TlsSettings
+  /** What is left of it for postgres.js: the user, the database, and parameters of the session. */
+  url: string
+}
 
 const PARTS = /^([^:]*:\/\/)([^/?]*@)?([^/?]*)([^?]*)(?:\?(.*))?$/s
 
@@ -20,6 +36,15 @@ const PARTS = /^([^:]*:\/\/)([^/?]*@)?([^/?]*)([^?]*)(?:\?(.*))?$/s
 const HOST = /^(\[[^\]]*\]|[^:]*)(?::(.*))?$/
 
 const DEFAULT_PORT = '5432'
+
+/** postgres.js takes a standby for `read-write`: it looks at a parameter that a server reports for its defaults alone. */
+const ROLES: Readonly<Record<string, Role>> = {
+  any: 'any',
+  'read-write': 'primary',
+  primary: 'primary',
+  'read-only': 'standby',
+  standby: 'standby',
+}
 
 /** Values of `sslmode` that do without TLS where there is none. */
 const OPTIONAL_TLS = new Set(['allow', 'prefer'])
@@ -42,54 +67,56 @@ const OWN_PARAMETERS = new Set([
   ...Object.keys(SESSION_DEFAULTS).map((name) => name.toLowerCase()),
 ])
 
-/** Writes hosts and ports as an authority has them. */
-const toAuthority = (hosts: string, ports: string): string => {
-  const portOf = ports.split(',')
-  return hosts
-    .split(',')
-    .map((text, i) => {
-      const isBareIpv6 = !text.startsWith('[') && text.split(':').length > 2
-      const [, host = ''] = HOST.exec(isBareIpv6 ? `[${text}]` : text) ?? []
-      const port = portOf[i] ?? portOf[0]
-      return port ? `${host}:${port}` : host
-    })
-    .join(',')
-}
+const toAddress = (name: string, port: string): Address =>
+  name.startsWith('/')
+    ? { path: `${name}/.s.PGSQL.${port}` }
+    : { host: name.replace(/^\[(.*)\]$/, '$1') || 'localhost', port: Number(port) }
 
 /** Reads a URL; hosts, ports and the user may stand among its parameters, and a host may be the folder of a socket. */
-export const readUrl = (text: string): ReadUrl => {
+export const parseServers = (text: string): Servers => {
   const [, scheme = '', credentials = '', authority = '', database = '', query = ''] = PARTS.exec(text) ?? []
   const parameters = new URLSearchParams(query)
-  const take = (name: string): string | null => {
-    const value = parameters.get(name)
+  const take = (name: string): string | undefined => {
+    const value = parameters.get(name) || undefined
     parameters.delete(name)
     return value
   }
-  const [host, port, rootCertificates] = [take('host'), take('port'), take('sslrootcert')]
-  const [clientFile, keyFile, password] = [take('sslcert'), take('sslkey'), take('sslpassword')]
-  const own = [...parameters.keys()].filter((name) => OWN_PARAMETERS.has(name.toLowerCase()))
-  for (const name of own) parameters.delete(name)
-  if (rootCertificates === 'system' || (rootCertificates && !parameters.has('sslmode')))
-    parameters.set('sslmode', 'verify-full')
-  // Of a connection without TLS nobody would see the certificate.
-  else if (clientFile && OPTIONAL_TLS.has(parameters.get('sslmode') ?? 'prefer'))
-    parameters.set('sslmode', 'require')
-  const written = /^%2f/i.test(authority) ? decodeURIComponent(authority) : authority
-  const [, writtenHost = '', writtenPort] = HOST.exec(written) ?? []
-  const folder = [host, writtenHost].find((one) => one?.startsWith('/'))
-  const hosts = (): string => {
-    if (folder) return 'localhost'
-    return host || port ? toAuthority(host || authority, port ?? writtenPort ?? '') : authority
-  }
+  for (const name of [...parameters.keys()])
+    if (OWN_PARAMETERS.has(name.toLowerCase())) parameters.delete(name)
+  const written = authority.split(',').map((one) => HOST.exec(decodeURIComponent(one)) ?? [])
+  const names = take('host')?.split(',') ?? written.map(([, name = '']) => name)
+  const ports = take('port')?.split(',') ?? written.map(([, , port]) => port)
+  const role = ROLES[take('target_session_attrs') ?? 'any']
+  if (!role) throw new Error('not a role of a server')
+  const tls = takeTls(take)
   const rest = parameters.toString()
   return {
-    url: `${scheme}${credentials}${hosts()}${database}${rest && `?${rest}`}`,
-    ...(folder ? { path: `${folder}/.s.PGSQL.${port ?? (writtenPort || DEFAULT_PORT)}` } : {}),
-    ...(rootCertificates ? { rootCertificates } : {}),
-    ...(clientFile || keyFile
+    addresses: names.map((name, i) => toAddress(name, ports[i] || ports[0] || DEFAULT_PORT)),
+    role,
+    ...(tls ? { tls } : {}),
+    url: `${scheme}${credentials}localhost${database}${rest && `?${rest}`}`,
+  }
+}
+
+const takeTls = (take: (name: string) => string | undefined): TlsSettings | undefined => {
+  const [file, keyFile, password] = [take('sslcert'), take('sslkey'), take('sslpassword')]
+  const [rootFile, isDirect] = [take('sslrootcert'), take('sslnegotiation') === 'direct']
+  const written = take('sslmode') ?? take('ssl')
+  const implied = (): string | undefined => {
+    if (rootFile === 'system' || (rootFile && !written)) return 'verify-full'
+    // Of a connection without TLS nobody would see the certificate.
+    return file && OPTIONAL_TLS.has(written ?? 'prefer') ? 'require' : written
+  }
+  const mode = implied()
+  if (!mode || mode === 'disable' || mode === 'false') return undefined
+  return {
+    mode,
+    isDirect,
+    ...(rootFile && rootFile !== 'system' ? { rootFile } : {}),
+    ...(file || keyFile
       ? {
           clientCertificate: {
-            ...(clientFile ? { file: clientFile } : {}),
+            ...(file ? { file } : {}),
             ...(keyFile ? { keyFile } : {}),
             ...(password ? { password } : {}),
           },
@@ -97,3 +124,17 @@ export const readUrl = (text: string): ReadUrl => {
       : {}),
   }
 }
+
+/** Whether `parseServers` and postgres.js understand a URL, and each port in it is one. */
+export const isDatabaseUrl = (text: string): boolean => {
+  try {
+    const { addresses, url } = parseServers(text)
+    postgres(url, { max: 1 })
+    return addresses.every((at) => 'path' in at || (at.port > 0 && at.port <= 65_535))
+  } catch {
+    return false
+  }
+}
+
+/** Whether a URL names one server and not several. */
+export const namesOneServer = (url: string): boolean => parseServers(url).addresses.length === 1
