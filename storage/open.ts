@@ -189,7 +189,7 @@ const openAdministration = (
 ): Storage => {
   const servers = parseServers(url)
   const sql = postgres(servers.url, {
-    ...toClientOptions(settings, prepare),
+    ...toClientOptions(settings, prepare, servers.parameters),
     ...toServerOptions(servers),
     socket: createSocketOpener(servers),
     max: connections,

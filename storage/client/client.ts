@@ -1,7 +1,7 @@
 import type { TransactionSettings } from 'kysely'
 import type { StatementResult } from './session.ts'
 
-/** A connection of its own is planned for these, with the settings of their use (storage/open.ts). */
+/** What a hint says of a statement (driver.ts): these may have connections of their own. */
 export type StatementUse = 'quick' | 'custom' | 'indexed'
 
 export type Statement = {

@@ -7,9 +7,6 @@ export type Address = { host: string; port: number } | { path: string }
 /** Which of several servers a session is for, as postgres.js names them. */
 type Role = 'any' | 'primary' | 'standby'
 
-/** By what the service proves who it is: files of PEM, and the password of the key. */
-export type ClientCertificate = { file?: string; keyFile?: string; password?: string }
-
 /** How a URL asks for TLS. */
 export type TlsSettings = {
   /** A value of `sslmode`. */
@@ -17,16 +14,21 @@ export type TlsSettings = {
   /** Whether TLS begins at once, without a question to the server. */
   isDirect: boolean
   /** The file of the certificates to trust; those that Node trusts when absent. */
-  rootFile?: string
-  clientCertificate?: ClientCertificate
+  rootFile: string | undefined
+  /** By what the service proves who it is: files of PEM, and the password of the key. */
+  certificateFile: string | undefined
+  keyFile: string | undefined
+  keyPassword: string | undefined
 }
 
 /** What a URL says, as libpq understands it. */
 export type Servers = {
   addresses: Address[]
   role: Role
-  tls?: TlsSettings
-  /** What is left of it for postgres.js: the user, the database, and parameters of the session. */
+  tls: TlsSettings | undefined
+  /** The other parameters, which are sent to the server. */
+  parameters: Record<string, string>
+  /** What is left of it for postgres.js: the user and the database. */
   url: string
 }
 
@@ -50,8 +52,8 @@ const ROLES: Readonly<Record<string, Role>> = {
 const OPTIONAL_TLS = new Set(['allow', 'prefer'])
 
 /**
- * What the service sets for its own sessions. postgres.js gives a URL the last word, but results are read by these,
- * and a restore finds the servers that run by the name of their sessions.
+ * What the service sets for its own sessions, whatever a URL says: results are read by these, and a restore finds the
+ * servers that run by the name of their sessions.
  */
 const OWN_PARAMETERS = new Set([
   'application_name',
@@ -81,48 +83,36 @@ export const parseServers = (text: string): Servers => {
     parameters.delete(name)
     return value
   }
-  for (const name of [...parameters.keys()])
-    if (OWN_PARAMETERS.has(name.toLowerCase())) parameters.delete(name)
   const written = authority.split(',').map((one) => HOST.exec(decodeURIComponent(one)) ?? [])
   const names = take('host')?.split(',') ?? written.map(([, name = '']) => name)
   const ports = take('port')?.split(',') ?? written.map(([, , port]) => port)
   const role = ROLES[take('target_session_attrs') ?? 'any']
   if (!role) throw new Error('not a role of a server')
-  const tls = takeTls(take)
-  const rest = parameters.toString()
   return {
     addresses: names.map((name, i) => toAddress(name, ports[i] || ports[0] || DEFAULT_PORT)),
     role,
-    ...(tls ? { tls } : {}),
-    url: `${scheme}${credentials}localhost${database}${rest && `?${rest}`}`,
+    tls: takeTls(take),
+    parameters: Object.fromEntries(
+      [...parameters].filter(([name]) => !OWN_PARAMETERS.has(name.toLowerCase())),
+    ),
+    url: `${scheme}${credentials}localhost${database}`,
   }
 }
 
 const takeTls = (take: (name: string) => string | undefined): TlsSettings | undefined => {
-  const [file, keyFile, password] = [take('sslcert'), take('sslkey'), take('sslpassword')]
-  const [rootFile, isDirect] = [take('sslrootcert'), take('sslnegotiation') === 'direct']
-  const written = take('sslmode') ?? take('ssl')
-  const implied = (): string | undefined => {
-    if (rootFile === 'system' || (rootFile && !written)) return 'verify-full'
-    // Of a connection without TLS nobody would see the certificate.
-    return file && OPTIONAL_TLS.has(written ?? 'prefer') ? 'require' : written
+  const rootFile = take('sslrootcert')
+  const settings = {
+    isDirect: take('sslnegotiation') === 'direct',
+    rootFile: rootFile === 'system' ? undefined : rootFile,
+    certificateFile: take('sslcert'),
+    keyFile: take('sslkey'),
+    keyPassword: take('sslpassword'),
   }
-  const mode = implied()
-  if (!mode || mode === 'disable' || mode === 'false') return undefined
-  return {
-    mode,
-    isDirect,
-    ...(rootFile && rootFile !== 'system' ? { rootFile } : {}),
-    ...(file || keyFile
-      ? {
-          clientCertificate: {
-            ...(file ? { file } : {}),
-            ...(keyFile ? { keyFile } : {}),
-            ...(password ? { password } : {}),
-          },
-        }
-      : {}),
-  }
+  let mode = take('sslmode') ?? take('ssl')
+  if (rootFile === 'system' || (rootFile && !mode)) mode = 'verify-full'
+  // Of a connection without TLS nobody would see the certificate.
+  else if (settings.certificateFile && OPTIONAL_TLS.has(mode ?? 'prefer')) mode = 'require'
+  return !mode || mode === 'disable' || mode === 'false' ? undefined : { mode, ...settings }
 }
 
 /** Whether `parseServers` and postgres.js understand a URL, and each port in it is one. */

@@ -57,7 +57,7 @@ export const createSessionOpener = (target: Target, prepare: boolean): OpenSessi
   return (settings, onClose, onNotify) => {
     const socket = createSocketHolder(openSocket, { attempts: countAttempts(servers), onFailure: onClose })
     const options = {
-      ...toClientOptions(settings, prepare),
+      ...toClientOptions(settings, prepare, servers?.parameters),
       ...(servers ? toServerOptions(servers) : { user: 'postgres', database: 'postgres', pass: '' }),
       max: 1,
       // `arrayTypes` has them.
@@ -120,11 +120,15 @@ const createSocketHolder = (
   }
 }
 
-/** Returns the options of postgres.js that all sessions have. */
-export const toClientOptions = (settings: SessionSettings, prepare: boolean) => ({
+/** Returns the options of postgres.js that all sessions have. `parameters`: of the URL. */
+export const toClientOptions = (
+  settings: SessionSettings,
+  prepare: boolean,
+  parameters: Record<string, string> = {},
+) => ({
   prepare,
   onnotice: () => {},
-  connection: toStartupParameters(settings),
+  connection: { ...parameters, ...toStartupParameters(settings) },
   types: { timestamp, json, ...arrayTypes },
   connect_timeout: CONNECT_TIMEOUT_MS / 1000,
   idle_timeout: 0,
@@ -143,8 +147,8 @@ export const toServerOptions = ({ addresses, role }: Servers) => ({
 /** As text: postgres.js leaves out a parameter that is 0. */
 const toStartupParameters = (settings: SessionSettings): Record<string, string> =>
   Object.fromEntries(
-    Object.entries({ application_name: 'wcrm', TimeZone: 'UTC', ...settings }).map(([k, v]) => [
-      k,
-      String(v),
+    Object.entries({ application_name: 'wcrm', TimeZone: 'UTC', ...settings }).map(([name, value]) => [
+      name,
+      String(value),
     ]),
   )

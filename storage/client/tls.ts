@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { type ConnectionOptions, createSecureContext } from 'node:tls'
-import type { ClientCertificate, TlsSettings } from './database-url.ts'
+import type { TlsSettings } from './database-url.ts'
 import { codedError } from './error-codes.ts'
 
 /** As postgres.js has it: these encrypt, and trust every certificate. */
@@ -18,14 +18,14 @@ export type Tls = TlsSettings & { identity: ConnectionOptions }
 /** Reads the certificates to trust, and the service's own one. */
 export const loadTls = (settings: TlsSettings | undefined): Tls | undefined => {
   if (!settings) return undefined
-  const { mode, rootFile, clientCertificate } = settings
+  const { mode, rootFile } = settings
   const isVerified = !UNVERIFIED.has(mode) || (rootFile !== undefined && UNNAMED.has(mode))
   const isNamed = rootFile === undefined || !UNNAMED.has(mode)
   const identity: ConnectionOptions = {
     rejectUnauthorized: isVerified,
     ...(isVerified && rootFile !== undefined ? { ca: readNamed('sslrootcert', rootFile) } : {}),
     ...(isNamed ? {} : { checkServerIdentity: () => undefined }),
-    ...(clientCertificate ? readClientCertificate(clientCertificate) : {}),
+    ...readClientCertificate(settings),
   }
   return { ...settings, identity }
 }
@@ -39,7 +39,12 @@ const readNamed = (parameter: string, file: string): Buffer => {
   }
 }
 
-const readClientCertificate = ({ file, keyFile, password }: ClientCertificate): ConnectionOptions => {
+const readClientCertificate = ({
+  certificateFile: file,
+  keyFile,
+  keyPassword: password,
+}: TlsSettings): ConnectionOptions => {
+  if (file === undefined && keyFile === undefined) return {}
   if (file === undefined || keyFile === undefined)
     throw codedError(UNUSABLE_FILE, 'sslcert and sslkey are given together, or none of them')
   const cert = readNamed('sslcert', file)
