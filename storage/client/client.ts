@@ -2,7 +2,7 @@ import type { TransactionSettings } from 'kysely'
 import type { StatementResult } from './session.ts'
 
 /** What a hint says of a statement (driver.ts): these may have connections of their own. */
-export type StatementUse = 'quick' | 'custom' | 'indexed'
+type StatementUse = 'quick' | 'custom' | 'indexed'
 
 export type Statement = {
   text: string

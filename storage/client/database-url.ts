@@ -39,7 +39,7 @@ const HOST = /^(\[[^\]]*\]|[^:]*)(?::(.*))?$/
 
 const DEFAULT_PORT = '5432'
 
-/** postgres.js takes a standby for `read-write`: it looks at a parameter that a server reports for its defaults alone. */
+/** postgres.js takes a standby for `read-write`: it looks at what a server reports for its defaults alone. */
 const ROLES: Readonly<Record<string, Role>> = {
   any: 'any',
   'read-write': 'primary',

@@ -227,7 +227,7 @@ const watch = (pool: Pool, connection: Connection): void => {
  * to the server in its place.
  */
 const leaveServer = (pool: Pool, connection: Connection, reason: Error): void => {
-  for (const one of [...pool.connections])
+  for (const one of pool.connections)
     if (one === connection || (one.isOpen && !isBusy(one))) discard(pool, one, reason)
 }
 

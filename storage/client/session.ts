@@ -8,7 +8,7 @@ import type { SessionSettings } from './session-settings.ts'
 import { CONNECT_TIMEOUT_MS, connectionClosedError, createSocketOpener, noServerError } from './sockets.ts'
 
 /** Where a database is reached: a URL, or a function that connects to the embedded one. */
-export type Target = string | (() => Promise<Socket>)
+type Target = string | (() => Promise<Socket>)
 
 export type PendingStatement = PendingQuery<(Row & Iterable<Row>)[]>
 
@@ -27,11 +27,7 @@ export type Session = {
 export type OnClose = (reason?: Error) => void
 
 /** `onNotify` gets the text of each notification to a session that listens. */
-export type OpenSession = (
-  settings: SessionSettings,
-  onClose: OnClose,
-  onNotify?: (text: string) => void,
-) => Session
+type OpenSession = (settings: SessionSettings, onClose: OnClose, onNotify?: (text: string) => void) => Session
 
 const timestamp = { to: 1184, from: [1114, 1184], serialize: (v: unknown) => v as string, parse: toIsoTime }
 const json = {

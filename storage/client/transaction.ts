@@ -4,7 +4,7 @@ import type { StatementResult } from './session.ts'
 import { statementChannel } from './statement-channel.ts'
 
 /** A connection that nobody else uses. */
-export type HeldConnection = {
+type HeldConnection = {
   send: (statement: Statement) => Promise<StatementResult>
   isLost: () => boolean
   /** Gives it back. `isClean`: no transaction is left in its session. */
