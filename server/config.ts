@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isDatabaseUrl, namesOneServer } from '../storage/client/addresses.ts'
+import { isDatabaseUrl, namesOneServer } from '../storage/client/database-url.ts'
 import { ListenAddress } from './listen-address.ts'
 import { parseProxyList } from './http/address.ts'
 import { parseMediaLocation } from './media/location.ts'

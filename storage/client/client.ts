@@ -1,266 +1,75 @@
-import type { Socket } from 'node:net'
-import postgres, { type PendingQuery, type Row, type Sql } from 'postgres'
-import {
-  type Address,
-  connectTo,
-  connectToFirst,
-  parseServers,
-  type Role,
-  toRoleOption,
-} from './addresses.ts'
-import { arrayTypes } from './array-types.ts'
-import { codedError } from './error-codes.ts'
-import { createServerFinder, type ServerFinder } from './find-server.ts'
-import type { SessionSettings } from './session-settings.ts'
-import { toIsoTime } from '../values/times.ts'
-import { beginTls, loadTls, type Tls } from './tls.ts'
+import type { TransactionSettings } from 'kysely'
+import type { StatementResult } from './session.ts'
 
-/** Where a database is reached: a URL, or a function that connects to the embedded one. */
-export type Target = string | (() => Promise<Socket>)
+/** What a hint says of a statement (driver.ts): these may have connections of their own. */
+type StatementUse = 'quick' | 'custom' | 'indexed'
 
-/** Gets the text of each notification to a session that listens. */
-export type OnNotify = (text: string) => void
-
-export type PendingStatement = PendingQuery<(Row & Iterable<Row>)[]>
-
-/** One connection in postgres.js. It never reconnects: `onClose` is called once, and it is replaced. */
-export type Client = {
-  sql: Sql
-  /** Asks the server to stop a statement that runs. The request may be lost, and nobody waits for it. */
-  cancel: (statement: PendingStatement) => void
-  /**
-   * Has it checked whether another server of the cluster has taken the place of this one, which does not
-   * respond; it is then closed. Absent where there is no other.
-   */
-  suspect?: () => void
-  /** Closes the connection in the regular way. */
-  end: () => Promise<void>
-  /** Closes it at once; statements without a response fail. */
-  destroy: () => void
+export type Statement = {
+  text: string
+  parameters?: readonly unknown[]
+  prepare?: boolean
+  /** Send by the simple protocol: several statements without parameters. */
+  simple?: boolean
+  /** It cannot run in a transaction, so it does without the pool's settings. */
+  outsideTransaction?: boolean
+  use?: StatementUse
+  /** The last one of its transaction: `commit` is sent right behind it. */
+  last?: boolean
 }
 
-const CONNECT_TIMEOUT_SECONDS = 10
-const CANCEL_TIMEOUT_MS = 2_000
-
-const timestamp = { to: 1184, from: [1114, 1184], serialize: (v: unknown) => v as string, parse: toIsoTime }
-const json = {
-  to: 3802,
-  from: [114, 3802],
-  serialize: (v: unknown) => (typeof v === 'string' ? v : JSON.stringify(v)),
-  parse: (text: string) => JSON.parse(text) as unknown,
+/** It begins with its first statement, whose round trip `begin` shares. */
+export type Transaction = {
+  run: (statement: Statement) => Promise<StatementResult>
+  commit: () => Promise<void>
+  /** Never sends anything after `commit`. */
+  rollback: () => Promise<void>
 }
 
-/** What identifies a session in the protocol's cancel request. */
-type SessionKey = { pid: number | null; secret: number }
-
-const CANCEL_REQUEST_CODE = 80_877_102
-
-/** Sends a cancel request over a connection of its own. */
-const sendCancelRequest = async (open: Open, { pid, secret }: SessionKey): Promise<void> => {
-  const message = Buffer.alloc(16)
-  for (const [i, value] of [16, CANCEL_REQUEST_CODE, pid!, secret].entries())
-    message.writeUInt32BE(value, i * 4)
-  const { socket } = await open()
-  socket.on('error', () => {})
-  socket.end(message)
-  setTimeout(() => socket.destroy(), CANCEL_TIMEOUT_MS).unref()
+/** `waited`, `waitedSeconds`: how often, and how long in all, a statement or transaction waited for a connection. */
+export type ClientStats = {
+  open: number
+  busy: number
+  waiting: number
+  waited: number
+  waitedSeconds: number
 }
 
-/** Connects. `address`: the one that was taken; undefined for the embedded database. */
-type Open = () => Promise<{ socket: Socket; address?: Address }>
-
-/** `reason`: why, when that is more than a connection that closed. */
-export type OnClose = (reason?: Error) => void
-
-type OpenClient = (settings: SessionSettings, onClose: OnClose, onNotify?: OnNotify) => Client
-
-/**
- * Returns the function that opens clients of a database. postgres.js would reconnect by itself; but in 3.4 a
- * message that was unsent when a connection closed keeps the next one from starting, and a server that
- * accepts and closes makes it reconnect for ever. So each client connects once.
- */
-export const createClientFactory = (target: Target, prepare: boolean): OpenClient => {
-  if (typeof target !== 'string')
-    return createOpener({ open: async () => ({ socket: await target() }), prepare })
-  const servers = parseServers(target)
-  const { addresses, role, url } = servers
-  const tls = loadTls(servers.tls)
-  if (role === 'any' || addresses.length === 1)
-    return createOpener({ url, role, open: () => connectToFirst(addresses), prepare, tls })
-  const finder = createServerFinder(servers, (address) => askRole(url, address, tls))
-  const open: Open = async () => {
-    const address = await finder.find()
-    return { socket: connectTo(address), address }
-  }
-  return createOpener({ url, role, open, prepare, finder, tls })
+/** A client of one database. */
+export type DatabaseClient = {
+  /** Runs a statement by itself; it may queue behind others on its connection. */
+  run: (statement: Statement) => Promise<StatementResult>
+  /** Takes a connection for a transaction, until that is committed or rolled back. */
+  begin: (settings?: TransactionSettings) => Promise<Transaction>
+  stats: () => ClientStats
+  /** Waits for what is in progress, for a few seconds at most, and closes all connections. */
+  close: () => Promise<void>
 }
 
-/** Asks one server over a connection of its own whether it takes changes. */
-const askRole = async (
-  url: string,
-  address: Address,
-  tls: Tls | undefined,
-): Promise<{ isPrimary: boolean }> => {
-  let lose: (error: Error) => void
-  const lost = new Promise<never>((_, reject) => {
-    lose = reject
-  })
-  lost.catch(() => {})
-  const open: Open = () => Promise.resolve({ socket: connectTo(address) })
-  const client = createOpener({ url, open, prepare: false, tls })({}, () => lose(connectionClosedError()))
-  try {
-    const answered = client.sql.unsafe<{ is_primary: boolean }[]>(
-      "select not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off' as is_primary",
-    )
-    const [row] = await Promise.race([answered, lost])
-    return { isPrimary: row!.is_primary }
-  } finally {
-    client.destroy()
-  }
-}
-
-/** PostgreSQL's function that waits for standbys at a commit. */
-const WAITS_FOR_STANDBYS = 'SyncRepWaitForLSN'
-
-/**
- * A server that gives up the wait for its standbys, for a timeout or a cancel request, reports the commit as
- * done, with a mere warning. The change would be lost with that server, so its outcome is not known.
- */
-const isUnreplicatedCommit = (notice: { routine?: string }): boolean => notice.routine === WAITS_FOR_STANDBYS
-
-const unreplicatedError = (): Error =>
-  codedError('COMMIT_NOT_REPLICATED', 'a commit did not reach the synchronous standbys in time')
-
-type OpenerOptions = {
-  /** Absent for the embedded database. */
-  url?: string
-  role?: Role
-  open: Open
-  prepare: boolean
-  /** Of a cluster, where another server may take the place of this one. */
-  finder?: ServerFinder
-  tls?: Tls | undefined
-}
-
-const createOpener = ({ url, role = 'any', open, prepare, finder, tls }: OpenerOptions): OpenClient => {
-  const live = new Set<{ address: () => Address | undefined; lose: () => void }>()
-  return (settings, onClose, onNotify) => {
-    const close: OnClose = (reason) => {
-      live.delete(entry)
-      onClose(reason)
-    }
-    const opener = createSocketOpener(open, tls, () => close())
-    const entry = {
-      address: opener.address,
-      lose: () => {
-        opener.destroySocket()
-        close()
-      },
-    }
-    if (finder) live.add(entry)
-    const options = {
-      ...toClientOptions(settings, prepare),
-      max: 1,
-      // `arrayTypes` has them.
-      fetch_types: false,
-      onclose: () => close(),
-      onnotice: (notice: { routine?: string }) => {
-        if (!isUnreplicatedCommit(notice)) return
-        opener.destroySocket()
-        close(unreplicatedError())
-      },
-      onnotify: onNotify && ((_channel: string, text: string) => onNotify(text)),
-      socket: opener.openOnce,
-      // The opener has begun it.
-      ssl: false,
-      // Of several hosts postgres.js would swallow the error of the first.
-      ...(url === undefined
-        ? { user: 'postgres', database: 'postgres', pass: '' }
-        : // With several, the finder has chosen.
-          { host: 'first', ...(finder && role === 'prefer-standby' ? {} : toRoleOption(role)) }),
-    }
-    const sql = url === undefined ? postgres(options as never) : postgres(url, options as never)
-    return {
-      sql,
-      cancel: (statement) => {
-        const { state } = statement as unknown as { state: SessionKey | null }
-        const address = opener.address()
-        const openSame: Open = address ? () => Promise.resolve({ socket: connectTo(address) }) : open
-        if (typeof state?.pid === 'number') sendCancelRequest(openSame, state).catch(() => {})
-      },
-      ...(finder ? { suspect: () => void leaveReplaced(finder, live, opener.address()) } : {}),
-      end: () => sql.end(),
-      destroy: () => {
-        live.delete(entry)
-        opener.destroySocket()
-        sql.end({ timeout: 0 }).catch(() => {})
-      },
-    }
-  }
-}
-
-/** Closes the connections to a server that does not answer any more, when another has taken its place. */
-const leaveReplaced = async (
-  finder: ServerFinder,
-  live: ReadonlySet<{ address: () => Address | undefined; lose: () => void }>,
-  address: Address | undefined,
-): Promise<void> => {
-  if (!address || !(await finder.isReplaced(address))) return
-  for (const entry of live) if (entry.address() === address) entry.lose()
-}
-
-/** Returns the options of postgres.js that all connections have. */
-export const toClientOptions = (settings: SessionSettings, prepare: boolean) => ({
-  prepare,
-  onnotice: () => {},
-  connection: toStartupParameters(settings),
-  types: { timestamp, json, ...arrayTypes },
-  connect_timeout: CONNECT_TIMEOUT_SECONDS,
-  idle_timeout: 0,
-  max_lifetime: null,
-  transform: { undefined: null },
+const addStats = (sum: ClientStats, stats: ClientStats): ClientStats => ({
+  open: sum.open + stats.open,
+  busy: sum.busy + stats.busy,
+  waiting: sum.waiting + stats.waiting,
+  waited: sum.waited + stats.waited,
+  waitedSeconds: sum.waitedSeconds + stats.waitedSeconds,
 })
 
-/** As text: postgres.js leaves out a parameter that is 0. */
-const toStartupParameters = (settings: SessionSettings): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries({ application_name: 'wcrm', TimeZone: 'UTC', ...settings }).map(([k, v]) => [
-      k,
-      String(v),
-    ]),
-  )
-
-/** Opens one socket; a second attempt, or one after `destroySocket`, closes the connection. */
-const createSocketOpener = (open: Open, tls: Tls | undefined, onClose: () => void) => {
-  let opened: { socket: Socket; address?: Address } | undefined
-  let isOpened = false
-  let isDestroyed = false
+/**
+ * Joins clients of one database to one: `main` has transactions and every statement without a use. Those of a use
+ * that has no client go there too, unprepared, so that they are planned for their parameters.
+ */
+export const joinClients = (
+  clients: { main: DatabaseClient } & Partial<Record<StatementUse, DatabaseClient>>,
+): DatabaseClient => {
+  const all = [...new Set(Object.values(clients))]
   return {
-    address: (): Address | undefined => opened?.address,
-    openOnce: async (): Promise<Socket> => {
-      try {
-        if (isOpened) throw connectionClosedError()
-        isOpened = true
-        opened = await open()
-        const { address, socket } = opened
-        if (tls && address && !isDestroyed)
-          opened = { address, socket: await beginTls(socket, address, tls, CONNECT_TIMEOUT_SECONDS * 1000) }
-        if (!isDestroyed) return opened.socket
-        opened.socket.destroy()
-        throw connectionClosedError()
-      } catch (error) {
-        // postgres.js does not report this one.
-        setImmediate(onClose)
-        throw error
-      }
+    run: (statement) => {
+      const own = statement.use && clients[statement.use]
+      return own ? own.run(statement) : clients.main.run({ ...statement, prepare: false })
     },
-    destroySocket: (): void => {
-      isDestroyed = true
-      opened?.socket.destroy()
+    begin: clients.main.begin,
+    stats: () => all.map((client) => client.stats()).reduce(addStats),
+    close: async () => {
+      await Promise.all(all.map((client) => client.close()))
     },
   }
 }
-
-/** The error of postgres.js for a connection that closed. */
-export const connectionClosedError = (): Error =>
-  codedError('CONNECTION_CLOSED', 'the connection to the database is closed')

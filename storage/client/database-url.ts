@@ -1,18 +1,36 @@
+import postgres from 'postgres'
 import { SESSION_DEFAULTS } from './session-settings.ts'
 
-/** What a URL says for the client alone, as libpq understands it, and what is left of it for postgres.js. */
-export type ReadUrl = {
-  /** With hosts where postgres.js reads them, and without what it would send to the server. */
-  url: string
-  /** The path of a unix socket. */
-  path?: string
-  /** The file of the certificates to trust, or `system` for those of Node. */
-  rootCertificates?: string
-  clientCertificate?: ClientCertificate
+/** Where a server of a database listens. */
+export type Address = { host: string; port: number } | { path: string }
+
+/** Which of several servers a session is for, as postgres.js names them. */
+type Role = 'any' | 'primary' | 'standby'
+
+/** How a URL asks for TLS. */
+export type TlsSettings = {
+  /** A value of `sslmode`. */
+  mode: string
+  /** Whether TLS begins at once, without a question to the server. */
+  isDirect: boolean
+  /** The file of the certificates to trust; those that Node trusts when absent. */
+  rootFile: string | undefined
+  /** By what the service proves who it is: files of PEM, and the password of the key. */
+  certificateFile: string | undefined
+  keyFile: string | undefined
+  keyPassword: string | undefined
 }
 
-/** By what the service proves who it is: files of PEM, and the password of the key. */
-export type ClientCertificate = { file?: string; keyFile?: string; password?: string }
+/** What a URL says, as libpq understands it. */
+export type Servers = {
+  addresses: Address[]
+  role: Role
+  tls: TlsSettings | undefined
+  /** The other parameters, which are sent to the server. */
+  parameters: Record<string, string>
+  /** What is left of it for postgres.js: the user and the database. */
+  url: string
+}
 
 const PARTS = /^([^:]*:\/\/)([^/?]*@)?([^/?]*)([^?]*)(?:\?(.*))?$/s
 
@@ -21,12 +39,21 @@ const HOST = /^(\[[^\]]*\]|[^:]*)(?::(.*))?$/
 
 const DEFAULT_PORT = '5432'
 
+/** postgres.js takes a standby for `read-write`: it looks at what a server reports for its defaults alone. */
+const ROLES: Readonly<Record<string, Role>> = {
+  any: 'any',
+  'read-write': 'primary',
+  primary: 'primary',
+  'read-only': 'standby',
+  standby: 'standby',
+}
+
 /** Values of `sslmode` that do without TLS where there is none. */
 const OPTIONAL_TLS = new Set(['allow', 'prefer'])
 
 /**
- * What the service sets for its own sessions. postgres.js gives a URL the last word, but results are read by these,
- * and a restore finds the servers that run by the name of their sessions.
+ * What the service sets for its own sessions, whatever a URL says: results are read by these, and a restore finds the
+ * servers that run by the name of their sessions.
  */
 const OWN_PARAMETERS = new Set([
   'application_name',
@@ -42,58 +69,62 @@ const OWN_PARAMETERS = new Set([
   ...Object.keys(SESSION_DEFAULTS).map((name) => name.toLowerCase()),
 ])
 
-/** Writes hosts and ports as an authority has them. */
-const toAuthority = (hosts: string, ports: string): string => {
-  const portOf = ports.split(',')
-  return hosts
-    .split(',')
-    .map((text, i) => {
-      const isBareIpv6 = !text.startsWith('[') && text.split(':').length > 2
-      const [, host = ''] = HOST.exec(isBareIpv6 ? `[${text}]` : text) ?? []
-      const port = portOf[i] ?? portOf[0]
-      return port ? `${host}:${port}` : host
-    })
-    .join(',')
-}
+const toAddress = (name: string, port: string): Address =>
+  name.startsWith('/')
+    ? { path: `${name}/.s.PGSQL.${port}` }
+    : { host: name.replace(/^\[(.*)\]$/, '$1') || 'localhost', port: Number(port) }
 
 /** Reads a URL; hosts, ports and the user may stand among its parameters, and a host may be the folder of a socket. */
-export const readUrl = (text: string): ReadUrl => {
+export const parseServers = (text: string): Servers => {
   const [, scheme = '', credentials = '', authority = '', database = '', query = ''] = PARTS.exec(text) ?? []
   const parameters = new URLSearchParams(query)
-  const take = (name: string): string | null => {
-    const value = parameters.get(name)
+  const take = (name: string): string | undefined => {
+    const value = parameters.get(name) || undefined
     parameters.delete(name)
     return value
   }
-  const [host, port, rootCertificates] = [take('host'), take('port'), take('sslrootcert')]
-  const [clientFile, keyFile, password] = [take('sslcert'), take('sslkey'), take('sslpassword')]
-  const own = [...parameters.keys()].filter((name) => OWN_PARAMETERS.has(name.toLowerCase()))
-  for (const name of own) parameters.delete(name)
-  if (rootCertificates === 'system' || (rootCertificates && !parameters.has('sslmode')))
-    parameters.set('sslmode', 'verify-full')
-  // Of a connection without TLS nobody would see the certificate.
-  else if (clientFile && OPTIONAL_TLS.has(parameters.get('sslmode') ?? 'prefer'))
-    parameters.set('sslmode', 'require')
-  const written = /^%2f/i.test(authority) ? decodeURIComponent(authority) : authority
-  const [, writtenHost = '', writtenPort] = HOST.exec(written) ?? []
-  const folder = [host, writtenHost].find((one) => one?.startsWith('/'))
-  const hosts = (): string => {
-    if (folder) return 'localhost'
-    return host || port ? toAuthority(host || authority, port ?? writtenPort ?? '') : authority
-  }
-  const rest = parameters.toString()
+  const written = authority.split(',').map((one) => HOST.exec(decodeURIComponent(one)) ?? [])
+  const names = take('host')?.split(',') ?? written.map(([, name = '']) => name)
+  const ports = take('port')?.split(',') ?? written.map(([, , port]) => port)
+  const role = ROLES[take('target_session_attrs') ?? 'any']
+  if (!role) throw new Error('not a role of a server')
   return {
-    url: `${scheme}${credentials}${hosts()}${database}${rest && `?${rest}`}`,
-    ...(folder ? { path: `${folder}/.s.PGSQL.${port ?? (writtenPort || DEFAULT_PORT)}` } : {}),
-    ...(rootCertificates ? { rootCertificates } : {}),
-    ...(clientFile || keyFile
-      ? {
-          clientCertificate: {
-            ...(clientFile ? { file: clientFile } : {}),
-            ...(keyFile ? { keyFile } : {}),
-            ...(password ? { password } : {}),
-          },
-        }
-      : {}),
+    addresses: names.map((name, i) => toAddress(name, ports[i] || ports[0] || DEFAULT_PORT)),
+    role,
+    tls: takeTls(take),
+    parameters: Object.fromEntries(
+      [...parameters].filter(([name]) => !OWN_PARAMETERS.has(name.toLowerCase())),
+    ),
+    url: `${scheme}${credentials}localhost${database}`,
   }
 }
+
+const takeTls = (take: (name: string) => string | undefined): TlsSettings | undefined => {
+  const rootFile = take('sslrootcert')
+  const settings = {
+    isDirect: take('sslnegotiation') === 'direct',
+    rootFile: rootFile === 'system' ? undefined : rootFile,
+    certificateFile: take('sslcert'),
+    keyFile: take('sslkey'),
+    keyPassword: take('sslpassword'),
+  }
+  let mode = take('sslmode') ?? take('ssl')
+  if (rootFile === 'system' || (rootFile && !mode)) mode = 'verify-full'
+  // Of a connection without TLS nobody would see the certificate.
+  else if (settings.certificateFile && OPTIONAL_TLS.has(mode ?? 'prefer')) mode = 'require'
+  return !mode || mode === 'disable' || mode === 'false' ? undefined : { mode, ...settings }
+}
+
+/** Whether `parseServers` and postgres.js understand a URL, and each port in it is one. */
+export const isDatabaseUrl = (text: string): boolean => {
+  try {
+    const { addresses, url } = parseServers(text)
+    postgres(url, { max: 1 })
+    return addresses.every((at) => 'path' in at || (at.port > 0 && at.port <= 65_535))
+  } catch {
+    return false
+  }
+}
+
+/** Whether a URL names one server and not several. */
+export const namesOneServer = (url: string): boolean => parseServers(url).addresses.length === 1

@@ -1,6 +1,6 @@
 import type { SessionSettings } from './session-settings.ts'
-import type { Pool } from './pool.ts'
-import type { StatementResult } from './statement-result.ts'
+import type { DatabaseClient } from './client.ts'
+import type { StatementResult } from './session.ts'
 import { toRows } from './rows.ts'
 
 /** How a PostgreSQL database is reached. */
@@ -27,7 +27,7 @@ const PROTOCOL_VIOLATION = '08P01'
  * statements gives them names of its own, since its clients may choose the same.
  */
 export const detectAccess = async (
-  openPool: (settings: SessionSettings) => Pool,
+  openPool: (settings: SessionSettings) => DatabaseClient,
   settings: SessionSettings & { statement_timeout: number },
 ): Promise<ServerAccess> => {
   let result: StatementResult
@@ -44,15 +44,14 @@ export const detectAccess = async (
     : { pooled: true, prepare: !prepared.includes(result.statement.name) }
 }
 
-/** In a transaction, and given up: the pooler closes the session, and the prepared statement with it. */
-const probe = async (pool: Pool): Promise<StatementResult> => {
+/** In a transaction, so that it is prepared and run in the same session. */
+const probe = async (client: DatabaseClient): Promise<StatementResult> => {
   try {
-    const connection = await pool.acquire()
-    await pool.send(connection, { text: 'begin', simple: true })
-    const result = await pool.send(connection, { text: PROBE })
-    pool.discard(connection)
+    const transaction = await client.begin()
+    const result = await transaction.run({ text: PROBE })
+    await transaction.rollback()
     return result
   } finally {
-    await pool.close()
+    await client.close()
   }
 }

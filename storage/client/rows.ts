@@ -1,4 +1,4 @@
-import type { StatementResult } from './statement-result.ts'
+import type { StatementResult } from './session.ts'
 
 /* Rows as objects. postgres.js returns arrays of values (`values()`), in the order of the columns. */
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import type { Client, OnNotify } from './client.ts'
 import type { Db } from '../database.ts'
+import type { Session } from './session.ts'
 import { waitAtMost } from './wait-at-most.ts'
 
 /**
@@ -11,7 +11,7 @@ export type SignalChannel = {
   /** Sends a text of less than 8,000 bytes to every process that listens, this one too. */
   send: (text: string) => Promise<void>
   /** Listens from now on. `onOpen` is called whenever what was sent before may have been missed. */
-  listen: (onText: OnNotify, onOpen: () => void) => void
+  listen: (onText: (text: string) => void, onOpen: () => void) => void
   isListening: () => boolean
   close: () => void
 }
@@ -30,11 +30,13 @@ const notify = async (db: Db, text: string): Promise<void> => {
   await sql`select pg_notify(${sql.lit(CHANNEL)}, ${text})`.execute(db)
 }
 
-type OpenSession = (onText: OnNotify, onClose: () => void) => Client
+type OnText = (text: string) => void
+
+type OpenSession = (onText: OnText, onClose: () => void) => Session
 
 /** `openSession`: opens a connection for nothing but this. */
 export const createSignalChannel = (db: Db, openSession: OpenSession): SignalChannel => {
-  let session: Client | undefined
+  let session: Session | undefined
   let timer: NodeJS.Timeout | undefined
   let isListening = false
   let isClosed = false
@@ -43,7 +45,7 @@ export const createSignalChannel = (db: Db, openSession: OpenSession): SignalCha
     clearTimeout(timer)
     timer = setTimeout(work, ms).unref()
   }
-  const open = (onText: OnNotify, onOpen: () => void): void => {
+  const open = (onText: OnText, onOpen: () => void): void => {
     const own = openSession(onText, () => lose())
     const lose = (): void => {
       if (session !== own || isClosed) return

@@ -27,7 +27,7 @@ describe(
   () => {
     it('stays ready', async () => {
       const { location, remove } = await createDatabase('postgresql')
-      const storage = await openStorage(location, { acquireTimeout: 200 })
+      const storage = await openStorage(location, { acquireTimeout: 2_000 })
       const server = await serveStorage(storage, 'postgresql')
       try {
         const held = await holdAll(storage)

@@ -10,6 +10,7 @@ import { doorsOf } from '../doors.ts'
 import { makeWorkspace, serveStorage, type TestServer, type TestWorkspace } from '../servers.ts'
 import { startTcpProxy, type TcpProxy } from '../tcp-proxy.ts'
 
+const RESPONSE_TIMEOUT_MS = 3_000
 const skip = !databases.includes('postgresql')
 
 const hostOf = (url: string): string => new URL(url).host
@@ -89,7 +90,7 @@ describe('A cluster of a primary server and a standby', { skip }, () => {
     standby = await startCluster(binaries, {}, { primary: primary.url })
     proxy = await startTcpProxy(primary.url)
     storage = await open(joinUrls(standby.url, proxy.route(primary.url)), {
-      responseTimeout: 60_000,
+      responseTimeout: RESPONSE_TIMEOUT_MS,
       connections: 8,
     })
     server = await serveStorage(storage, 'postgresql')
@@ -112,13 +113,11 @@ describe('A cluster of a primary server and a standby', { skip }, () => {
         ['read-write', portOf(primary.url)],
         ['primary', portOf(primary.url)],
         ['standby', portOf(standby.url)],
-        ['prefer-standby', portOf(standby.url)],
       ] as const)
         for (const url of [
           joinUrls(standby.url, primary.url, role),
           joinUrls(primary.url, standby.url, role),
         ]) {
-          if (role === 'prefer-standby' && 'noTimeout' in options) continue
           assert.equal(await readPort((await open(url, options)).db), port, url)
         }
     }
@@ -162,7 +161,7 @@ describe('A cluster of a primary server and a standby', { skip }, () => {
     assert.deepEqual([again.status, again.headers['idempotent-replayed']], [200, 'true'], again.text)
   })
 
-  it('goes on at the standby within seconds when the primary server falls silent', async () => {
+  it('goes on at the standby when the primary server has not responded in time', async () => {
     // So that every connection was in use, and none is opened for what comes next.
     await Promise.all(Array.from({ length: 20 }, (_, n) => createGroup(`Before ${n}`, `before-silence-${n}`)))
     await waitForStandby(admin.db)
@@ -174,7 +173,7 @@ describe('A cluster of a primary server and a standby', { skip }, () => {
       assert.ok(body.group || body.name || body.code === 'upstream_unavailable', text)
     const after = await createGroup('At the standby', 'at-the-standby')
     assert.equal(after.status, 200, after.text)
-    assert.ok(performance.now() - startedAt < 8000)
+    assert.ok(performance.now() - startedAt < RESPONSE_TIMEOUT_MS + 8_000)
     assert.equal(await readPort(storage.db), portOf(standby.url))
     // What failed is repeated at the server that took over, and what did not is there.
     for (const { name, call } of doors()) {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { createClientFactory } from '../../storage/client/client.ts'
 import { executeAndCommit } from '../../storage/client/driver.ts'
 import { createPool } from '../../storage/client/pool.ts'
+import { createSessionOpener } from '../../storage/client/session.ts'
 import { createDatabase, databases, onMigratedDatabase, withStorage } from '../databases.ts'
 
 describe('Statements that share a connection', { skip: !databases.includes('postgresql') }, () => {
@@ -57,28 +57,17 @@ describe('Statements that share a connection', { skip: !databases.includes('post
       }
     })
   })
-
-  it('fail with their own error when their plan became invalid', async () => {
-    await onMigratedDatabase('postgresql', async (db) => {
-      await sql`create table shared (n int)`.execute(db)
-      const divide = () => sql`/* quick */ select *, ${1}::int / n from shared`.execute(db)
-      await Promise.all([divide(), divide()])
-      await sql`insert into shared values (0)`.execute(db)
-      await sql`alter table shared add column more text`.execute(db)
-      await assert.rejects(divide(), { code: '22012' })
-    })
-  })
 })
 
 describe('Statements that a pool makes transactions', { skip: !databases.includes('postgresql') }, () => {
   it('are committed by themselves on a connection that has just been opened', async () => {
     const { direct, remove } = await createDatabase('postgresql')
     const { databaseUrl } = direct as { databaseUrl: string }
-    const openClient = createClientFactory(databaseUrl, false)
+    const openSession = createSessionOpener(databaseUrl, false)
     const pool = createPool({
       max: 1,
       limits: { responseMs: 0, acquireMs: 0 },
-      openClient: (onClose) => openClient({}, onClose),
+      openSession: (onClose) => openSession({}, onClose),
       setup: `set local statement_timeout = '60s'`,
     })
     try {

@@ -21,7 +21,12 @@ const startBehindProxy = async (prepare: 'auto' | 'off' = 'auto') => {
   const proxy = await startTcpProxy(databaseUrl)
   const storage = await openStorage(
     { databaseUrl: proxy.route(databaseUrl) },
-    { responseTimeout: RESPONSE_TIMEOUT_MS, acquireTimeout: RESPONSE_TIMEOUT_MS, prepare, connections: 8 },
+    {
+      responseTimeout: RESPONSE_TIMEOUT_MS,
+      acquireTimeout: 2 * RESPONSE_TIMEOUT_MS,
+      prepare,
+      connections: 8,
+    },
   )
   const server = await serveStorage(storage, 'postgresql')
   const close = async () => {
