@@ -1,12 +1,10 @@
+import { countCharacters, maxLengths } from '../../catalog/templates/rules.ts'
 import { findUrlFault, isSampleHandle } from '../templates/sample-types.ts'
 import { fillVariables, textParameter, listVariables } from '../templates/variables.ts'
 import type { TemplateComponent } from './template-components.ts'
-import { checkTextValue, countCharacters, type TemplateValues, type ValueErrors } from './template-values.ts'
+import { checkTextValue, type TemplateValues, type ValueErrors } from './template-values.ts'
 
 type HeaderValues = NonNullable<TemplateValues['header']>
-
-/** Characters of a filled header. */
-export const MAX_HEADER_LENGTH = 60
 
 const MEDIA_FORMATS = new Set(['IMAGE', 'VIDEO', 'DOCUMENT'])
 
@@ -58,11 +56,11 @@ const fillTextHeader = (
   else {
     checkTextValue(value, ['text'], errors)
     const length = countCharacters(fillVariables(text, names, [value]))
-    if (length > MAX_HEADER_LENGTH)
+    if (length > maxLengths.header)
       errors.add(
         ['text'],
         'too_long',
-        `makes a header of ${length} characters; the provider accepts ${MAX_HEADER_LENGTH}`,
+        `makes a header of ${length} characters; the provider accepts ${maxLengths.header}`,
         'Send a shorter value.',
       )
   }
