@@ -1,12 +1,10 @@
-import { countCharacters, maxLengths } from '../../catalog/templates/rules.ts'
+import { countCharacters, maxLengths, sampleTypes } from '../../catalog/templates/rules.ts'
 import { findUrlFault, isSampleHandle } from '../templates/sample-types.ts'
 import { fillVariables, textParameter, listVariables } from '../templates/variables.ts'
 import type { TemplateComponent } from './template-components.ts'
 import { checkTextValue, type TemplateValues, type ValueErrors } from './template-values.ts'
 
 type HeaderValues = NonNullable<TemplateValues['header']>
-
-const MEDIA_FORMATS = new Set(['IMAGE', 'VIDEO', 'DOCUMENT'])
 
 /** The values that a header takes, by its format. */
 const FIELDS_BY_FORMAT: Readonly<Record<string, readonly (keyof HeaderValues)[]>> = {
@@ -40,7 +38,7 @@ export const fillHeader = (
   }
   if (fields.length === 0) return []
   if (format === 'TEXT') return fillTextHeader(text, names, values.text, errors)
-  return MEDIA_FORMATS.has(format)
+  return Object.hasOwn(sampleTypes, format)
     ? fillMediaHeader(format.toLowerCase(), values, errors)
     : fillLocationHeader(values, errors)
 }
