@@ -30,7 +30,7 @@ export const codeExpiration = { min: 1, max: 90 } as const
 
 export const MAX_BUTTONS = 10
 
-/** The maximum number of buttons of a type; quick replies have none of their own. Drafts have no catalogs or products. */
+/** The maximum number of buttons of a type; quick replies have none. Drafts have no catalogs or products. */
 export const maxButtonsByType: Readonly<Record<string, number>> = {
   URL: 2,
   PHONE_NUMBER: 1,

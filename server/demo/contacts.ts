@@ -136,7 +136,7 @@ const toLineKey = (phone: string): string => {
 /** The most rows of an import. */
 const MAX_BATCH = 500
 /** The contacts of a small workspace still come at different times. */
-const MIN_BATCHES = 12
+const MIN_BATCHES = 6
 
 export type GenerateOptions = {
   contacts: number

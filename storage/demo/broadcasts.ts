@@ -2,10 +2,9 @@ import { sql } from 'kysely'
 import type { Db, TableRow } from '../database.ts'
 import { fold } from '../values/text.ts'
 
-export type BroadcastStatus = TableRow<'broadcasts'>['status']
 export type DemoBroadcast = {
   name: string
-  status: BroadcastStatus
+  status: TableRow<'broadcasts'>['status']
   template_name: string
   channel_id: string | null
   scheduled_at: string

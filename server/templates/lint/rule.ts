@@ -6,7 +6,7 @@ import { parseVariables, type Variables } from '../variables.ts'
 export type Draft = TemplateDraft
 export type DraftButton = NonNullable<Draft['buttons']>[number]
 export type DraftCard = NonNullable<Draft['carousel']>['cards'][number]
-export type TemplateCategory = (typeof templateCategories)[number]
+type TemplateCategory = (typeof templateCategories)[number]
 
 /** `message`: what is wrong, in one sentence. `fix`: how to fix it, in one sentence. */
 export type LintFinding = { path: string; message: string; fix: string }
