@@ -35,7 +35,7 @@ const WORKSPACE_LIMIT_FACTOR = 10
 const EMBEDDED_STEP_MS = 15
 
 export type AppOptions = {
-  storage: Storage
+  storage: Omit<Storage, 'access' | 'close'>
   /** `WCRM_SECRET` and the previous ones. */
   secrets: SecretRing
   log: Logger

@@ -22,9 +22,11 @@ export type Metrics = {
 /** A sample every 10 ms, the default, took half of the processor time of an idle server. */
 const EVENT_LOOP_SAMPLE_MS = 100
 
-export const createMetrics = (): Metrics => {
+/** `ofProcess`: those of the process too, which are measured as long as it runs. */
+export const createMetrics = (ofProcess = true): Metrics => {
   const registry = new Registry()
-  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: EVENT_LOOP_SAMPLE_MS })
+  if (ofProcess)
+    collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: EVENT_LOOP_SAMPLE_MS })
   return {
     registry,
     calls: new Counter({

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { mediaKey } from '../server/media/store.ts'
 import type { Db } from '../storage/database.ts'
-import { findOrInsertBroadcast } from '../storage/demo/demo.ts'
+import { findOrInsertBroadcast } from '../storage/demo/broadcasts.ts'
 import { insertMessages } from '../storage/messages/messages.ts'
 import type { TestServer } from './servers.ts'
 

@@ -1,5 +1,6 @@
 import { createDemo, type Demo } from '../../server/demo/demo.ts'
-import { generateContacts } from '../../server/demo/generate.ts'
+import { createCallers } from '../../server/demo/calls.ts'
+import { generateContacts } from '../../server/demo/contacts.ts'
 import { readSecrets } from '../../server/secret.ts'
 import { hasNoWorkspace } from '../../storage/workspace/admin.ts'
 import type { Db } from '../../storage/database.ts'
@@ -39,8 +40,8 @@ const demo: AdminVerb = {
   summary: 'Add generated contacts to a workspace, or create the demo workspace in an empty database',
   scoped: true,
   about:
-    'Each contact has five custom values, three tags, some groups and two conversations; some received ' +
-    'broadcasts. The same seed generates the same contacts.',
+    'Each contact has five custom values or more, three tags and some groups. The same seed generates the same ' +
+    'contacts.',
   options: [
     ['--contacts <n>', 'number of contacts (default: 1000)'],
     ['--seed <n>', 'seed of the random generator (default: 1)'],
@@ -50,14 +51,14 @@ const demo: AdminVerb = {
     const seed = numberFlag(flags, 'seed', 1, 2 ** 32 - 1)
     const db = await session.db()
     const demoWorkspace = await createDemoWorkspace(session, db)
-    const { id } = await session.workspace()
+    const workspace = await session.workspace()
+    const { id } = workspace
     const line = createProgressLine(session.io, 'contacts')
-    const { created } = await generateContacts(db, id, {
-      contacts,
-      seed,
-      now: session.now,
-      onProgress: line.update,
-    })
+    const callers = createCallers()
+    const { created } = await generateContacts(
+      (work) => db.transaction().execute((tx) => work(callers(tx, workspace))),
+      { contacts, seed, now: session.now, onProgress: line.update },
+    )
     line.end()
     return {
       workspace_id: id,

@@ -1,5 +1,16 @@
+import { consumer, loggedEvent } from '../../catalog/event-log.ts'
 import { currentVersion, scopes } from '../../catalog/index.ts'
 import { createKey } from '../../storage/access/admin-keys.ts'
+import { errorCode } from '../../storage/client/error-codes.ts'
+import { listMatchBatches } from '../../storage/contacts/matches.ts'
+import { insertSlaPolicy } from '../../storage/conversations/sla.ts'
+import type { Db } from '../../storage/database.ts'
+import { findOrInsertBroadcast, insertRecipients } from '../../storage/demo/broadcasts.ts'
+import { insertDemoJobs } from '../../storage/demo/jobs.ts'
+import { insertDemoQuickMessages } from '../../storage/demo/quick-messages.ts'
+import { moveEventConsumer } from '../../storage/events/consumers.ts'
+import { findEventPosition, insertEvents } from '../../storage/events/events.ts'
+import { insertMembership, insertTracking } from '../../storage/filters/memberships.ts'
 import {
   type ChannelFields,
   createChannel,
@@ -11,32 +22,20 @@ import {
   restartIds,
   type StaffFields,
 } from '../../storage/workspace/admin.ts'
-import type { Db } from '../../storage/database.ts'
-import { listRecentWriters, setDemoExternalId } from '../../storage/demo/conversations.ts'
-import { insertDoneErasure } from '../../storage/demo/erasure.ts'
-import { insertExpiredExport } from '../../storage/demo/exports.ts'
-import { insertDemoJobs } from '../../storage/demo/jobs.ts'
-import { insertDemoMerge } from '../../storage/demo/merge.ts'
-import {
-  insertDemoSlaPolicy,
-  insertDemoQuickMessages,
-  insertDemoTemplates,
-} from '../../storage/demo/templates.ts'
-import { errorCode } from '../../storage/client/error-codes.ts'
-import { upsertSandboxCustomer } from '../../packages/sandbox/storage/customers.ts'
-import { insertSavedFilter } from '../../storage/filters/saved-filters.ts'
-import { hashApiKey, createApiKey } from '../api-keys.ts'
 import { deriveUserId } from '../../packages/sandbox/emulator/ids.ts'
+import { upsertSandboxCustomer } from '../../packages/sandbox/storage/customers.ts'
+import { hashApiKey, createApiKey } from '../api-keys.ts'
+import type { Actor } from '../core/context.ts'
+import { parseSavedFilter } from '../filters/parse-filter.ts'
+import { applyTemplateChange } from '../inbound/changes.ts'
+import { createUnlimitedActor, digestFilter } from '../reports/filter-membership.ts'
 import type { Sealer } from '../sealer.ts'
 import { createDemoApprovals } from './approvals.ts'
-import { createDemoConsumer } from './events.ts'
-import { generateContacts } from './generate.ts'
-import { otherDemoFields } from './labels.ts'
-import { createDemoLinks } from './links.ts'
-import { trackDemoFilter } from './membership.ts'
-import type { RecentSlot } from './outlines.ts'
-import { DAY_MS, toIso } from './time.ts'
+import { type Caller, createCallers } from './calls.ts'
+import { createPhone, generateContacts } from './contacts.ts'
+import { playStory, type Writer } from './story.ts'
 import { demoQuickMessages, demoTemplates } from './templates.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS, toIso } from './time.ts'
 import { createDemoWebhook } from './webhook.ts'
 
 export type Demo = { workspaceId: string; apiKey: string; testKey: string }
@@ -47,37 +46,15 @@ const SEED = 20_261_001
 
 const account = { account_id: '100200', account_name: 'Roastery Berlin' }
 
+const chatapp = (n: number, name: string, status: ChannelFields['status']) => {
+  const id = `10020030${n}`
+  const provider = { ...account, provider_channel_id: id, provider_phone_number_id: id }
+  return { type: 'chatapp', name, identifier: `1555010000${n}`, status, ...provider }
+}
 const channels: readonly (ChannelFields & { type: string })[] = [
-  {
-    type: 'chatapp',
-    name: 'Main line',
-    identifier: '15550100001',
-    status: 'connected',
-    is_default: true,
-    ...account,
-    provider_channel_id: '100200301',
-    provider_phone_number_id: '100200301',
-    quality_rating: 'GREEN',
-  },
-  {
-    type: 'chatapp',
-    name: 'Orders',
-    identifier: '15550100002',
-    status: 'connected',
-    ...account,
-    provider_channel_id: '100200302',
-    provider_phone_number_id: '100200302',
-    quality_rating: 'YELLOW',
-  },
-  {
-    type: 'chatapp',
-    name: 'Old hotline',
-    identifier: '15550100003',
-    status: 'disconnected',
-    ...account,
-    provider_channel_id: '100200303',
-    provider_phone_number_id: '100200303',
-  },
+  { ...chatapp(1, 'Main line', 'connected'), is_default: true, quality_rating: 'GREEN' },
+  { ...chatapp(2, 'Orders', 'connected'), quality_rating: 'YELLOW' },
+  chatapp(3, 'Old hotline', 'disconnected'),
   {
     type: 'web',
     name: 'Website chat',
@@ -104,7 +81,7 @@ const staff: readonly DemoStaff[] = [
 ]
 
 const savedFilters = (now: string) => [
-  { name: 'VIP customers', description: null, filter: { tags: { some: { name: { eq: 'VIP' } } } } },
+  { name: 'VIP customers', filter: { tags: { some: { name: { eq: 'VIP' } } } } },
   {
     name: 'Waiting for an answer',
     description: 'Open conversations with messages that nobody has read.',
@@ -124,25 +101,30 @@ const savedFilters = (now: string) => [
 
 const policy = {
   name: 'Standard',
+  enabled: true,
+  channel_ids: null,
+  hours: null,
   first_response_seconds: 1800,
   next_response_seconds: 3600,
   resolution_seconds: 2 * 24 * 3600,
 }
 
-/** Every 25th contact has a dozen conversations, every fourth none. */
-const countConversations = (n: number): number => (n % 25 === 0 ? 12 : n % 4)
+/** Name, template and status; when from now; the share of the contacts who receive it, and of those so far. */
+const broadcasts = [
+  ['Autumn blend is here', 'autumn_blend', 'completed', -12 * DAY_MS, 0.3, 1],
+  ['Opening hours in the holidays', 'opening_hours', 'completed', -26 * DAY_MS, 0.06, 1],
+  ['How was your order?', 'order_survey', 'running', -20 * MINUTE_MS, 0.04, 0.6],
+  ['Gift boxes for the season', 'gift_boxes', 'scheduled', 2 * DAY_MS, 0.05, 0],
+  ['Brewing workshop', 'workshop_invitation', 'cancelled', -5 * DAY_MS, 0.02, 0.4],
+] as const
 
-/**
- * Assigns five contacts to each of the last days, the newest contacts to the latest days, so that no contact
- * writes before it was created.
- */
-const assignRecentSlots = (): ((n: number) => RecentSlot) => {
-  const writers = Array.from({ length: CONTACTS }, (_, n) => n)
-    .filter((n) => countConversations(n) > 0)
-    .reverse()
-  const places = new Map(writers.map((n, place) => [n, { day: Math.floor(place / 5), slot: place % 5 }]))
-  return (n) => places.get(n)!
-}
+/** Index of the channel, message, format of the QR image, and days ago. */
+const links = [
+  [0, 'Hello, I would like to order.', 'PNG', 90],
+  [1, 'Where is my order?', 'SVG', 31],
+  [0, 'Hallo! Ich habe eine Frage zum Herbstkaffee ☕', 'PNG', 12],
+  [0, 'I saw you at the market: tell me about the workshop.', 'NONE', 4],
+] as const
 
 /** What some records of the demo workspace need: without it they are left out. */
 export type DemoOptions = {
@@ -176,60 +158,112 @@ export const createDemo = async (
   }
 }
 
-const createOnce = (
-  db: Db,
-  now: string,
-  { publicUrl, webhookSealer }: DemoOptions,
-): Promise<Demo | undefined> =>
+/** The contact of the examples of the catalog, a regular customer: the 42nd. */
+const REGULAR = { n: 41, id: '42' }
+
+const createOnce = (db: Db, now: string, options: DemoOptions): Promise<Demo | undefined> =>
   db.transaction().execute(async (tx) => {
     if (!(await hasNoWorkspace(tx))) return undefined
     await lockWorkspaces(tx)
     if (!(await hasNoWorkspace(tx))) return undefined
     await restartIds(tx)
+    const nowMs = Date.parse(now)
     const settings = { name: 'Demo', timezone: 'Europe/Berlin' }
     const { id: workspaceId } = await createWorkspace(tx, settings, now)
-    const { staffIds, teamIds, channelIds } = await createStaffTeamsChannels(tx, workspaceId, now)
-    const [owner, , manager] = staffIds as [string, string, string]
+    const company = await createStaffTeamsChannels(tx, workspaceId, now)
+    const { staffIds, teamIds, channelIds } = company
+    const [owner, admin, manager, , lena, yuki] = company.members as [Actor['staff'], ...Actor['staff'][]]
+    const keys = await createOwnerKeys(tx, workspaceId, owner.id, now)
+    const caller = createCallers(options.publicUrl)(tx, { id: workspaceId, ...settings })
+    const { call } = caller
+    const by = (staff: Actor['staff'], agoMs = 0) => ({ staff, keyId: keys.id, atMs: nowMs - agoMs })
+    await submitTemplates(caller, owner, nowMs)
+    await insertDemoQuickMessages(tx, workspaceId, demoQuickMessages, { staffIds, teamIds, now })
+    if (options.publicUrl !== undefined)
+      for (const [channel, message, qr_format, days] of links)
+        await call(
+          'messaging_create_short_link',
+          { channel_id: channelIds[channel], message, qr_format },
+          by(manager!, days * DAY_MS),
+        )
+    await insertSlaPolicy(tx, workspaceId, policy, toIso(nowMs - 730 * DAY_MS))
+    await generateContacts((work) => work(caller), { contacts: CONTACTS, seed: SEED, now })
     // Only who saved a filter may change it: the owner, whose the keys are, has the first.
     for (const [index, filter] of savedFilters(now).entries())
-      await insertSavedFilter(
-        tx,
-        workspaceId,
-        { ...filter, owner_staff_id: index === 0 ? owner : manager },
-        now,
-      )
-    await insertDemoTemplates(tx, workspaceId, demoTemplates, {
-      account,
-      submittedBy: owner,
-      firstProviderId: 100_200_900,
-      now,
+      await call('crm_create_saved_filter', filter, by(index === 0 ? owner : manager!))
+    const [main, orders, web] = [0, 1, 3].map((i) => ({ id: channelIds[i]!, type: channels[i]!.type }))
+    const writers = await playStory(caller, {
+      channels: { main: main!, orders: orders!, web: web! },
+      staff: [owner, admin!, lena!, yuki!],
+      teamId: teamIds[0]!,
+      regular: REGULAR,
+      nowMs,
     })
-    await insertDemoQuickMessages(tx, workspaceId, demoQuickMessages, { staffIds, teamIds, now })
-    if (publicUrl !== undefined)
-      await createDemoLinks(tx, workspaceId, { channelIds, createdBy: manager, publicUrl, now })
-    const policyId = await insertDemoSlaPolicy(tx, workspaceId, policy, now)
-    await generateContacts(tx, workspaceId, {
-      contacts: CONTACTS,
-      seed: SEED,
-      now,
-      otherFields: otherDemoFields,
-      conversations: countConversations,
-      recent: assignRecentSlots(),
-      policy: { id: policyId, ...policy },
-    })
-    await registerSandboxCustomers(tx, workspaceId, now)
-    await setDemoExternalId(tx, workspaceId, 'order-1042')
-    await insertDemoMerge(tx, workspaceId, { name: 'Ada (web shop)', intoId: '42' }, now)
-    const keys = await createOwnerKeys(tx, workspaceId, owner, now)
-    await insertDemoJobs(tx, { workspace_id: workspaceId, staff_id: owner, key_id: keys.id }, now)
-    await insertDoneErasure(tx, { workspaceId, staffId: owner }, now)
-    await insertExpiredExport(tx, { workspaceId, staffId: owner, contactId: '42' }, now)
-    await trackDemoFilter(tx, { id: workspaceId, ...settings }, '1', now)
-    await createDemoConsumer(tx, workspaceId, now)
-    if (webhookSealer) await createDemoWebhook(tx, workspaceId, webhookSealer, now)
-    await createDemoApprovals(tx, workspaceId, { declinedBy: { staffId: owner, keyId: keys.id }, now })
+    await registerSandboxCustomers(tx, writers, channelIds, nowMs)
+    for (const [name, template_name, status, atMs, share, reached] of broadcasts) {
+      const scheduled_at = toIso(nowMs + atMs)
+      const started_at = status === 'scheduled' ? null : scheduled_at
+      const created_at = toIso(Math.min(nowMs + atMs, nowMs) - DAY_MS)
+      const broadcast = { name, template_name, status, scheduled_at, started_at, created_at }
+      const row = { ...broadcast, channel_id: channelIds[0]! }
+      const { id } = await findOrInsertBroadcast(tx, workspaceId, row)
+      await insertRecipients(tx, workspaceId, { id, share, reached, started_at }, now)
+    }
+    const visitor = (n: number, name: string) =>
+      call('crm_upsert_contact', { phone: `+${createPhone(n).phone}`, name }, by(owner, HOUR_MS))
+    const { id: other } = await visitor(CONTACTS, 'Ada (web shop)')
+    const pair = { contact_id: REGULAR.id, other_contact_id: other }
+    await call('crm_merge_contacts', pair, by(owner, HOUR_MS))
+    await insertDemoJobs(tx, { workspace_id: workspaceId, staff_id: owner.id, key_id: keys.id }, now)
+    const { id: gone } = await visitor(CONTACTS + 1, 'Somebody else')
+    await call('crm_erase_contact', { contact_id: gone }, by(owner))
+    await call('crm_export_person', { contact_id: REGULAR.id }, by(owner))
+    await trackFilter(caller, '1', now)
+    await insertEvents(tx, workspaceId, [{ ...loggedEvent, occurred_at: now }])
+    const position = await findEventPosition(tx, workspaceId, loggedEvent.id)
+    const move = { rewind: false, now, agentStaffId: null }
+    await moveEventConsumer(tx, workspaceId, consumer.name, position!, move)
+    if (options.webhookSealer) await createDemoWebhook(tx, workspaceId, options.webhookSealer, now)
+    await createDemoApprovals(tx, workspaceId, { declinedBy: { staffId: owner.id, keyId: keys.id }, now })
     return { workspaceId, apiKey: keys.apiKey, testKey: keys.testKey }
   })
+
+/** Submits the templates, one a day some weeks ago; the provider answers a day later. */
+const submitTemplates = async (
+  { tx, call, contextAt, lastProviderId }: Caller,
+  staff: Actor['staff'],
+  nowMs: number,
+): Promise<void> => {
+  for (const [i, { draft, event, reason }] of demoTemplates.entries()) {
+    const atMs = nowMs - (39 - i) * DAY_MS
+    await call('messaging_create_template', { template: draft }, { staff, atMs })
+    if (event === undefined) continue
+    const context = contextAt(atMs + DAY_MS)
+    await applyTemplateChange(tx, () => context, {
+      account: account.account_id,
+      time: null,
+      field: 'message_template_status_update',
+      value: { event, message_template_id: lastProviderId(), reason: reason ?? 'NONE' },
+    })
+  }
+}
+
+/** Tracks a saved filter: one of its members was not yet there when its members were recorded first. */
+const trackFilter = async ({ tx, workspace }: Caller, filterId: string, now: string): Promise<void> => {
+  const actor = createUnlimitedActor({ ...workspace, features: [], contactLimit: null, templateLimit: null })
+  const filters = { enabled: true, countTimeBoxMs: 1000, stepMs: undefined }
+  const filter = await parseSavedFilter(
+    { tx, heavy: tx, regexVerdicts: new Map(), filters, actor, now },
+    filterId,
+  )
+  const batches = await listMatchBatches(tx, workspace.id, [filter], { size: 5000, stepMs: undefined })
+  const before = toIso(Date.parse(now) - 8 * DAY_MS)
+  await insertTracking(tx, workspace.id, filterId, before)
+  const record = { filterId, digest: digestFilter(filter) }
+  const earlier = batches.map((batch) => batch.replace(/,\d+}$/, '}'))
+  await insertMembership(tx, workspace.id, { ...record, batches: earlier }, before)
+  await insertMembership(tx, workspace.id, { ...record, batches }, now)
+}
 
 /** Creates the live key of the owner, whose id it returns, and the test key. */
 const createOwnerKeys = async (tx: Db, workspaceId: string, owner: string, now: string) => {
@@ -259,39 +293,52 @@ const createOwnerKeys = async (tx: Db, workspaceId: string, owner: string, now: 
  * Informs the sandbox of the customers who wrote recently, so that it accepts replies to them while the reply
  * window is open.
  */
-const registerSandboxCustomers = async (tx: Db, workspaceId: string, now: string): Promise<void> => {
-  for (const { account_id, phone, ...writer } of await listRecentWriters(
-    tx,
-    workspaceId,
-    toIso(Date.parse(now) - 3 * DAY_MS),
-  )) {
-    await upsertSandboxCustomer(tx, { ...writer, user_id: deriveUserId(account_id, phone), wa_id: phone })
+const registerSandboxCustomers = async (
+  tx: Db,
+  writers: readonly Writer[],
+  channelIds: readonly string[],
+  nowMs: number,
+): Promise<void> => {
+  for (const { phone, name, channelId, atMs, ad } of writers) {
+    const { account_id: accountId, provider_phone_number_id: number } =
+      channels[channelIds.indexOf(channelId)]!
+    if (!number || !accountId || atMs < nowMs - 3 * DAY_MS) continue
+    await upsertSandboxCustomer(tx, {
+      number_id: number,
+      wa_id: phone,
+      user_id: deriveUserId(accountId, phone),
+      name,
+      last_inbound_at: toIso(atMs),
+      free_entry_at: ad ? toIso(atMs) : null,
+    })
   }
 }
 
-const createStaffTeamsChannels = async (
-  tx: Db,
-  workspaceId: string,
-  now: string,
-): Promise<{ staffIds: string[]; teamIds: string[]; channelIds: string[] }> => {
+const createStaffTeamsChannels = async (tx: Db, workspaceId: string, now: string) => {
   const channelIds: string[] = []
   for (const channel of channels) channelIds.push((await createChannel(tx, workspaceId, channel, now)).id)
   const teamIds: string[] = []
   for (const name of teams) teamIds.push((await createTeam(tx, workspaceId, name, now)).id)
-  const staffIds: string[] = []
+  const members: Actor['staff'][] = []
   for (const { teams: inTeams = [], channels: onChannels, ...fields } of staff) {
     const allowed = onChannels ? onChannels.map((i) => channelIds[i]!) : null
-    staffIds.push(
-      (
-        await createStaff(
-          tx,
-          workspaceId,
-          { ...fields, channel_ids: allowed },
-          inTeams.map((i) => teamIds[i]!),
-          now,
-        )
-      ).id,
+    const member = { ...fields, channel_ids: allowed }
+    const { id } = await createStaff(
+      tx,
+      workspaceId,
+      member,
+      inTeams.map((i) => teamIds[i]!),
+      now,
     )
+    members.push({
+      id,
+      name: fields.name,
+      role: fields.role,
+      // What was seen has no part in what was done.
+      hidePhoneNumbers: false,
+      reports: fields.reports ?? false,
+      channelIds: allowed,
+    })
   }
-  return { staffIds, teamIds, channelIds }
+  return { staffIds: members.map(({ id }) => id), members, teamIds, channelIds }
 }

@@ -85,12 +85,6 @@ export const stories: Readonly<Record<string, readonly Story[]>> = {
       '< C’est noté, à bientôt !',
       '! Vendu',
     ],
-    [
-      '> [image] Le paquet est arrivé ouvert…',
-      '< Toutes nos excuses, {name}. Nous vous en renvoyons un aujourd’hui.',
-      '> Merci, c’est gentil.',
-      '! Remplacé',
-    ],
   ],
   es: [
     [
@@ -121,13 +115,6 @@ export const stories: Readonly<Record<string, readonly Story[]>> = {
       '> Grazie mille!',
       '! Consegnato',
     ],
-    [
-      '> Si può prenotare il corso di sabato?',
-      '< Certo, restano due posti. Le prenoto un posto, {name}?',
-      '> Sì, grazie',
-      '< Fatto, a sabato!',
-      '! Prenotato',
-    ],
   ],
   pl: [
     [
@@ -135,12 +122,6 @@ export const stories: Readonly<Record<string, readonly Story[]>> = {
       '< Dzień dobry! Paczka wyszła dziś rano, jutro powinna być u Państwa.',
       '> Dziękuję bardzo!',
       '! Dostarczone',
-    ],
-    [
-      '> Czy macie kawę bez kofeiny?',
-      '< Tak, {name}, w ziarnach i mieloną.',
-      '> To poproszę mieloną, 500 g',
-      '! Sprzedane',
     ],
   ],
   pt: [
@@ -150,12 +131,6 @@ export const stories: Readonly<Record<string, readonly Story[]>> = {
       '> Obrigado 🙏',
       '! Entregue',
     ],
-    [
-      '> [image] O pacote chegou rasgado',
-      '< Que pena, {name}! Vamos enviar outro hoje mesmo.',
-      '> Obrigada, vocês são ótimos',
-      '! Substituído',
-    ],
   ],
   tr: [
     [
@@ -164,7 +139,6 @@ export const stories: Readonly<Record<string, readonly Story[]>> = {
       '> Çok teşekkürler!',
       '! Teslim edildi',
     ],
-    ['> Cumartesi açık mısınız?', '< Evet, 9 ile 16 arası açığız.', '! Yanıtlandı'],
   ],
   hi: [
     [
@@ -173,7 +147,6 @@ export const stories: Readonly<Record<string, readonly Story[]>> = {
       '> धन्यवाद!',
       '! पहुँच गया',
     ],
-    ['> क्या डिकैफ़ कॉफ़ी मिलेगी?', '< जी हाँ, 250 ग्राम और 1 किलो के पैकेट में।', '> 250 ग्राम भेज दीजिए', '! बिक गया'],
   ],
   ja: [
     [
@@ -181,12 +154,6 @@ export const stories: Readonly<Record<string, readonly Story[]>> = {
       '< {name}様、今朝発送いたしました。明日お届け予定です。',
       '> ありがとうございます！',
       '! 配達済み',
-    ],
-    [
-      '> 土曜日は営業していますか？',
-      '< はい、9時から16時まで営業しております。',
-      '> では伺います',
-      '! 回答済み',
     ],
   ],
   ar: [
@@ -196,12 +163,6 @@ export const stories: Readonly<Record<string, readonly Story[]>> = {
       '> شكراً جزيلاً',
       '! تم التسليم',
     ],
-    [
-      '> هل لديكم قهوة بدون كافيين؟',
-      '< نعم، بعبوات 250 غراماً وكيلوغرام.',
-      '> أريد عبوتين صغيرتين',
-      '! تم البيع',
-    ],
   ],
   zh: [
     [
@@ -210,22 +171,8 @@ export const stories: Readonly<Record<string, readonly Story[]>> = {
       '> 好的，谢谢！',
       '! 已送达',
     ],
-    ['> 周六营业吗？', '< 营业的，上午九点到下午四点。', '! 已回复'],
   ],
 }
-
-/** What customers reply to a broadcast. */
-export const broadcastReplies: readonly string[] = [
-  'Yes please!',
-  'Sounds good, tell me more.',
-  'Danke, gerne!',
-  'Stop',
-  'Merci !',
-  '❤️',
-  'Sí, me interesa',
-  '👍',
-  'How much is it?',
-]
 
 /** Returns the language of customers whose phone begins with this prefix; English when none is listed. */
 export const languageForPhone = (prefix: string): string =>

@@ -1,178 +1,131 @@
-import type { DemoTemplate, DemoQuickMessage } from '../../storage/demo/templates.ts'
+import type { DemoQuickMessage } from '../../storage/demo/quick-messages.ts'
 
-/** Templates and quick messages of the demo workspace. Components have the provider's own format. */
+/** Templates and quick messages of the demo workspace, as its staff wrote them. */
 
-const body = (text: string, ...samples: string[]) => ({
-  type: 'BODY',
-  text,
-  ...(samples.length > 0 ? { example: { body_text: [samples] } } : {}),
+const template = (name: string, category: string, body: object, more: object = {}) => ({
+  name,
+  language: 'en_US',
+  category,
+  body,
+  ...more,
 })
 
-export const demoTemplates: readonly DemoTemplate[] = [
+const news = 'Hi {{1}}, our autumn blend is here: plum, cocoa, and {{2}} off until Sunday.'
+const invitation = 'Dear {{1}}, two places are left in the workshop on {{2}}.'
+const shop = 'https://www.example.com/shop'
+
+/** `event`: what came of the review; none so far. `reason`: the reviewer's. */
+export const demoTemplates: readonly { draft: object; event?: string; reason?: string }[] = [
   {
-    name: 'order_update',
-    language: 'en_US',
-    category: 'UTILITY',
-    status: 'APPROVED',
-    components: [body('Hello {{1}}, your order is on its way.', 'Ada')],
+    draft: template('order_update', 'UTILITY', {
+      text: 'Hello {{1}}, your order is on its way.',
+      examples: ['Ada'],
+    }),
+    event: 'APPROVED',
   },
   {
-    name: 'order_update',
-    language: 'de',
-    category: 'UTILITY',
-    status: 'APPROVED',
-    components: [body('Hallo {{1}}, Ihre Bestellung ist unterwegs.', 'Ada')],
+    draft: template(
+      'order_update',
+      'UTILITY',
+      { text: 'Hallo {{1}}, Ihre Bestellung ist unterwegs.', examples: ['Ada'] },
+      { language: 'de' },
+    ),
+    event: 'APPROVED',
   },
   {
-    name: 'autumn_blend',
-    language: 'en_US',
-    category: 'MARKETING',
-    status: 'APPROVED',
-    components: [
-      { type: 'HEADER', format: 'IMAGE', example: { header_handle: ['4::aW1hZ2UvanBlZw==:demo'] } },
-      body('Hi {{1}}, our autumn blend is here: plum, cocoa, and {{2}} off until Sunday.', 'Ada', '15 %'),
-      { type: 'FOOTER', text: 'Reply STOP to hear no more of this' },
+    draft: template(
+      'autumn_blend',
+      'MARKETING',
+      { text: news, examples: ['Ada', '15 %'] },
       {
-        type: 'BUTTONS',
+        header: { format: 'IMAGE', media_handle: '4::aW1hZ2UvanBlZw==:demo' },
+        footer: { text: 'Reply STOP to hear no more of this' },
         buttons: [
-          {
-            type: 'URL',
-            text: 'See the blend',
-            url: 'https://www.example.com/shop/{{1}}',
-            example: ['https://www.example.com/shop/autumn'],
-          },
+          { type: 'URL', text: 'See the blend', url: `${shop}/{{1}}`, url_example: `${shop}/autumn` },
           { type: 'QUICK_REPLY', text: 'Not now' },
         ],
       },
-    ],
+    ),
+    event: 'APPROVED',
   },
   {
-    name: 'login_code',
-    language: 'en_US',
-    category: 'AUTHENTICATION',
-    status: 'APPROVED',
-    components: [
+    draft: template(
+      'login_code',
+      'AUTHENTICATION',
+      { add_security_recommendation: true },
       {
-        type: 'BODY',
-        text: '*{{1}}* is your verification code. For your security, do not share this code.',
-        add_security_recommendation: true,
-        example: { body_text: [['123456']] },
+        footer: { code_expiration_minutes: 10 },
+        buttons: [{ type: 'OTP', otp_type: 'COPY_CODE', text: 'Copy code' }],
       },
-      { type: 'FOOTER', text: 'This code expires in 10 minutes.', code_expiration_minutes: 10 },
-      {
-        type: 'BUTTONS',
-        buttons: [
-          {
-            type: 'URL',
-            text: 'Copy code',
-            url: 'https://www.example.com/otp/code/?otp_type=COPY_CODE&code=otp{{1}}',
-            example: ['https://www.example.com/otp/code/?otp_type=COPY_CODE&code=otp123456'],
-          },
-        ],
-      },
-    ],
+    ),
+    event: 'APPROVED',
   },
   {
-    name: 'opening_hours',
-    language: 'en_US',
-    category: 'UTILITY',
-    status: 'APPROVED',
-    components: [body('In the holidays we are open from 10 to 14, and closed on the 25th.')],
+    draft: template('opening_hours', 'UTILITY', {
+      text: 'In the holidays we are open from 10 to 14, and closed on the 25th.',
+    }),
+    event: 'APPROVED',
   },
   {
-    name: 'order_survey',
-    language: 'en_US',
-    category: 'MARKETING',
-    status: 'PAUSED',
-    rejection_reason: 'Customers reported this template often.',
-    components: [body('How was your order, {{1}}?', 'Ada')],
+    draft: template('order_survey', 'MARKETING', { text: 'How was your order, {{1}}?', examples: ['Ada'] }),
+    event: 'PAUSED',
+    reason: 'Customers reported this template often.',
   },
   {
-    name: 'gift_boxes',
-    language: 'en_US',
-    category: 'MARKETING',
-    status: 'REJECTED',
-    rejection_reason:
-      'Your template has parameters placed next to each other (like {{1}}{{2}}) without text or ' +
-      'punctuation between them.',
-    components: [body('Gift boxes for {{1}}{{2}} are ready.', 'Ada', 'Grace')],
+    draft: template('gift_boxes', 'MARKETING', {
+      text: 'Free gift boxes for {{1}} are ready.',
+      examples: ['Ada'],
+    }),
+    event: 'REJECTED',
+    reason: 'The offer does not say what customers have to do for it.',
   },
   {
-    name: 'workshop_invitation',
-    language: 'en_US',
-    category: 'MARKETING',
-    status: 'PENDING',
-    components: [body('Dear {{1}}, two places are left in the workshop on {{2}}.', 'Ada', '28 October')],
+    draft: template('workshop_invitation', 'MARKETING', {
+      text: invitation,
+      examples: ['Ada', '28 October'],
+    }),
   },
 ]
 
 /** `owner`, `team`, `favoriteOf`: indexes in the lists of staff and teams. */
+const write = (
+  message: Pick<DemoQuickMessage, 'code' | 'title' | 'type' | 'text'>,
+  more: Omit<DemoQuickMessage, 'code' | 'title' | 'type' | 'text' | 'visibility'>,
+  visibility: DemoQuickMessage['visibility'] = 'company',
+): DemoQuickMessage => ({ ...message, ...more, visibility })
+
+const media = (name: string) => ({ media_url: `https://www.example.com/media/${name}` })
+
 export const demoQuickMessages: readonly DemoQuickMessage[] = [
-  {
-    code: 'hello',
-    title: 'Greeting',
-    type: 'TEXT',
-    text: 'Hello {{contact.name}}, how can we help?',
-    visibility: 'company',
-    owner: 0,
-    favoriteOf: [0, 4, 5],
-  },
-  {
-    code: 'hours',
-    title: 'Opening hours',
-    type: 'TEXT',
-    description: 'Also on the website',
-    text: 'We are open Monday to Saturday, 9 to 16.',
-    visibility: 'company',
-    owner: 2,
-    favoriteOf: [0, 2],
-  },
-  {
-    code: 'danke',
-    title: 'Dank',
-    type: 'TEXT',
-    text: 'Vielen Dank und bis bald ☕',
-    visibility: 'team',
-    team: 0,
-    owner: 4,
-    favoriteOf: [4],
-  },
-  {
-    code: 'menu',
-    title: 'Menu as a picture',
-    type: 'IMAGE',
-    text: 'Our menu',
-    media_url: 'https://www.example.com/media/menu.jpg',
-    visibility: 'company',
-    owner: 2,
-  },
-  {
-    code: 'brewing',
-    title: 'How to brew',
-    type: 'VIDEO',
-    text: null,
-    media_url: 'https://www.example.com/media/brewing.mp4',
-    visibility: 'team',
-    team: 1,
-    owner: 3,
-  },
-  {
-    code: 'prices',
-    title: 'Price list',
-    type: 'DOCUMENT',
-    text: 'Prices for wholesale',
-    media_url: 'https://www.example.com/media/prices.pdf',
-    file_name: 'prices.pdf',
-    visibility: 'private',
-    owner: 0,
-  },
-  {
-    code: 'onway',
-    title: 'On its way',
-    type: 'TEMPLATE',
-    text: null,
-    template_name: 'order_update',
-    visibility: 'company',
-    owner: 0,
-  },
+  write(
+    { code: 'hello', title: 'Greeting', type: 'TEXT', text: 'Hello {{contact.name}}, how can we help?' },
+    { owner: 0, favoriteOf: [0, 4, 5] },
+  ),
+  write(
+    { code: 'hours', title: 'Opening hours', type: 'TEXT', text: 'We are open Monday to Saturday, 9 to 16.' },
+    { owner: 2, favoriteOf: [0, 2], description: 'Also on the website' },
+  ),
+  write(
+    { code: 'danke', title: 'Dank', type: 'TEXT', text: 'Vielen Dank und bis bald ☕' },
+    { owner: 4, team: 0, favoriteOf: [4] },
+    'team',
+  ),
+  write(
+    { code: 'menu', title: 'Menu as a picture', type: 'IMAGE', text: 'Our menu' },
+    { owner: 2, ...media('menu.jpg') },
+  ),
+  write(
+    { code: 'brewing', title: 'How to brew', type: 'VIDEO', text: null },
+    { owner: 3, team: 1, ...media('brewing.mp4') },
+    'team',
+  ),
+  write(
+    { code: 'prices', title: 'Price list', type: 'DOCUMENT', text: 'Prices for wholesale' },
+    { owner: 0, ...media('prices.pdf'), file_name: 'prices.pdf' },
+    'private',
+  ),
+  write(
+    { code: 'onway', title: 'On its way', type: 'TEMPLATE', text: null },
+    { owner: 0, template_name: 'order_update' },
+  ),
 ]

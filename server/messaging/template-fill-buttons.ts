@@ -1,20 +1,12 @@
+import { countCharacters, maxLengths } from '../../catalog/templates/rules.ts'
 import { fillVariables, listVariables } from '../templates/variables.ts'
 import type { TemplateButton } from './template-components.ts'
-import {
-  checkTextValue,
-  countCharacters,
-  MAX_CODE_LENGTH,
-  type TemplateValues,
-  type ValueErrors,
-} from './template-values.ts'
+import { checkTextValue, type TemplateValues, type ValueErrors } from './template-values.ts'
 
 type ButtonValues = NonNullable<TemplateValues['buttons']>[number]
 export type ButtonField = 'text' | 'payload' | 'coupon_code'
 
 const BUTTON_FIELDS: readonly ButtonField[] = ['text', 'payload', 'coupon_code']
-
-/** Characters of a filled URL. */
-export const MAX_URL_LENGTH = 2000
 
 /** Buttons whose products or thumbnails cannot be given here. */
 const UNSUPPORTED_TYPES = new Set(['MPM', 'SPM', 'CATALOG'])
@@ -137,11 +129,11 @@ const checkButtonValue = (
       return
     case 'coupon_code':
       checkTextValue(value, [field], errors)
-      if (countCharacters(value) > MAX_CODE_LENGTH)
+      if (countCharacters(value) > maxLengths.sentCode)
         errors.add(
           [field],
           'too_long',
-          `must have at most ${MAX_CODE_LENGTH} characters, as a coupon code`,
+          `must have at most ${maxLengths.sentCode} characters, as a coupon code`,
           'Send a shorter code.',
         )
       return
@@ -159,11 +151,11 @@ const checkUrlValue = (template: string, value: string, errors: ValueErrors): vo
       'Percent-encode it.',
     )
   const length = countCharacters(fillVariables(template, listVariables(template), [value]))
-  if (length > MAX_URL_LENGTH)
+  if (length > maxLengths.buttonUrl)
     errors.add(
       ['text'],
       'too_long',
-      `makes a URL of ${length} characters; the provider accepts ${MAX_URL_LENGTH}`,
+      `makes a URL of ${length} characters; the provider accepts ${maxLengths.buttonUrl}`,
       'Send a shorter value.',
     )
 }

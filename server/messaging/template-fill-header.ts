@@ -1,14 +1,10 @@
+import { countCharacters, maxLengths, sampleTypes } from '../../catalog/templates/rules.ts'
 import { findUrlFault, isSampleHandle } from '../templates/sample-types.ts'
 import { fillVariables, textParameter, listVariables } from '../templates/variables.ts'
 import type { TemplateComponent } from './template-components.ts'
-import { checkTextValue, countCharacters, type TemplateValues, type ValueErrors } from './template-values.ts'
+import { checkTextValue, type TemplateValues, type ValueErrors } from './template-values.ts'
 
 type HeaderValues = NonNullable<TemplateValues['header']>
-
-/** Characters of a filled header. */
-export const MAX_HEADER_LENGTH = 60
-
-const MEDIA_FORMATS = new Set(['IMAGE', 'VIDEO', 'DOCUMENT'])
 
 /** The values that a header takes, by its format. */
 const FIELDS_BY_FORMAT: Readonly<Record<string, readonly (keyof HeaderValues)[]>> = {
@@ -42,7 +38,7 @@ export const fillHeader = (
   }
   if (fields.length === 0) return []
   if (format === 'TEXT') return fillTextHeader(text, names, values.text, errors)
-  return MEDIA_FORMATS.has(format)
+  return Object.hasOwn(sampleTypes, format)
     ? fillMediaHeader(format.toLowerCase(), values, errors)
     : fillLocationHeader(values, errors)
 }
@@ -58,11 +54,11 @@ const fillTextHeader = (
   else {
     checkTextValue(value, ['text'], errors)
     const length = countCharacters(fillVariables(text, names, [value]))
-    if (length > MAX_HEADER_LENGTH)
+    if (length > maxLengths.header)
       errors.add(
         ['text'],
         'too_long',
-        `makes a header of ${length} characters; the provider accepts ${MAX_HEADER_LENGTH}`,
+        `makes a header of ${length} characters; the provider accepts ${maxLengths.header}`,
         'Send a shorter value.',
       )
   }

@@ -1,3 +1,4 @@
+import { countCharacters, maxLengths } from '../../catalog/templates/rules.ts'
 import { pluralize } from '../../catalog/values.ts'
 import { type FieldError, toPointer } from '../core/problem.ts'
 import { fillVariables, textParameter, listVariables } from '../templates/variables.ts'
@@ -6,8 +7,6 @@ import { fillButtons, isUnsupportedButton } from './template-fill-buttons.ts'
 import {
   checkTextValue,
   collectValueErrors,
-  countCharacters,
-  MAX_CODE_LENGTH,
   type TemplateValues,
   type ValueErrors,
 } from './template-values.ts'
@@ -23,9 +22,6 @@ export type FillResult =
   | { components: object[]; preview: string }
   | { errors: FieldError[] }
   | { unsupported: string }
-
-/** Characters of a filled body (error 132005). */
-export const MAX_BODY_LENGTH = 1024
 
 /**
  * Checks every value against the template, so that the provider gets none that it would refuse, and builds
@@ -141,11 +137,11 @@ const fillBody = (
   const code = values[0]
   if (isCode && code !== undefined) checkCode(code, errors)
   const length = countCharacters(fillVariables(text, names, values))
-  if (length > MAX_BODY_LENGTH)
+  if (length > maxLengths.body)
     errors.add(
       [],
       'too_long',
-      `makes a text of ${length} characters; the provider accepts ${MAX_BODY_LENGTH}`,
+      `makes a text of ${length} characters; the provider accepts ${maxLengths.body}`,
       'Send shorter values.',
     )
   return names.length === 0
@@ -154,11 +150,11 @@ const fillBody = (
 }
 
 const checkCode = (code: string, errors: ValueErrors): void => {
-  if (countCharacters(code) > MAX_CODE_LENGTH)
+  if (countCharacters(code) > maxLengths.sentCode)
     errors.add(
       [0],
       'too_long',
-      `must have at most ${MAX_CODE_LENGTH} characters, as a code`,
+      `must have at most ${maxLengths.sentCode} characters, as a code`,
       'Send a shorter code.',
     )
   else if (/\p{Extended_Pictographic}|:\/\/|\p{Regional_Indicator}/u.test(code))

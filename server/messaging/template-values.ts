@@ -22,12 +22,6 @@ export const collectValueErrors = (errors: FieldError[], base: ValuePath = []): 
   at: (...path) => collectValueErrors(errors, [...base, ...path]),
 })
 
-/** The provider counts characters as drafts do: Unicode code points. */
-export const countCharacters = (text: string): number => [...text].length
-
-/** Length limit of codes and coupons in characters (error 132018). */
-export const MAX_CODE_LENGTH = 15
-
 /**
  * Checks a text value by the rules of the provider (error 132018): no line breaks or tabs, no five spaces in
  * a row, not blank.

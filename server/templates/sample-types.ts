@@ -1,12 +1,14 @@
-/** What the file of a media header may be, in words and as media types. */
-const KINDS: Readonly<Record<string, { types: readonly string[]; words: string }>> = {
-  IMAGE: { types: ['image/jpeg', 'image/jpg', 'image/png'], words: 'a JPEG or PNG image' },
-  VIDEO: { types: ['video/mp4'], words: 'an MP4 video' },
-  DOCUMENT: { types: ['application/pdf'], words: 'a PDF document' },
+import { sampleTypes } from '../../catalog/templates/rules.ts'
+
+/** What the file of a media header may be. */
+const WORDS: Readonly<Record<string, string>> = {
+  IMAGE: 'a JPEG or PNG image',
+  VIDEO: 'an MP4 video',
+  DOCUMENT: 'a PDF document',
 }
 
 /** Says in words what the file of a header of this format is; undefined when the header is not of media. */
-export const describeHeaderFile = (format: string): string | undefined => KINDS[format]?.words
+export const describeHeaderFile = (format: string): string | undefined => WORDS[format]
 
 /**
  * Returns the media type that a handle of the provider names. Handles look like `4:<name>:<type>:<signature>`,
@@ -30,19 +32,19 @@ export const findHandleFault = (
   format: string,
   handle: string,
 ): { problem: string; fix: string } | undefined => {
-  const kind = KINDS[format]
-  if (!kind) return undefined
+  const words = WORDS[format]
+  if (words === undefined) return undefined
   if (/^https?:/i.test(handle.trim()))
     return {
       problem: 'is an address; the provider takes only the handle of an uploaded sample',
       fix: 'Upload the file with messaging_upload_template_sample, and give its media_handle.',
     }
   const type = parseHandleType(handle)
-  return type === undefined || kind.types.includes(type)
+  return type === undefined || sampleTypes[format]!.includes(type)
     ? undefined
     : {
-        problem: `is of a sample of type ${type}; the sample of a header of format ${format} is ${kind.words}`,
-        fix: `Upload ${kind.words}, or choose the format of the sample.`,
+        problem: `is of a sample of type ${type}; the sample of a header of format ${format} is ${words}`,
+        fix: `Upload ${words}, or choose the format of the sample.`,
       }
 }
 
@@ -63,13 +65,13 @@ const knownExtensions: ReadonlySet<string> = new Set(Object.values(EXTENSIONS).f
  * end of its path tells nothing.
  */
 export const findUrlFault = (format: string, url: string): { problem: string; fix: string } | undefined => {
-  const kind = KINDS[format]
+  const words = WORDS[format]
   const extension = /\.([a-z0-9]{2,5})$/i.exec(URL.parse(url)?.pathname ?? '')?.[1]?.toLowerCase()
-  if (!kind || extension === undefined || !knownExtensions.has(extension)) return undefined
+  if (words === undefined || extension === undefined || !knownExtensions.has(extension)) return undefined
   return EXTENSIONS[format]!.includes(extension)
     ? undefined
     : {
-        problem: `names a .${extension} file, and the header of format ${format} takes ${kind.words}`,
-        fix: `Send the URL of ${kind.words}.`,
+        problem: `names a .${extension} file, and the header of format ${format} takes ${words}`,
+        fix: `Send the URL of ${words}.`,
       }
 }

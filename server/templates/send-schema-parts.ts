@@ -1,7 +1,6 @@
+import { maxLengths } from '../../catalog/templates/rules.ts'
 import type { TemplateButton, TemplateComponent } from '../messaging/template-components.ts'
-import { buttonFieldOf, type ButtonField, MAX_URL_LENGTH } from '../messaging/template-fill-buttons.ts'
-import { MAX_HEADER_LENGTH } from '../messaging/template-fill-header.ts'
-import { MAX_CODE_LENGTH } from '../messaging/template-values.ts'
+import { buttonFieldOf, type ButtonField } from '../messaging/template-fill-buttons.ts'
 import { describeHeaderFile, findUrlFault } from './sample-types.ts'
 import {
   describeObject,
@@ -31,7 +30,7 @@ const describeTextHeader = ({ text = '', example }: TemplateComponent): SendPart
   if (name === undefined) return undefined
   const named = firstOf(example?.header_text_named_params) as { example?: unknown } | undefined
   const sample = named?.example ?? firstOf(example?.header_text)
-  const maxLength = variableRoom(text, name, MAX_HEADER_LENGTH)
+  const maxLength = variableRoom(text, name, maxLengths.header)
   return describeObject({
     text: {
       schema: {
@@ -182,7 +181,7 @@ const describeButtonValue: Readonly<
   Record<ButtonField, (button: TemplateButton) => Pick<SendPart, 'schema' | 'example'>>
 > = {
   text: ({ url = '', example }) => {
-    const maxLength = variableRoom(url, listVariables(url)[0]!, MAX_URL_LENGTH)
+    const maxLength = variableRoom(url, listVariables(url)[0]!, maxLengths.buttonUrl)
     const sample = firstOf(example)
     const start = fillVariables(url, listVariables(url), [''])
     const suffix = suffixOf(sample, start)
@@ -211,10 +210,10 @@ const describeButtonValue: Readonly<
     schema: {
       type: 'string',
       minLength: 1,
-      maxLength: MAX_CODE_LENGTH,
+      maxLength: maxLengths.sentCode,
       pattern: TEXT_PATTERN,
       description: 'The code that the customer copies.',
     },
-    example: usableSample(firstOf(example), MAX_CODE_LENGTH) ?? 'SAMPLE',
+    example: usableSample(firstOf(example), maxLengths.sentCode) ?? 'SAMPLE',
   }),
 }

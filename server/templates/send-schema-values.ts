@@ -1,4 +1,5 @@
-import { checkTextValue, collectValueErrors, countCharacters } from '../messaging/template-values.ts'
+import { countCharacters } from '../../catalog/templates/rules.ts'
+import { checkTextValue, collectValueErrors } from '../messaging/template-values.ts'
 import type { FieldError } from '../core/problem.ts'
 import { fillVariables, listVariables } from './variables.ts'
 

@@ -1,8 +1,9 @@
+import { countCharacters, maxLengths } from '../../catalog/templates/rules.ts'
 import type { TemplateRow } from '../../storage/templates/templates.ts'
 import { parseTemplateParts, templateBodyText, type TemplateParts } from '../messaging/template-components.ts'
-import { fillTemplate, MAX_BODY_LENGTH } from '../messaging/template-fill.ts'
+import { fillTemplate } from '../messaging/template-fill.ts'
 import { isUnsupportedButton } from '../messaging/template-fill-buttons.ts'
-import { MAX_CODE_LENGTH, type TemplateValues } from '../messaging/template-values.ts'
+import type { TemplateValues } from '../messaging/template-values.ts'
 import { describeButtons, describeHeader } from './send-schema-parts.ts'
 import {
   describeObject,
@@ -82,14 +83,14 @@ const bodySamples = ({ body }: TemplateParts): (string | undefined)[] => {
 const describeBody = (text: string, samples: readonly unknown[]): SendPart | undefined => {
   const names = listVariables(text)
   if (names.length === 0) return undefined
-  const usable = names.map((_, i) => usableSample(samples[i], MAX_BODY_LENGTH) ?? 'sample')
-  const fits = [...fillVariables(text, names, usable)].length <= MAX_BODY_LENGTH
+  const usable = names.map((_, i) => usableSample(samples[i], maxLengths.body) ?? 'sample')
+  const fits = countCharacters(fillVariables(text, names, usable)) <= maxLengths.body
   return describeTuple(
     names.map((name, i) => ({
       schema: {
         type: 'string',
         minLength: 1,
-        maxLength: variableRoom(text, name, MAX_BODY_LENGTH),
+        maxLength: variableRoom(text, name, maxLengths.body),
         pattern: TEXT_PATTERN,
         description: valueDescription(name, samples[i]),
         examples: [fits ? usable[i]! : 'x'],
@@ -97,7 +98,7 @@ const describeBody = (text: string, samples: readonly unknown[]): SendPart | und
       example: fits ? usable[i]! : 'x',
       required: true,
     })),
-    `Values of the variables of the text, in order; filled in, it has at most ${MAX_BODY_LENGTH} characters.`,
+    `Values of the variables of the text, in order; filled in, it has at most ${maxLengths.body} characters.`,
   )
 }
 
@@ -110,7 +111,7 @@ const describeCode = (text: string): SendPart | undefined =>
             schema: {
               type: 'string',
               minLength: 1,
-              maxLength: MAX_CODE_LENGTH,
+              maxLength: maxLengths.sentCode,
               pattern: `^(?!.*://)${TEXT_PATTERN.slice(1)}`,
               description: 'The code: letters and digits, no link and no emoji.',
             },

@@ -72,7 +72,7 @@ export const toAttributeRows = (types: FieldTypes, attrs: Attrs): ValueRow[] =>
   })
 
 /** SQL for the columns of such rows, and for the same with their types, from JSON. */
-export const valueColumnNames = sql.raw('field_id, n, text_key, free, number_value, bool_value, time_value')
+const valueColumnNames = sql.raw('field_id, n, text_key, free, number_value, bool_value, time_value')
 const valueColumnTypes = sql.raw(
   'field_id bigint, n smallint, text_key text, free boolean, number_value numeric, ' +
     'bool_value boolean, time_value timestamptz',

@@ -339,3 +339,9 @@ export const restartIds = async (tx: Db): Promise<void> => {
         where w.attrelid = c.oid and w.attname = 'workspace_id' and w.attnotnull))
     ) as s where pg_sequence_last_value(s.name) is not null`.execute(tx)
 }
+
+/** Sets the id of the next record of these tables. */
+export const setNextIds = async (tx: Db, ids: Readonly<Record<string, number>>): Promise<void> => {
+  for (const [table, id] of Object.entries(ids))
+    await sql`select setval(pg_get_serial_sequence(${table}, 'id'), ${id}, false)`.execute(tx)
+}

@@ -2,14 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { createDemo } from '../../server/demo/demo.ts'
-import { generateContacts } from '../../server/demo/generate.ts'
-import {
-  createChannel,
-  createStaff,
-  createTeam,
-  createWorkspace,
-  lockWorkspaces,
-} from '../../storage/workspace/admin.ts'
+import { createWorkspace, lockWorkspaces } from '../../storage/workspace/admin.ts'
 import type { Db } from '../../storage/database.ts'
 import { createDatabase, databases, onMigratedDatabase, withStorage } from '../databases.ts'
 import { startCommand } from '../process.ts'
@@ -164,25 +157,6 @@ for (const database of databases)
           )
         await requireInvariants(db)
         await requireEveryFeature(db)
-      }))
-
-    it('thousands of contacts are consistent with their history', () =>
-      onDatabase(database, async (db) => {
-        const { id } = await createWorkspace(db, { name: 'Many' }, DEMO_NOW)
-        const channel = await createChannel(
-          db,
-          id,
-          { type: 'chatapp', name: 'Line', status: 'connected', is_default: true },
-          DEMO_NOW,
-        )
-        await createStaff(db, id, { name: 'Some', role: 'agent', channel_ids: [channel.id] }, [], DEMO_NOW)
-        await createTeam(db, id, 'Team', DEMO_NOW)
-        await createChannel(db, id, { type: 'web', name: 'Site', status: 'connected' }, DEMO_NOW)
-        await generateContacts(db, id, { contacts: 2500, seed: 3, now: DEMO_NOW })
-        assert.deepEqual(await readRows(db, 'select 1 from conversations where last_message_id is null'), [])
-        assert.equal((await readRows(db, 'select 1 from conversations')).length, 5000)
-        await requireInvariants(db)
-        assert.equal((await generateContacts(db, id, { contacts: 10, seed: 3, now: DEMO_NOW })).created, 10)
       }))
   })
 

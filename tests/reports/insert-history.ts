@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { createChannel, createStaff } from '../../storage/workspace/admin.ts'
 import type { Db } from '../../storage/database.ts'
-import { findOrInsertBroadcast } from '../../storage/demo/demo.ts'
+import { findOrInsertBroadcast } from '../../storage/demo/broadcasts.ts'
 import { plantContact } from '../calls.ts'
 import { type HistoryRows, toDueAt, type WorkspaceHistory } from './history.ts'
 

@@ -1,12 +1,12 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { generateContacts } from '../../server/demo/generate.ts'
 import type { Db } from '../../storage/database.ts'
 import { insertMessages } from '../../storage/messages/messages.ts'
 import { createStaffKey } from '../http/owner-key.ts'
 import { withStorage } from '../databases.ts'
 import { type ServerProcess, startCommand } from '../process.ts'
 import { freePort } from '../../scripts/free-port.ts'
+import { fillWorkspace } from '../../tools/bench/history.ts'
 
 type Said = { api_key: string; workspace_id: string; url: string }
 
@@ -39,7 +39,7 @@ const fillQueue = async (db: Db, workspaceId: string): Promise<void> => {
     .where('workspace_id', '=', workspaceId)
     .select(({ fn }) => fn.max('id').as('max'))
     .executeTakeFirstOrThrow()
-  await generateContacts(db, workspaceId, { contacts: CONVERSATIONS / 2, seed: 1, now: before(0) })
+  await fillWorkspace(db, workspaceId, { contacts: CONVERSATIONS / 2, now: before(0) })
   const filled = () => all().where('id', '>', String(max))
   const { channel } = await db
     .selectFrom('channels')

@@ -1,10 +1,10 @@
 import postgres from 'postgres'
-import { generateContacts } from '../../server/demo/generate.ts'
 import { createChannel, createStaff, createWorkspace } from '../../storage/workspace/admin.ts'
 import { migrate } from '../../storage/migrations/migrate.ts'
 import { openStorage, type Storage } from '../../storage/open.ts'
 import { encodeUlidTime } from '../../storage/events/ulid-time.ts'
 import { createBenchDatabase, createFullKey, runStatements } from './databases.ts'
+import { fillWorkspace } from './history.ts'
 
 export type SampleContact = { id: string; name: string | null; phone: string | null }
 /**
@@ -74,7 +74,7 @@ export const fillStorage = async (
   const key = await createFullKey(db, workspaceId, staff.id, now)
   const otherKeys: string[] = []
   while (otherKeys.length < OTHER_KEYS) otherKeys.push(await createFullKey(db, workspaceId, staff.id, now))
-  await generateContacts(db, workspaceId, { contacts, seed: 1, now })
+  await fillWorkspace(db, workspaceId, { contacts, now })
   return { workspaceId, key, otherKeys }
 }
 

@@ -1,15 +1,23 @@
-import { isObject } from '../../../catalog/values.ts'
+import {
+  areRepliesTogether,
+  BUTTON_PHONE,
+  chatHosts,
+  FORMATTING,
+  hasEmoji,
+  hasNewline,
+  hasVariable,
+  MAX_BUTTONS,
+  maxButtonsByType,
+  maxLengths,
+  PACKAGE_NAME,
+  SIGNATURE_HASH,
+  unlabelledButtons,
+} from '../../../catalog/templates/rules.ts'
+import { isBlank, isObject } from '../../../catalog/values.ts'
 import { parsePhoneNumberFromString } from 'libphonenumber-js'
 import { isNonEmptyText } from './call.ts'
 import { invalidTemplate, invalidParameter, type ProviderError } from './errors.ts'
-import {
-  containsEmoji,
-  containsNewline,
-  isBlankText,
-  containsVariable,
-  readTemplateText,
-  requireLength,
-} from './template-texts.ts'
+import { readTemplateText, requireLength } from './template-texts.ts'
 
 type Part = Record<string, unknown>
 
@@ -17,27 +25,7 @@ type Part = Record<string, unknown>
 const invalidButton = (sentence: string): ProviderError =>
   invalidTemplate(undefined, 'Message template button is incorrect', sentence)
 
-const MAX_BUTTONS = 10
-const MAX_LABEL_LENGTH = 25
-const MAX_URL_LENGTH = 2000
-const MAX_PHONE_LENGTH = 20
-const MAX_COUPON_LENGTH = 20
-const MAX_PACKAGE_LENGTH = 224
-
-/** The maximum number of buttons of a type. */
-const MAX_PER_TYPE: Readonly<Record<string, number>> = {
-  QUICK_REPLY: MAX_BUTTONS,
-  URL: 2,
-  PHONE_NUMBER: 1,
-  COPY_CODE: 1,
-  FLOW: 1,
-  VOICE_CALL: 1,
-  OTP: 1,
-  CATALOG: 1,
-  MPM: 1,
-  SPM: 1,
-}
-const UNLABELED = ['COPY_CODE', 'OTP']
+const TYPES = ['QUICK_REPLY', ...Object.keys(maxButtonsByType)]
 
 const parseHttpsUrl = (text: unknown): URL | undefined =>
   typeof text === 'string' && /^https:\/\/[^/?#\s]/i.test(text) && !/\s/.test(text)
@@ -47,12 +35,10 @@ const parseHttpsUrl = (text: unknown): URL | undefined =>
 const firstExample = (example: unknown): unknown =>
   Array.isArray(example) ? (example as unknown[])[0] : example
 
-const CHAT_HOSTS = ['wa.me', 'api.whatsapp.com']
-
 const checkUrl = (button: Part, named: boolean): void => {
   const { url } = button
-  if (typeof url !== 'string' || isBlankText(url)) throw invalidButton('A URL button needs an address.')
-  requireLength(url, MAX_URL_LENGTH, 'The address of a button')
+  if (typeof url !== 'string' || isBlank(url)) throw invalidButton('A URL button needs an address.')
+  requireLength(url, maxLengths.buttonUrl, 'The address of a button')
   const { pieces, variables } = readTemplateText(url, named)
   if (pieces.some((piece) => piece.includes('{{')) || variables.length > 1)
     throw invalidButton('The address of a button can have one variable at most.')
@@ -60,11 +46,11 @@ const checkUrl = (button: Part, named: boolean): void => {
     throw invalidButton('The variable of an address is {{1}}, at its end.')
   const address = parseHttpsUrl(pieces.join('x'))
   if (!address) throw invalidButton('The address of a button must be a whole one that begins with https://.')
-  if (CHAT_HOSTS.includes(address.hostname))
+  if (chatHosts.includes(address.hostname))
     throw invalidButton('Direct links to WhatsApp are not allowed for buttons.')
   if (variables.length === 0) return
   const example = firstExample(button.example)
-  if (!isNonEmptyText(example) || isBlankText(example))
+  if (!isNonEmptyText(example) || isBlank(example))
     throw invalidButton('An address with a variable needs an example.')
   if (!isExampleOf(example, pieces[0]!))
     throw invalidButton('The example must be the address with the variable filled in.')
@@ -78,46 +64,42 @@ const isExampleOf = (example: string, start: string): boolean =>
 
 /** Whether the number has a country code, with or without the plus, and no extension. */
 const isInternational = (phone: string): boolean => {
-  if (!/^\+?[1-9][0-9 ()./-]*$/.test(phone)) return false
+  if (!BUTTON_PHONE.test(phone)) return false
   const parsed = parsePhoneNumberFromString(phone.startsWith('+') ? phone : `+${phone}`, { extract: false })
   return parsed !== undefined && parsed.isPossible() && parsed.number.length <= '+'.length + 15
 }
 
 const checkPhone = (button: Part): void => {
   const { phone_number: phone } = button
-  if (typeof phone !== 'string' || isBlankText(phone))
+  if (typeof phone !== 'string' || isBlank(phone))
     throw invalidButton('A PHONE_NUMBER button needs a number.')
-  if ([...phone].length > MAX_PHONE_LENGTH || !isInternational(phone))
+  if ([...phone].length > maxLengths.buttonPhone || !isInternational(phone))
     throw invalidButton('The number of a button must be an international one of at most 20 characters.')
 }
 
 const checkCoupon = (button: Part): void => {
   const code = firstExample(button.example)
-  if (!isNonEmptyText(code) || isBlankText(code))
+  if (!isNonEmptyText(code) || isBlank(code))
     throw invalidButton('A COPY_CODE button needs an example of a code.')
-  if ([...code].length > MAX_COUPON_LENGTH || /\s/.test(code))
+  if ([...code].length > maxLengths.coupon || /\s/.test(code))
     throw invalidButton('A coupon code has at most 20 characters and no spaces.')
 }
 
 const checkFlow = (button: Part): void => {
-  if ([button.flow_id, button.flow_name, button.flow_json].every(isBlankText))
+  if ([button.flow_id, button.flow_name, button.flow_json].every(isBlank))
     throw invalidButton('A FLOW button needs one of flow_id, flow_name and flow_json.')
   const action = String(button.flow_action ?? 'navigate').toLowerCase()
   if (!['navigate', 'data_exchange'].includes(action))
     throw invalidButton('Param flow_action must be one of {navigate, data_exchange}.')
-  if (action === 'navigate' && isBlankText(button.navigate_screen))
+  if (action === 'navigate' && isBlank(button.navigate_screen))
     throw invalidButton('A FLOW button that navigates needs navigate_screen.')
 }
 
 const checkApp = (app: unknown): void => {
   const { package_name: name, signature_hash: hash } = isObject(app) ? app : {}
-  if (
-    !isNonEmptyText(name) ||
-    name.length > MAX_PACKAGE_LENGTH ||
-    !/^[A-Za-z]\w*(?:\.[A-Za-z]\w*)+$/.test(name)
-  )
+  if (!isNonEmptyText(name) || !PACKAGE_NAME.test(name))
     throw invalidButton('package_name must be the name of an Android package.')
-  if (!isNonEmptyText(hash) || !/^[A-Za-z0-9+/=]{11}$/.test(hash))
+  if (!isNonEmptyText(hash) || !SIGNATURE_HASH.test(hash))
     throw invalidButton('signature_hash must be the 11 characters of an app signing key hash.')
 }
 
@@ -145,13 +127,13 @@ const checks: Readonly<Record<string, (button: Part, named: boolean) => void>> =
 
 const checkLabel = (button: Part, type: string): void => {
   const { text } = button
-  if (isBlankText(text)) {
-    if (!UNLABELED.includes(type)) throw invalidButton('A button needs text.')
+  if (isBlank(text)) {
+    if (!unlabelledButtons.includes(type)) throw invalidButton('A button needs text.')
     return
   }
   const label = text as string
-  requireLength(label, MAX_LABEL_LENGTH, 'The text of a button')
-  if (containsVariable(label) || containsNewline(label) || containsEmoji(label) || /[*_~`]/.test(label))
+  requireLength(label, maxLengths.label, 'The text of a button')
+  if (hasVariable(label) || hasNewline(label) || hasEmoji(label) || FORMATTING.test(label))
     throw invalidButton(
       "The text of a button can't have variables, new lines, emojis or formatting characters.",
     )
@@ -165,24 +147,17 @@ export const checkEachButton = (part: Part, named: boolean): string[] => {
   const labels = new Set<string>()
   return buttons.map((button) => {
     const type = String(button.type).toUpperCase()
-    if (!Object.hasOwn(MAX_PER_TYPE, type))
-      throw invalidParameter(
-        `Param buttons[..]['type'] must be one of {${Object.keys(MAX_PER_TYPE).join(', ')}}.`,
-      )
+    if (!TYPES.includes(type))
+      throw invalidParameter(`Param buttons[..]['type'] must be one of {${TYPES.join(', ')}}.`)
     if (type !== 'COPY_CODE') checkLabel(button, type)
     checks[type]?.(button, named)
-    if (type === 'COPY_CODE' || isBlankText(button.text)) return type
+    if (type === 'COPY_CODE' || isBlank(button.text)) return type
     const label = (button.text as string).trim()
     if (labels.has(label)) throw invalidButton('Two buttons have the same text.')
     labels.add(label)
     return type
   })
 }
-
-/** Whether the quick replies are together, before or after the others. */
-const areGrouped = (types: readonly string[]): boolean =>
-  types.filter((type, n) => n > 0 && (type === 'QUICK_REPLY') !== (types[n - 1] === 'QUICK_REPLY')).length <=
-  1
 
 /** Checks the buttons of a message. */
 export const checkButtons = (part: Part | undefined, authentication: boolean, named: boolean): void => {
@@ -195,8 +170,11 @@ export const checkButtons = (part: Part | undefined, authentication: boolean, na
     )
   }
   if (types.length > MAX_BUTTONS) throw invalidButton(`A template can have at most ${MAX_BUTTONS} buttons.`)
-  const crowded = types.find((type) => types.filter((t) => t === type).length > MAX_PER_TYPE[type]!)
-  if (crowded) throw invalidButton(`A template can have at most ${MAX_PER_TYPE[crowded]} of type ${crowded}.`)
-  if (!areGrouped(types))
+  const crowded = types.find(
+    (type) => types.filter((t) => t === type).length > (maxButtonsByType[type] ?? MAX_BUTTONS),
+  )
+  if (crowded)
+    throw invalidButton(`A template can have at most ${maxButtonsByType[crowded]} of type ${crowded}.`)
+  if (!areRepliesTogether(types))
     throw invalidButton('Quick replies must stand together, before the other buttons or after them.')
 }

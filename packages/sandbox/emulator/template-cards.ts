@@ -1,18 +1,23 @@
-import { isObject } from '../../../catalog/values.ts'
+import {
+  cardButtonTypes,
+  cardCount,
+  hasNewline,
+  hasVariable,
+  MAX_CARD_BUTTONS,
+  maxLengths,
+  pictureFormats,
+} from '../../../catalog/templates/rules.ts'
+import { isBlank, isObject } from '../../../catalog/values.ts'
 import { invalidTemplate, invalidParameter, type ProviderError } from './errors.ts'
 import { checkEachButton } from './template-buttons.ts'
 import { checkBodyText, checkHeader } from './template-parts.ts'
-import { containsNewline, isBlankText, containsVariable, requireLength } from './template-texts.ts'
+import { requireLength } from './template-texts.ts'
 
 type Part = Record<string, unknown>
 
-const MAX_OFFER_LENGTH = 16
-const MAX_OFFER_BODY_LENGTH = 600
-const MAX_OFFER_CODE_LENGTH = 15
-const MIN_CARDS = 2
-const MAX_CARDS = 10
-const MAX_CARD_BUTTONS = 2
-const CARD_BUTTONS = ['QUICK_REPLY', 'URL', 'PHONE_NUMBER', 'SPM']
+/** Beyond those of drafts: cards of products. */
+const CARD_FORMATS = [...pictureFormats, 'PRODUCT']
+const CARD_BUTTONS = [...cardButtonTypes, 'SPM']
 
 const invalidOffer = (sentence: string): ProviderError =>
   invalidTemplate(undefined, 'Limited-time offer is incorrect', sentence)
@@ -33,26 +38,26 @@ type OfferContext = {
 const checkBesideOffer = ({ category, carousel, header, body, footer, buttons }: OfferContext): void => {
   if (category !== 'MARKETING') throw invalidOffer('Only marketing templates can have a limited-time offer.')
   if (carousel) throw invalidOffer("A limited-time offer can't stand beside a carousel.")
-  if (header && !['IMAGE', 'VIDEO'].includes(String(header.format).toUpperCase()))
+  if (header && !pictureFormats.includes(String(header.format).toUpperCase()))
     throw invalidOffer('The header of a limited-time offer must be an image or a video.')
   if (footer) throw invalidOffer("A limited-time offer can't have a footer.")
-  requireLength(String(body.text), MAX_OFFER_BODY_LENGTH, 'The body of a limited-time offer')
+  requireLength(String(body.text), maxLengths.bodyWithOffer, 'The body of a limited-time offer')
   const list = (buttons?.buttons ?? []) as Part[]
   const types = list.map(({ type }) => String(type).toUpperCase())
   if (types[0] !== 'COPY_CODE')
     throw invalidOffer('The first button of a limited-time offer must be a COPY_CODE button.')
   if (!types.includes('URL')) throw invalidOffer('A limited-time offer needs a URL button.')
   const [example] = [list[0]!.example].flat()
-  requireLength(String(example), MAX_OFFER_CODE_LENGTH, 'The code of a limited-time offer')
+  requireLength(String(example), maxLengths.sentCode, 'The code of a limited-time offer')
 }
 
 /** Checks an offer and the components beside it. */
 export const checkOffer = (part: Part, context: OfferContext): void => {
   checkBesideOffer(context)
   const { text, has_expiration: expires } = isObject(part.limited_time_offer) ? part.limited_time_offer : {}
-  if (typeof text !== 'string' || isBlankText(text)) throw invalidOffer('A limited-time offer needs text.')
-  requireLength(text, MAX_OFFER_LENGTH, 'The text of a limited-time offer')
-  if (containsNewline(text) || containsVariable(text))
+  if (typeof text !== 'string' || isBlank(text)) throw invalidOffer('A limited-time offer needs text.')
+  requireLength(text, maxLengths.offer, 'The text of a limited-time offer')
+  if (hasNewline(text) || hasVariable(text))
     throw invalidOffer("The text of a limited-time offer can't have new lines or variables.")
   if (expires !== undefined && typeof expires !== 'boolean')
     throw invalidParameter('Param has_expiration must be a boolean.')
@@ -69,7 +74,7 @@ const checkCard = (card: unknown, named: boolean): string => {
   if (components.some((c) => ![header, body, buttons].includes(c)))
     throw invalidCarousel('A card can have a header, a body and buttons, each once.')
   const format = String(header?.format).toUpperCase()
-  if (!header || !['IMAGE', 'VIDEO', 'PRODUCT'].includes(format))
+  if (!header || !CARD_FORMATS.includes(format))
     throw invalidCarousel('Each card needs a header with an image or a video.')
   checkHeader(header, named)
   if (body) checkBodyText(body, named, true)
@@ -92,8 +97,8 @@ export const checkCarousel = (
   if (beside)
     throw invalidCarousel("A template with a carousel can't have a header, a footer or buttons of its own.")
   const { cards } = part
-  if (!Array.isArray(cards) || cards.length < MIN_CARDS || cards.length > MAX_CARDS)
-    throw invalidCarousel(`A carousel has ${MIN_CARDS} to ${MAX_CARDS} cards.`)
+  if (!Array.isArray(cards) || cards.length < cardCount.min || cards.length > cardCount.max)
+    throw invalidCarousel(`A carousel has ${cardCount.min} to ${cardCount.max} cards.`)
   const kinds = new Set(cards.map((card) => checkCard(card, named)))
   if (kinds.size > 1)
     throw invalidCarousel(

@@ -1,3 +1,9 @@
+import {
+  LANGUAGE_CODE,
+  maxLengths,
+  TEMPLATE_NAME,
+  templateCategories,
+} from '../../../catalog/templates/rules.ts'
 import { isObject } from '../../../catalog/values.ts'
 import { isNonEmptyText } from './call.ts'
 import { invalidTemplate, invalidParameter, parameterRequired } from './errors.ts'
@@ -6,9 +12,7 @@ import { checkCarousel, checkOffer } from './template-cards.ts'
 import { checkBody, checkFooter, checkHeader } from './template-parts.ts'
 import { hasAdjacentVariables, readTemplateText, requireLength } from './template-texts.ts'
 
-export const TEMPLATE_CATEGORIES: readonly string[] = ['MARKETING', 'UTILITY', 'AUTHENTICATION']
-
-const MAX_NAME_LENGTH = 512
+export const TEMPLATE_CATEGORIES: readonly string[] = templateCategories
 
 type Part = Record<string, unknown>
 
@@ -16,15 +20,15 @@ type Part = Record<string, unknown>
 export const checkEnvelope = (body: Part): { name: string; language: string; category: string } => {
   const { name, language, category } = body
   if (name === undefined) throw parameterRequired('name')
-  if (typeof name !== 'string' || !/^[a-z0-9_]+$/.test(name))
+  if (typeof name !== 'string' || !TEMPLATE_NAME.test(name))
     throw invalidTemplate(
       2388046,
       'Name Format is Incorrect',
       'The message template name can only have lowercase letters, digits and underscores.',
     )
-  requireLength(name, MAX_NAME_LENGTH, 'The name')
+  requireLength(name, maxLengths.name, 'The name')
   if (language === undefined) throw parameterRequired('language')
-  if (typeof language !== 'string' || !/^[a-z]{2,3}(?:_[A-Z]{2})?$/.test(language))
+  if (typeof language !== 'string' || !LANGUAGE_CODE.test(language))
     throw invalidParameter('Param language is not a supported language.')
   if (category === undefined) throw parameterRequired('category')
   if (typeof category !== 'string' || !TEMPLATE_CATEGORIES.includes(category))

@@ -1,3 +1,4 @@
+import { countCharacters, maxLengths } from '../../../catalog/templates/rules.ts'
 import { isObject } from '../../../catalog/values.ts'
 import type { SandboxTemplate } from '../storage/templates.ts'
 import { type SandboxCall, isNonEmptyText } from './call.ts'
@@ -11,7 +12,6 @@ const variablesOf = (text: unknown): string[] => [
   ...new Set(typeof text === 'string' ? [...text.matchAll(/\{\{\s*(\w+)\s*\}\}/g)].map((m) => m[1]!) : []),
 ]
 
-const MAX_TEXT_LENGTH = 1024
 const wrongCount = (where: string, given: number, wanted: number) =>
   providerError(
     132000,
@@ -68,8 +68,8 @@ const checkTexts = (text: unknown, parameters: readonly Part[], where: string, n
     (_, name: string) =>
       values[named ? parameters.findIndex((p) => p.parameter_name === name) : wanted.indexOf(name)] ?? '',
   )
-  if (wanted.length > 0 && [...whole].length > MAX_TEXT_LENGTH)
-    throw providerError(132005, `${where}: Translated text too long, at most ${MAX_TEXT_LENGTH} characters`)
+  if (wanted.length > 0 && countCharacters(whole) > maxLengths.body)
+    throw providerError(132005, `${where}: Translated text too long, at most ${maxLengths.body} characters`)
 }
 
 const checkHeader = async (
@@ -174,8 +174,8 @@ const checkButtons = (stored: Part | undefined, components: readonly Part[]): vo
     const value = parameter[need.parameter]
     if (need.parameter === 'action' ? !isObject(value) : !isNonEmptyText(value))
       throw missingPart(`buttons: Parameter of type ${need.parameter} is missing its value`)
-    if (need.parameter === 'coupon_code' && [...(value as string)].length > 15)
-      throw providerError(132018, 'buttons: Coupon code must be at most 15 characters')
+    if (need.parameter === 'coupon_code' && countCharacters(value as string) > maxLengths.sentCode)
+      throw providerError(132018, `buttons: Coupon code must be at most ${maxLengths.sentCode} characters`)
   })
 }
 const formatButtonType = (button: Part): string =>

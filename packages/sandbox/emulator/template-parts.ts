@@ -1,26 +1,22 @@
-import { isObject } from '../../../catalog/values.ts'
+import {
+  codeExpiration,
+  countWords,
+  findBadSpace,
+  FORMATTING,
+  hasEmoji,
+  hasNewline,
+  hasVariable,
+  isInvisible,
+  maxLengths,
+  minWords,
+  sampleTypes,
+} from '../../../catalog/templates/rules.ts'
+import { isBlank, isObject } from '../../../catalog/values.ts'
 import { isNonEmptyText } from './call.ts'
 import { invalidTemplate, invalidParameter } from './errors.ts'
-import {
-  containsEmoji,
-  containsNewline,
-  containsWideSpace,
-  isBlankText,
-  containsVariable,
-  readTemplateText,
-  requireLength,
-  requireVariables,
-  showsNothing,
-  type TemplateText,
-  countTextWords,
-} from './template-texts.ts'
+import { readTemplateText, requireLength, requireVariables, type TemplateText } from './template-texts.ts'
 
 type Part = Record<string, unknown>
-
-const MAX_BODY_LENGTH = 1024
-const MAX_CARD_BODY_LENGTH = 160
-const MAX_HEADER_LENGTH = 60
-const MAX_FOOTER_LENGTH = 60
 
 const BAD_BODY = 'Message template body is incorrect'
 const BAD_HEADER = 'Message header format is incorrect'
@@ -33,14 +29,14 @@ const checkSamples = (samples: unknown, count: number, named: boolean): void => 
   const texts = Array.isArray(samples)
     ? samples.map((s: unknown) => (named && isObject(s) ? s.example : s))
     : []
-  if (texts.length !== count || texts.some(isBlankText)) {
+  if (texts.length !== count || texts.some(isBlank)) {
     throw invalidTemplate(
       2388043,
       MISSING_FIELDS,
       `component of type BODY is missing expected field(s) (example): ${count} needed, one for each variable`,
     )
   }
-  if (texts.some((t) => containsWideSpace(t as string)))
+  if (texts.some((t) => findBadSpace(t as string) !== undefined))
     throw invalidTemplate(
       2388072,
       BAD_BODY,
@@ -56,7 +52,7 @@ const samplesOf = (body: Part, named: boolean): unknown => {
 }
 
 const requireTextAtEdges = ({ pieces, variables }: TemplateText): void => {
-  if (variables.length > 0 && (showsNothing(pieces[0]) || showsNothing(pieces.at(-1)))) {
+  if (variables.length > 0 && (isInvisible(pieces[0]!) || isInvisible(pieces.at(-1)!))) {
     throw invalidTemplate(
       2388299,
       "Variables can't be at the start or end of the template",
@@ -67,13 +63,13 @@ const requireTextAtEdges = ({ pieces, variables }: TemplateText): void => {
 
 /** Checks the body text; that of a carousel card (`card`) may be short for its variables. */
 export const checkBodyText = (body: Part, named: boolean, card = false): void => {
-  if (typeof body.text !== 'string' || isBlankText(body.text))
+  if (typeof body.text !== 'string' || isBlank(body.text))
     throw invalidTemplate(2388072, 'Message template body is missing', 'The body of a template needs text.')
-  requireLength(body.text, card ? MAX_CARD_BODY_LENGTH : MAX_BODY_LENGTH, 'The body')
+  requireLength(body.text, card ? maxLengths.cardBody : maxLengths.body, 'The body')
   const text = readTemplateText(body.text, named)
   const { length: count } = requireVariables(text, named, 2388072, 'Invalid parameters')
   requireTextAtEdges(text)
-  if (!card && count > 0 && countTextWords(text) < 2 * count + 1) {
+  if (!card && count > 0 && countWords(text.pieces.join(' variable '), minWords(count)) < minWords(count)) {
     throw invalidTemplate(
       2388293,
       'This template has too many variables for its length',
@@ -97,7 +93,7 @@ export const checkBody = (body: Part, authentication: boolean, named: boolean): 
       )
     return checkBodyText(body, named)
   }
-  if (!isBlankText(body.text))
+  if (!isBlank(body.text))
     throw invalidTemplate(
       2388072,
       BAD_BODY,
@@ -109,16 +105,15 @@ export const checkBody = (body: Part, authentication: boolean, named: boolean): 
 }
 
 const FORMATS = ['TEXT', 'IMAGE', 'VIDEO', 'DOCUMENT', 'LOCATION', 'PRODUCT', 'GIF']
-const MEDIA = ['IMAGE', 'VIDEO', 'DOCUMENT', 'GIF']
 
 const missingHeaderField = (what: string) =>
   invalidTemplate(2388043, MISSING_FIELDS, `component of type HEADER is missing expected field(s) (${what})`)
 
 const checkHeaderText = (header: Part, named: boolean): void => {
-  if (typeof header.text !== 'string' || isBlankText(header.text)) throw missingHeaderField('text')
-  requireLength(header.text, MAX_HEADER_LENGTH, 'The header')
+  if (typeof header.text !== 'string' || isBlank(header.text)) throw missingHeaderField('text')
+  requireLength(header.text, maxLengths.header, 'The header')
   const text = readTemplateText(header.text, named)
-  if (text.pieces.some((piece) => /[*_~`]/.test(piece) || containsNewline(piece) || containsEmoji(piece))) {
+  if (text.pieces.some((piece) => FORMATTING.test(piece) || hasNewline(piece) || hasEmoji(piece))) {
     throw invalidTemplate(
       2388047,
       BAD_HEADER,
@@ -137,8 +132,8 @@ const checkHeaderText = (header: Part, named: boolean): void => {
   const [sample] = Array.isArray(given)
     ? given.map((s: unknown) => (named && isObject(s) ? s.example : s))
     : []
-  if (isBlankText(sample)) throw missingHeaderField('example')
-  if (containsWideSpace(sample as string))
+  if (isBlank(sample)) throw missingHeaderField('example')
+  if (findBadSpace(sample as string) !== undefined)
     throw invalidTemplate(
       2388047,
       BAD_HEADER,
@@ -151,34 +146,38 @@ export const checkHeader = (header: Part, named: boolean): void => {
   if (!FORMATS.includes(format))
     throw invalidParameter(`Param components[..]['format'] must be one of {${FORMATS.join(', ')}}.`)
   if (format === 'TEXT') return checkHeaderText(header, named)
-  if (!MEDIA.includes(format)) return
+  if (!Object.hasOwn(sampleTypes, format)) return
   const handles = isObject(header.example) ? header.example.header_handle : undefined
-  if (!Array.isArray(handles) || isBlankText(handles[0])) throw missingHeaderField('example')
+  if (!Array.isArray(handles) || isBlank(handles[0])) throw missingHeaderField('example')
 }
 
 export const checkFooter = (footer: Part, authentication: boolean): void => {
   const { code_expiration_minutes: minutes, text } = footer
   if (authentication) {
-    if (!isBlankText(text))
+    if (!isBlank(text))
       throw invalidTemplate(
         2388073,
         BAD_FOOTER,
         "The footer of an authentication template can't have text of its own.",
       )
-    if (!Number.isInteger(minutes) || (minutes as number) < 1 || (minutes as number) > 90)
+    if (
+      !Number.isInteger(minutes) ||
+      (minutes as number) < codeExpiration.min ||
+      (minutes as number) > codeExpiration.max
+    )
       throw invalidTemplate(
         2388073,
         BAD_FOOTER,
-        'code_expiration_minutes must be a whole number from 1 to 90.',
+        `code_expiration_minutes must be a whole number from ${codeExpiration.min} to ${codeExpiration.max}.`,
       )
     return
   }
   if (minutes !== undefined)
     throw invalidTemplate(2388073, BAD_FOOTER, 'Only authentication templates have an expiration.')
-  if (!isNonEmptyText(text) || isBlankText(text))
+  if (!isNonEmptyText(text) || isBlank(text))
     throw invalidTemplate(2388073, BAD_FOOTER, 'The footer needs text.')
-  requireLength(text, MAX_FOOTER_LENGTH, 'The footer')
-  if (containsVariable(text) || containsNewline(text) || containsEmoji(text))
+  requireLength(text, maxLengths.footer, 'The footer')
+  if (hasVariable(text) || hasNewline(text) || hasEmoji(text))
     throw invalidTemplate(
       2388073,
       BAD_FOOTER,

@@ -1,3 +1,4 @@
+import { sampleTypes } from '../../../catalog/templates/rules.ts'
 import { isObject } from '../../../catalog/values.ts'
 import type { Db } from '../../../storage/database.ts'
 import { findUploadTypes, insertKnownUploads } from '../storage/files.ts'
@@ -8,14 +9,6 @@ type Part = Record<string, unknown>
 
 /** The sample of a media header: of the message or of a card. */
 type HeaderSample = { format: string; handle: string }
-
-/** The types of files that fit a header. */
-const TYPES_BY_FORMAT: Readonly<Record<string, readonly string[]>> = {
-  IMAGE: ['image/jpeg', 'image/jpg', 'image/png'],
-  VIDEO: ['video/mp4'],
-  GIF: ['video/mp4'],
-  DOCUMENT: ['application/pdf'],
-}
 
 /** Handles are ASCII; anything else cannot be one, and need not be looked up. */
 const isStorableHandle = (handle: unknown): handle is string =>
@@ -29,7 +22,7 @@ export const listHeaderSamples = (components: readonly unknown[]): HeaderSample[
         .filter(isObject)
         .flatMap((card) => (Array.isArray(card.components) ? listHeaderSamples(card.components) : []))
     const format = String(part.format).toUpperCase()
-    if (String(part.type).toUpperCase() !== 'HEADER' || !Object.hasOwn(TYPES_BY_FORMAT, format)) return []
+    if (String(part.type).toUpperCase() !== 'HEADER' || !Object.hasOwn(sampleTypes, format)) return []
     const handles = isObject(part.example) ? part.example.header_handle : undefined
     const [handle]: unknown[] = Array.isArray(handles) ? handles : []
     return isNonEmptyText(handle) ? [{ format, handle }] : []
@@ -59,9 +52,9 @@ export const checkSampleTypes = (
       throw invalidHandle(
         'The media handle is not of an uploaded file. Upload the sample again, and send the handle it gets.',
       )
-    if (!TYPES_BY_FORMAT[format]!.includes(type))
+    if (!sampleTypes[format]!.includes(type))
       throw invalidHandle(
-        `The sample of a header of format ${format} must be of type {${TYPES_BY_FORMAT[format]!.join(', ')}}, ` +
+        `The sample of a header of format ${format} must be of type {${sampleTypes[format]!.join(', ')}}, ` +
           `and is of type ${type}.`,
       )
   }
@@ -79,7 +72,7 @@ export const importSamples = async (db: Db, components: readonly unknown[]): Pro
   const samples = new Map(
     listHeaderSamples(components)
       .filter(({ handle }) => isStorableHandle(handle))
-      .map(({ handle, format }) => [handle, { handle, file_type: TYPES_BY_FORMAT[format]![0]! }]),
+      .map(({ handle, format }) => [handle, { handle, file_type: sampleTypes[format]![0]! }]),
   )
   await insertKnownUploads(db, [...samples.values()])
 }

@@ -1,3 +1,4 @@
+import { countCharacters, isInvisible } from '../../../catalog/templates/rules.ts'
 import { invalidTemplate } from './errors.ts'
 
 /** A template's text. `pieces`: the text around the variables, one more than there are variables. */
@@ -8,30 +9,9 @@ export const readTemplateText = (text: string, named: boolean): TemplateText => 
   return { pieces: parts.filter((_, n) => n % 2 === 0), variables: parts.filter((_, n) => n % 2 === 1) }
 }
 
-export const isBlankText = (value: unknown): boolean => typeof value !== 'string' || value.trim() === ''
-
-/** Text around a variable that shows nothing: spaces, joiners, direction marks and blank fillers. */
-export const showsNothing = (text: string | undefined): boolean =>
-  [...(text ?? '')].every((character) =>
-    /\s|\p{Default_Ignorable_Code_Point}|\p{Cf}|\p{Cc}|\u2800/u.test(character),
-  )
-
-/** For texts that may have no variable. */
-export const containsVariable = (text: string): boolean => text.includes('{{')
-
-export const containsNewline = (text: string): boolean => /[\n\r]/.test(text)
-
-/** Signs such as © and ™ are pictographs in Unicode, but plain text to the provider. */
-export const containsEmoji = (text: string): boolean =>
-  /[\p{Extended_Pictographic}--[©®™]]|\p{Regional_Indicator}|\u20E3/v.test(text)
-
-/** Whether the text has white space that no sample of a variable may have. */
-export const containsWideSpace = (text: string): boolean =>
-  containsNewline(text) || text.includes('\t') || text.includes('     ')
-
 /** Lengths are in Unicode code points. */
 export const requireLength = (text: string, max: number, what: string): void => {
-  const length = [...text].length
+  const length = countCharacters(text)
   if (length > max)
     throw invalidTemplate(
       2388040,
@@ -61,15 +41,6 @@ export const requireVariables = (
   return distinct
 }
 
-const segmenter = new Intl.Segmenter('en', { granularity: 'word' })
-
-/** Counts the words of a text, each variable as one. */
-export const countTextWords = ({ pieces }: TemplateText): number => {
-  let words = 0
-  for (const { isWordLike } of segmenter.segment(pieces.join(' variable '))) if (isWordLike) words++
-  return words
-}
-
 /** Whether two variables have nothing but white space between them. */
 export const hasAdjacentVariables = ({ pieces }: TemplateText): boolean =>
-  pieces.slice(1, -1).some(showsNothing)
+  pieces.slice(1, -1).some(isInvisible)

@@ -1,8 +1,9 @@
+import { codeExpiration, PACKAGE_NAME, SIGNATURE_HASH } from '../../../catalog/templates/rules.ts'
 import { isBlank } from '../../../catalog/values.ts'
 import { noFindings, finding, type LintRule, type RuleSource } from './rule.ts'
 import { quote } from './text.ts'
 
-const MAX_EXPIRATION_MINUTES = 90
+const { min, max } = codeExpiration
 
 const zeroTap = {
   'buttons[0].otp_type': 'ZERO_TAP',
@@ -144,15 +145,15 @@ export const authenticationRules: readonly LintRule[] = [
     id: 'footer.expiration_range',
     severity: 'error',
     source: 'spec',
-    about: `A code expires after 1 to ${MAX_EXPIRATION_MINUTES} minutes.`,
+    about: `A code expires after ${min} to ${max} minutes.`,
     find: ({ draft: { footer }, isCode }) => {
       const minutes = footer?.code_expiration_minutes
-      return !isCode || minutes === undefined || (minutes >= 1 && minutes <= MAX_EXPIRATION_MINUTES)
+      return !isCode || minutes === undefined || (minutes >= min && minutes <= max)
         ? noFindings
         : finding(
             'footer.code_expiration_minutes',
-            `A code expires after 1 to ${MAX_EXPIRATION_MINUTES} minutes, not ${minutes}.`,
-            `Write ${minutes < 1 ? 1 : MAX_EXPIRATION_MINUTES}, or another number in between.`,
+            `A code expires after ${min} to ${max} minutes, not ${minutes}.`,
+            `Write ${minutes < min ? min : max}, or another number in between.`,
           )
     },
     breaks: {
@@ -289,7 +290,7 @@ function appRules(): LintRule[] {
       'package_name',
       'package_name',
       'guidelines',
-      /^(?=.{1,224}$)[A-Za-z]\w*(\.[A-Za-z]\w*)+$/,
+      PACKAGE_NAME,
       'The name of an Android package: two or more parts of letters, digits and underscores, joined by dots; ' +
         'at most 224 characters.',
       'Write it as in the app, such as "com.example.shop".',
@@ -299,7 +300,7 @@ function appRules(): LintRule[] {
       'signature_hash',
       'signature_hash',
       'guidelines',
-      /^[A-Za-z0-9+/=]{11}$/,
+      SIGNATURE_HASH,
       'A signature hash has 11 characters of base64.',
       "Write the 11 characters of the hash of the app's signing key.",
       'K8a',

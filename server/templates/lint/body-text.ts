@@ -1,3 +1,4 @@
+import { countWords, minWords } from '../../../catalog/templates/rules.ts'
 import { isBlank } from '../../../catalog/values.ts'
 import { fillSamples, parseVariables, replaceVariables } from '../variables.ts'
 import type { DraftBody } from './rule.ts'
@@ -13,15 +14,8 @@ export const renderPreview = ({ text, examples }: Pick<DraftBody, 'text' | 'exam
     examples.map((sample) => (isBlank(sample) ? undefined : sample.slice(0, MAX_SAMPLE_LENGTH))),
   )
 
-const segmenter = new Intl.Segmenter('en', { granularity: 'word' })
-
-/** Counts words and variables of a text, up to `enough`: more do not matter, and counting takes time. */
-export const countWords = (text: string, enough: number): number => {
-  let words = 0
-  for (const { isWordLike } of segmenter.segment(replaceVariables(text, ' variable ')))
-    if (isWordLike && ++words >= enough) break
-  return words
-}
+/** Writes a word for each variable: it counts as one. */
+export const spellVariables = (text: string): string => replaceVariables(text, ' variable ')
 
 /** Whether a text has so few words for its variables that it is refused, or may be rejected in review. */
 export const wordShortage = ({
@@ -30,8 +24,8 @@ export const wordShortage = ({
 }: DraftBody): 'refused' | 'risky' | undefined => {
   const n = names.length
   if (n === 0) return undefined
-  const words = countWords(text, 3 * n + 1 + places.length)
-  return words < 2 * n + 1 ? 'refused' : words - places.length < 3 * n + 1 ? 'risky' : undefined
+  const words = countWords(spellVariables(text), 3 * n + 1 + places.length)
+  return words < minWords(n) ? 'refused' : words - places.length < 3 * n + 1 ? 'risky' : undefined
 }
 
 export const clipName = (name: string): string => (name.length > 8 ? `${name.slice(0, 8)}…` : name)

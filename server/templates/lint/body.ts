@@ -1,24 +1,29 @@
+import {
+  countWords,
+  excessLength,
+  findBadSpace,
+  isInvisible,
+  maxLengths,
+  minWords,
+} from '../../../catalog/templates/rules.ts'
 import { isBlank, pluralize } from '../../../catalog/values.ts'
 import { renumber } from '../variables.ts'
 import { type BodyRule, toLintRule } from './body-rule.ts'
 import {
   clipName,
-  countWords,
   findShortener,
   fixBraces,
   formatVariables,
   leftoverBraces,
   MAX_SAMPLE_LENGTH,
   renderPreview,
+  spellVariables,
   wordShortage,
 } from './body-text.ts'
 import { type DraftBody, noFindings, finding, type LintRule } from './rule.ts'
-import { findBadSpace, excessLength, joinWords, oneLine, quote, suggest, isInvisible } from './text.ts'
+import { joinWords, oneLine, quote, suggest } from './text.ts'
 
-const MAX_BODY_LENGTH = 1024
-const MAX_CARD_BODY_LENGTH = 160
-
-const maxLength = (body: DraftBody): number => (body.card ? MAX_CARD_BODY_LENGTH : MAX_BODY_LENGTH)
+const maxLength = ({ card }: Pick<DraftBody, 'card'>): number => maxLengths[card ? 'cardBody' : 'body']
 
 const textRules: readonly BodyRule[] = [
   {
@@ -114,8 +119,8 @@ const textRules: readonly BodyRule[] = [
         ? noFindings
         : finding(
             `${body.path}.text`,
-            `The text has ${pluralize(countWords(body.text, 2 * n + 1), 'word')}, including variables; ` +
-              `with ${pluralize(n, 'variable')} the provider requires ${2 * n + 1}.`,
+            `The text has ${pluralize(countWords(spellVariables(body.text), minWords(n)), 'word')}, ` +
+              `including variables; with ${pluralize(n, 'variable')} the provider requires ${minWords(n)}.`,
             'Use more fixed words, or fewer variables.',
           )
     },
@@ -277,7 +282,7 @@ const textRules: readonly BodyRule[] = [
 ]
 
 const lengthRule = (card: boolean): BodyRule => {
-  const max = card ? MAX_CARD_BODY_LENGTH : MAX_BODY_LENGTH
+  const max = maxLength({ card })
   return {
     name: 'length',
     severity: 'error',

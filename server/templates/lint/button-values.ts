@@ -1,3 +1,10 @@
+import {
+  BUTTON_PHONE,
+  chatHosts,
+  countCharacters,
+  excessLength,
+  maxLengths,
+} from '../../../catalog/templates/rules.ts'
 import { isBlank } from '../../../catalog/values.ts'
 import { parsePhone } from '../../contacts/phone.ts'
 import {
@@ -8,7 +15,7 @@ import {
   type LintRule,
   type LintSubject,
 } from './rule.ts'
-import { excessLength, countCodePoints, quote, suggest } from './text.ts'
+import { quote, suggest } from './text.ts'
 import {
   fixedPrefix,
   parseUrlHost,
@@ -19,14 +26,6 @@ import {
   isWholeUrl,
   moveVariableToEnd,
 } from './urls.ts'
-
-const MAX_URL_LENGTH = 2000
-const MAX_PHONE_LENGTH = 20
-/** The provider gets the number unchanged, and does not accept all that we parse, such as "00" for "+". */
-const PHONE_FORM = /^\+?[1-9][0-9 ()./-]*$/
-const MAX_COUPON_LENGTH = 20
-/** Longer codes are accepted in a template, but refused in every send. */
-const MAX_SENT_COUPON_LENGTH = 15
 
 const checkButtons =
   (type: DraftButton['type'], find: (button: DraftButton, path: string) => LintFinding[]) =>
@@ -94,14 +93,14 @@ const urlRules: readonly LintRule[] = [
     id: 'buttons.url_length',
     severity: 'error',
     source: 'guidelines',
-    about: `At most ${MAX_URL_LENGTH} characters.`,
+    about: `At most ${maxLengths.buttonUrl} characters.`,
     find: checkUrls((address, path) => {
-      const over = excessLength(address, MAX_URL_LENGTH)
+      const over = excessLength(address, maxLengths.buttonUrl)
       return over === 0
         ? noFindings
         : finding(
             `${path}.url`,
-            `The URL has ${MAX_URL_LENGTH + over} characters; the provider accepts ${MAX_URL_LENGTH}.`,
+            `The URL has ${maxLengths.buttonUrl + over} characters; the provider accepts ${maxLengths.buttonUrl}.`,
             `Shorten it by ${over}.`,
           )
     }),
@@ -155,7 +154,7 @@ const urlRules: readonly LintRule[] = [
     about: 'No link into the messaging app itself (`wa.me`, `api.whatsapp.com`).',
     find: checkUrls((address, path) => {
       const host = parseUrlHost(address)
-      return host === 'wa.me' || host === 'api.whatsapp.com'
+      return chatHosts.includes(host)
         ? finding(
             `${path}.url`,
             `The URL leads to ${host}, a link into the messaging app itself.`,
@@ -230,12 +229,12 @@ const toHttpsUrl = (address: string): string => {
 
 /** With an offer, `offer.code_length` reports them as errors. */
 const findLongCoupons = checkCoupons((code, path) =>
-  excessLength(code, MAX_SENT_COUPON_LENGTH) === 0 || excessLength(code, MAX_COUPON_LENGTH) > 0
+  excessLength(code, maxLengths.sentCode) === 0 || excessLength(code, maxLengths.coupon) > 0
     ? noFindings
     : finding(
         path,
-        `The code has ${countCodePoints(code)} characters; a send accepts ${MAX_SENT_COUPON_LENGTH}.`,
-        `Choose codes of at most ${MAX_SENT_COUPON_LENGTH} characters.`,
+        `The code has ${countCharacters(code)} characters; a send accepts ${maxLengths.sentCode}.`,
+        `Choose codes of at most ${maxLengths.sentCode} characters.`,
       ),
 )
 
@@ -261,23 +260,23 @@ const otherRules: readonly LintRule[] = [
     id: 'buttons.phone_form',
     severity: 'error',
     source: 'guidelines',
-    about: `An international phone number of at most ${MAX_PHONE_LENGTH} characters.`,
+    about: `An international phone number of at most ${maxLengths.buttonPhone} characters.`,
     find: checkButtons('PHONE_NUMBER', ({ phone_number: given }, path) => {
       if (isBlank(given)) return noFindings
       const parsed = parsePhone(given!)
       if ('error' in parsed)
         return finding(`${path}.phone_number`, `${quote(given!)} ${parsed.error}.`, parsed.fix)
-      if (!PHONE_FORM.test(given!))
+      if (!BUTTON_PHONE.test(given!))
         return finding(
           `${path}.phone_number`,
           `${quote(given!)} is not written as an international number.`,
           `Write "+${parsed.digits}".`,
         )
-      return countCodePoints(given!) <= MAX_PHONE_LENGTH
+      return countCharacters(given!) <= maxLengths.buttonPhone
         ? noFindings
         : finding(
             `${path}.phone_number`,
-            `The number has ${countCodePoints(given!)} characters; the provider accepts ${MAX_PHONE_LENGTH}.`,
+            `The number has ${countCharacters(given!)} characters; the provider accepts ${maxLengths.buttonPhone}.`,
             `Write "+${parsed.digits}".`,
           )
     }),
@@ -305,14 +304,14 @@ const otherRules: readonly LintRule[] = [
     id: 'buttons.coupon_length',
     severity: 'error',
     source: 'spec',
-    about: `At most ${MAX_COUPON_LENGTH} characters.`,
+    about: `At most ${maxLengths.coupon} characters.`,
     find: checkCoupons((code, path) => {
-      const over = excessLength(code, MAX_COUPON_LENGTH)
+      const over = excessLength(code, maxLengths.coupon)
       return over === 0
         ? noFindings
         : finding(
             path,
-            `The code has ${MAX_COUPON_LENGTH + over} characters; the provider accepts ${MAX_COUPON_LENGTH}.`,
+            `The code has ${maxLengths.coupon + over} characters; the provider accepts ${maxLengths.coupon}.`,
             `Shorten it by ${over}.`,
           )
     }),
@@ -323,7 +322,7 @@ const otherRules: readonly LintRule[] = [
     id: 'buttons.coupon_long',
     severity: 'warning',
     source: 'guidelines',
-    about: `Codes of more than ${MAX_SENT_COUPON_LENGTH} characters are refused when sending.`,
+    about: `Codes of more than ${maxLengths.sentCode} characters are refused when sending.`,
     find: (subject) => (subject.draft.limited_time_offer ? noFindings : findLongCoupons(subject)),
     breaks: { ...coupon('SPRING25SPRING25'), at: 'buttons[0].coupon_code' },
     passes: coupon('SPRING25SPRING2'),

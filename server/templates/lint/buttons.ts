@@ -1,3 +1,15 @@
+import {
+  areRepliesTogether,
+  excessLength,
+  FORMATTING,
+  hasEmoji,
+  hasNewline,
+  hasVariable,
+  MAX_BUTTONS,
+  maxButtonsByType,
+  maxLengths,
+  unlabelledButtons,
+} from '../../../catalog/templates/rules.ts'
 import { isBlank } from '../../../catalog/values.ts'
 import {
   type DraftButton,
@@ -9,24 +21,10 @@ import {
   type LintRule,
   type LintSubject,
 } from './rule.ts'
-import { excessLength, hasEmoji, hasNewline, oneLine, quote, suggest, withoutEmoji } from './text.ts'
+import { oneLine, quote, suggest, withoutEmoji } from './text.ts'
 import { isDynamic } from './urls.ts'
 
-const MAX_BUTTONS = 10
-const MAX_LABEL_LENGTH = 25
-
-type ButtonType = DraftButton['type']
 type ButtonField = Exclude<keyof DraftButton, 'type'>
-
-/** The maximum number of buttons of a type; other types have no limit of their own. */
-const MAX_PER_TYPE: Partial<Record<ButtonType, number>> = {
-  URL: 2,
-  PHONE_NUMBER: 1,
-  COPY_CODE: 1,
-  FLOW: 1,
-  VOICE_CALL: 1,
-  OTP: 1,
-}
 
 const fields: readonly ButtonField[] = [
   'text',
@@ -91,9 +89,6 @@ const checkLabels =
         : find(placed.button.text!, placed),
     )
 
-/** The characters that make text bold, italic, struck through or monospaced. */
-const FORMATTING = /[*_~`]/
-
 /** The buttons of the message itself, not of cards. */
 const ownButtons = ({ draft }: LintSubject): readonly DraftButton[] =>
   draft.carousel ? [] : (draft.buttons ?? [])
@@ -132,7 +127,7 @@ export const buttonRules: readonly LintRule[] = [
     source: 'guidelines',
     about: 'At most two URL buttons and one each of PHONE_NUMBER, COPY_CODE, FLOW, VOICE_CALL and OTP.',
     find: (subject) =>
-      Object.entries(MAX_PER_TYPE).flatMap(([type, max]) => {
+      Object.entries(maxButtonsByType).flatMap(([type, max]) => {
         const places = ownButtons(subject).flatMap((button, i) => (button.type === type ? [i] : []))
         return places.length <= max
           ? noFindings
@@ -152,10 +147,7 @@ export const buttonRules: readonly LintRule[] = [
     about: 'Quick replies are together, before or after all other buttons.',
     find: (subject) => {
       const all = ownButtons(subject)
-      const turns = all.filter(
-        (button, i) => i > 0 && (button.type === 'QUICK_REPLY') !== (all[i - 1]!.type === 'QUICK_REPLY'),
-      ).length
-      if (turns <= 1) return noFindings
+      if (areRepliesTogether(all.map(({ type }) => type))) return noFindings
       const order = [
         ...all.filter(({ type }) => type === 'QUICK_REPLY'),
         ...all.filter(({ type }) => type !== 'QUICK_REPLY'),
@@ -176,7 +168,7 @@ export const buttonRules: readonly LintRule[] = [
     about: 'Every button has a label, except for COPY_CODE and OTP.',
     find: ({ buttons: all }) =>
       all.flatMap(({ path, button }) =>
-        button.type !== 'COPY_CODE' && button.type !== 'OTP' && isBlank(button.text)
+        !unlabelledButtons.includes(button.type) && isBlank(button.text)
           ? finding(
               `${path}.text`,
               `The ${button.type} button has no label.`,
@@ -191,14 +183,14 @@ export const buttonRules: readonly LintRule[] = [
     id: 'buttons.text_length',
     severity: 'error',
     source: 'spec',
-    about: `At most ${MAX_LABEL_LENGTH} characters.`,
+    about: `At most ${maxLengths.label} characters.`,
     find: checkLabels((text, { path }) => {
-      const over = excessLength(text, MAX_LABEL_LENGTH)
+      const over = excessLength(text, maxLengths.label)
       return over === 0
         ? noFindings
         : finding(
             `${path}.text`,
-            `The label has ${MAX_LABEL_LENGTH + over} characters; the provider accepts ${MAX_LABEL_LENGTH}.`,
+            `The label has ${maxLengths.label + over} characters; the provider accepts ${maxLengths.label}.`,
             `Shorten it by ${over}.`,
           )
     }),
@@ -215,7 +207,7 @@ export const buttonRules: readonly LintRule[] = [
         ? 'a line break'
         : hasEmoji(text)
           ? 'an emoji'
-          : text.includes('{{')
+          : hasVariable(text)
             ? 'a variable'
             : FORMATTING.test(text)
               ? 'a formatting character'

@@ -1,8 +1,8 @@
+import { cardButtonTypes, cardCount, MAX_CARD_BUTTONS } from '../../../catalog/templates/rules.ts'
 import { isBlank } from '../../../catalog/values.ts'
 import { findHandleFault } from '../sample-types.ts'
 import {
   type DraftCard,
-  cardButtonTypes,
   noFindings,
   type LintFinding,
   finding,
@@ -69,16 +69,16 @@ export const carouselRules: readonly LintRule[] = [
     id: 'carousel.cards_count',
     severity: 'error',
     source: 'spec',
-    about: '2 to 10 cards.',
+    about: `${cardCount.min} to ${cardCount.max} cards.`,
     find: checkCards(({ length }) =>
-      length >= 2 && length <= 10
+      length >= cardCount.min && length <= cardCount.max
         ? noFindings
         : finding(
             'carousel.cards',
-            `A carousel has 2 to 10 cards, not ${length}.`,
-            length < 2
+            `A carousel has ${cardCount.min} to ${cardCount.max} cards, not ${length}.`,
+            length < cardCount.min
               ? `Add ${length === 0 ? 'two cards' : 'a card'}, or leave out the carousel.`
-              : `Leave out ${length - 10}.`,
+              : `Leave out ${length - cardCount.max}.`,
           ),
     ),
     breaks: {
@@ -149,12 +149,14 @@ export const carouselRules: readonly LintRule[] = [
     source: 'spec',
     about: 'Every card has one or two buttons.',
     find: checkEachCard(({ buttons: { length } }, path) =>
-      length === 1 || length === 2
+      length >= 1 && length <= MAX_CARD_BUTTONS
         ? noFindings
         : finding(
             `${path}.buttons`,
-            `A card has 1 or 2 buttons, not ${length}.`,
-            length === 0 ? 'Add a QUICK_REPLY, URL or PHONE_NUMBER button.' : `Leave out ${length - 2}.`,
+            `A card has 1 or ${MAX_CARD_BUTTONS} buttons, not ${length}.`,
+            length === 0
+              ? 'Add a QUICK_REPLY, URL or PHONE_NUMBER button.'
+              : `Leave out ${length - MAX_CARD_BUTTONS}.`,
           ),
     ),
     breaks: {

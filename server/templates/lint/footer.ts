@@ -1,8 +1,13 @@
+import {
+  excessLength,
+  hasEmoji,
+  hasNewline,
+  hasVariable,
+  maxLengths,
+} from '../../../catalog/templates/rules.ts'
 import { isBlank } from '../../../catalog/values.ts'
 import { noFindings, type LintFinding, finding, type LintRule, type LintSubject } from './rule.ts'
-import { excessLength, hasEmoji, hasNewline, oneLine, suggest, withoutEmoji } from './text.ts'
-
-const MAX_FOOTER_LENGTH = 60
+import { oneLine, suggest, withoutEmoji } from './text.ts'
 
 /** Checks the footer's text, where one is allowed and present. */
 const checkText =
@@ -31,15 +36,15 @@ export const footerRules: readonly LintRule[] = [
     id: 'footer.length',
     severity: 'error',
     source: 'spec',
-    about: `At most ${MAX_FOOTER_LENGTH} characters.`,
+    about: `At most ${maxLengths.footer} characters.`,
     find: checkText((text) => {
-      const over = excessLength(text, MAX_FOOTER_LENGTH)
+      const over = excessLength(text, maxLengths.footer)
       return over === 0
         ? noFindings
         : finding(
             'footer.text',
-            `The footer has ${MAX_FOOTER_LENGTH + over} characters; ` +
-              `the provider accepts ${MAX_FOOTER_LENGTH}.`,
+            `The footer has ${maxLengths.footer + over} characters; ` +
+              `the provider accepts ${maxLengths.footer}.`,
             `Shorten it by ${over}.`,
           )
     }),
@@ -52,7 +57,7 @@ export const footerRules: readonly LintRule[] = [
     source: 'spec',
     about: 'No variables.',
     find: checkText((text) =>
-      text.includes('{{')
+      hasVariable(text)
         ? finding(
             'footer.text',
             'The footer contains a variable.',

@@ -1,20 +1,17 @@
+import {
+  excessLength,
+  findBadSpace,
+  FORMATTING,
+  hasEmoji,
+  hasNewline,
+  maxLengths,
+  sampleTypes,
+} from '../../../catalog/templates/rules.ts'
 import { isBlank } from '../../../catalog/values.ts'
 import { findHandleFault } from '../sample-types.ts'
 import { parseVariables } from '../variables.ts'
 import { type Draft, noFindings, finding, type LintRule, type LintSubject } from './rule.ts'
-import {
-  findBadSpace,
-  excessLength,
-  hasEmoji,
-  hasNewline,
-  joinWords,
-  oneLine,
-  quote,
-  suggest,
-  withoutEmoji,
-} from './text.ts'
-
-const MAX_HEADER_LENGTH = 60
+import { joinWords, oneLine, quote, suggest, withoutEmoji } from './text.ts'
 
 type Header = NonNullable<Draft['header']>
 
@@ -37,7 +34,7 @@ const sampleOf = (subject: LintSubject): string | undefined => {
     : undefined
 }
 
-const isMedia = (format: string): boolean => ['IMAGE', 'VIDEO', 'DOCUMENT'].includes(format)
+const isMedia = (format: string): boolean => Object.hasOwn(sampleTypes, format)
 
 /** The number of header variables that a send has to fill. */
 export const countHeaderVariables = (subject: LintSubject): number =>
@@ -64,15 +61,15 @@ export const headerRules: readonly LintRule[] = [
     id: 'header.text_length',
     severity: 'error',
     source: 'spec',
-    about: `At most ${MAX_HEADER_LENGTH} characters.`,
+    about: `At most ${maxLengths.header} characters.`,
     find: (subject) => {
-      const over = excessLength(textOf(subject) ?? '', MAX_HEADER_LENGTH)
+      const over = excessLength(textOf(subject) ?? '', maxLengths.header)
       return over === 0
         ? noFindings
         : finding(
             'header.text',
-            `The header has ${MAX_HEADER_LENGTH + over} characters; ` +
-              `the provider accepts ${MAX_HEADER_LENGTH}.`,
+            `The header has ${maxLengths.header + over} characters; ` +
+              `the provider accepts ${maxLengths.header}.`,
             `Shorten it by ${over}.`,
           )
     },
@@ -89,7 +86,7 @@ export const headerRules: readonly LintRule[] = [
       const bad = [
         ...(hasNewline(given) ? ['a line break'] : []),
         ...(hasEmoji(given) ? ['an emoji'] : []),
-        ...(/[*_~`]/.test(given) ? [`the formatting sign ${quote(/[*_~`]/.exec(given)![0])}`] : []),
+        ...(FORMATTING.test(given) ? [`the formatting sign ${quote(FORMATTING.exec(given)![0])}`] : []),
       ]
       return bad.length === 0
         ? noFindings

@@ -1,10 +1,15 @@
+import {
+  excessLength,
+  LANGUAGE_CODE,
+  maxLengths,
+  TEMPLATE_NAME,
+  templateCategories,
+} from '../../../catalog/templates/rules.ts'
 import { isBlank } from '../../../catalog/values.ts'
 import { findNearestName } from '../../nearest-name.ts'
 import { languages } from './languages.ts'
-import { categories, noFindings, finding, type LintRule } from './rule.ts'
-import { excessLength, quote, suggest } from './text.ts'
-
-const MAX_NAME_LENGTH = 512
+import { noFindings, finding, type LintRule } from './rule.ts'
+import { quote, suggest } from './text.ts'
 
 /** Converts a text to a name of the allowed characters. */
 const toTemplateName = (text: string): string =>
@@ -23,8 +28,6 @@ const toLanguageCode = (text: string): string => {
     region === undefined ? language.toLowerCase() : `${language.toLowerCase()}_${region.toUpperCase()}`
   return languages.includes(code) ? code : (findNearestName(code, languages) ?? '')
 }
-
-const LANGUAGE_CODE = /^[a-z]{2,3}(_[A-Z]{2})?$/
 
 /** Words that no message about an order or an account contains. */
 const PROMOTIONAL = new RegExp(
@@ -105,7 +108,7 @@ export const nameRules: readonly LintRule[] = [
     source: 'spec',
     about: 'Lowercase letters a to z, digits and underscores.',
     find: ({ draft: { name } }) =>
-      isBlank(name) || /^[a-z0-9_]+$/.test(name)
+      isBlank(name) || TEMPLATE_NAME.test(name)
         ? noFindings
         : finding(
             'name',
@@ -120,14 +123,14 @@ export const nameRules: readonly LintRule[] = [
     id: 'name.length',
     severity: 'error',
     source: 'guidelines',
-    about: `At most ${MAX_NAME_LENGTH} characters.`,
+    about: `At most ${maxLengths.name} characters.`,
     find: ({ draft: { name } }) => {
-      const over = isBlank(name) ? 0 : excessLength(name, MAX_NAME_LENGTH)
+      const over = isBlank(name) ? 0 : excessLength(name, maxLengths.name)
       return over === 0
         ? noFindings
         : finding(
             'name',
-            `The name has ${MAX_NAME_LENGTH + over} characters; the provider accepts ${MAX_NAME_LENGTH}.`,
+            `The name has ${maxLengths.name + over} characters; the provider accepts ${maxLengths.name}.`,
             `Shorten it by ${over}.`,
           )
     },
@@ -191,7 +194,7 @@ export const nameRules: readonly LintRule[] = [
     source: 'spec',
     about: 'The category is `MARKETING`, `UTILITY` or `AUTHENTICATION`.',
     find: ({ draft: { category }, category: taken }) =>
-      categories.some((known) => known === category)
+      templateCategories.some((known) => known === category)
         ? noFindings
         : finding(
             'category',

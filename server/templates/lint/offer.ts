@@ -1,10 +1,13 @@
+import {
+  excessLength,
+  hasNewline,
+  hasVariable,
+  maxLengths,
+  pictureFormats,
+} from '../../../catalog/templates/rules.ts'
 import { isBlank } from '../../../catalog/values.ts'
 import { type Draft, noFindings, type LintFinding, finding, type LintRule, type LintSubject } from './rule.ts'
-import { excessLength, hasNewline, oneLine, suggest } from './text.ts'
-
-const MAX_OFFER_LENGTH = 16
-const MAX_OFFER_BODY_LENGTH = 600
-const MAX_OFFER_CODE_LENGTH = 15
+import { oneLine, suggest } from './text.ts'
 
 /** Authentication templates may have no offer, which a rule of theirs reports. */
 const checkOffer =
@@ -96,16 +99,16 @@ export const offerRules: readonly LintRule[] = [
     id: 'offer.code_length',
     severity: 'error',
     source: 'guidelines',
-    about: `The code of an offer has at most ${MAX_OFFER_CODE_LENGTH} characters.`,
+    about: `The code of an offer has at most ${maxLengths.sentCode} characters.`,
     find: checkOffer((_, { buttons }) =>
       buttons.flatMap(({ path, button: { type, coupon_code: code = '' } }) => {
-        const over = type === 'COPY_CODE' ? excessLength(code, MAX_OFFER_CODE_LENGTH) : 0
+        const over = type === 'COPY_CODE' ? excessLength(code, maxLengths.sentCode) : 0
         return over === 0
           ? noFindings
           : finding(
               `${path}.coupon_code`,
-              `The code has ${MAX_OFFER_CODE_LENGTH + over} characters; ` +
-                `with an offer the provider accepts ${MAX_OFFER_CODE_LENGTH}.`,
+              `The code has ${maxLengths.sentCode + over} characters; ` +
+                `with an offer the provider accepts ${maxLengths.sentCode}.`,
               `Shorten it by ${over}.`,
             )
       }),
@@ -123,7 +126,7 @@ export const offerRules: readonly LintRule[] = [
     source: 'guidelines',
     about: 'The header of an offer is an `IMAGE` or a `VIDEO`.',
     find: checkOffer((_, { draft: { header, carousel } }) =>
-      !header || carousel || header.format === 'IMAGE' || header.format === 'VIDEO'
+      !header || carousel || pictureFormats.includes(header.format)
         ? noFindings
         : finding(
             'header.format',
@@ -159,15 +162,15 @@ export const offerRules: readonly LintRule[] = [
     id: 'offer.text_length',
     severity: 'error',
     source: 'spec',
-    about: `At most ${MAX_OFFER_LENGTH} characters.`,
+    about: `At most ${maxLengths.offer} characters.`,
     find: checkOffer(({ text }) => {
-      const over = isBlank(text) ? 0 : excessLength(text, MAX_OFFER_LENGTH)
+      const over = isBlank(text) ? 0 : excessLength(text, maxLengths.offer)
       return over === 0
         ? noFindings
         : finding(
             'limited_time_offer.text',
-            `The offer's text has ${MAX_OFFER_LENGTH + over} characters; ` +
-              `the provider accepts ${MAX_OFFER_LENGTH}.`,
+            `The offer's text has ${maxLengths.offer + over} characters; ` +
+              `the provider accepts ${maxLengths.offer}.`,
             `Shorten it by ${over}.`,
           )
     }),
@@ -184,7 +187,7 @@ export const offerRules: readonly LintRule[] = [
     source: 'practice',
     about: 'No line breaks and no variables.',
     find: checkOffer(({ text }) =>
-      !isBlank(text) && (hasNewline(text) || text.includes('{{'))
+      !isBlank(text) && (hasNewline(text) || hasVariable(text))
         ? finding(
             'limited_time_offer.text',
             `The offer's text contains ${hasNewline(text) ? 'a line break' : 'a variable'}.`,
@@ -215,16 +218,16 @@ export const offerRules: readonly LintRule[] = [
     id: 'offer.body_length',
     severity: 'error',
     source: 'guidelines',
-    about: `Together with an offer the body has at most ${MAX_OFFER_BODY_LENGTH} characters.`,
+    about: `Together with an offer the body has at most ${maxLengths.bodyWithOffer} characters.`,
     find: checkOffer((_, { draft: { body } }) => {
-      const over = excessLength(body.text ?? '', MAX_OFFER_BODY_LENGTH)
+      const over = excessLength(body.text ?? '', maxLengths.bodyWithOffer)
       return over === 0
         ? noFindings
         : finding(
             'body.text',
             'Together with a limited-time offer the body has ' +
-              `at most ${MAX_OFFER_BODY_LENGTH} characters; ` +
-              `it has ${MAX_OFFER_BODY_LENGTH + over}.`,
+              `at most ${maxLengths.bodyWithOffer} characters; ` +
+              `it has ${maxLengths.bodyWithOffer + over}.`,
             `Shorten it by ${over}.`,
           )
     }),

@@ -1,3 +1,4 @@
+import { cardButtonTypes, templateCategories } from '../../../catalog/templates/rules.ts'
 import { isBlank } from '../../../catalog/values.ts'
 import type { TemplateDraft } from '../../../catalog/templates/schemas.ts'
 import { parseVariables, type Variables } from '../variables.ts'
@@ -5,7 +6,7 @@ import { parseVariables, type Variables } from '../variables.ts'
 export type Draft = TemplateDraft
 export type DraftButton = NonNullable<Draft['buttons']>[number]
 export type DraftCard = NonNullable<Draft['carousel']>['cards'][number]
-export type TemplateCategory = 'MARKETING' | 'UTILITY' | 'AUTHENTICATION'
+type TemplateCategory = (typeof templateCategories)[number]
 
 /** `message`: what is wrong, in one sentence. `fix`: how to fix it, in one sentence. */
 export type LintFinding = { path: string; message: string; fix: string }
@@ -69,11 +70,8 @@ export type LintSubject = {
   buttons: readonly PlacedButton[]
 }
 
-export const categories: readonly TemplateCategory[] = ['MARKETING', 'UTILITY', 'AUTHENTICATION']
-export const cardButtonTypes: readonly string[] = ['QUICK_REPLY', 'URL', 'PHONE_NUMBER']
-
 const parseCategory = (given: string): TemplateCategory =>
-  categories.find((category) => category === given.trim().toUpperCase()) ?? 'UTILITY'
+  templateCategories.find((category) => category === given.trim().toUpperCase()) ?? 'UTILITY'
 
 const parseBody = (
   path: string,

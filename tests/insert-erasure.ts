@@ -1,6 +1,6 @@
-import { reserveContactIds } from '../contacts/contacts.ts'
-import type { Db } from '../database.ts'
-import { finishErasure, insertErasure } from '../privacy/erasures.ts'
+import { reserveContactIds } from '../storage/contacts/contacts.ts'
+import type { Db } from '../storage/database.ts'
+import { finishErasure, insertErasure } from '../storage/privacy/erasures.ts'
 
 /** Inserts the receipt of an erasure that is done, of a contact that never was. */
 export const insertDoneErasure = async (

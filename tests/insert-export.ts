@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Db } from '../database.ts'
+import type { Db } from '../storage/database.ts'
 
 /** Inserts an export of a contact whose file was deleted. */
 export const insertExpiredExport = async (
