@@ -78,15 +78,15 @@ export const createListener = (
   // A body is asked for when it is read; what else is expected, the handler refuses.
   server.on('checkContinue', onRequest)
   server.on('checkExpectation', onRequest)
-  server.on('connect', (_req, socket) => refuse(state, socket as Socket, publicUrl, noTunnels))
+  server.on('connect', (_req, socket) => refuse(state, socket as Socket, noTunnels))
   server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
-    refuseBrokenRequest(state, socket as Socket, publicUrl, describeBrokenRequest(error.code)),
+    refuseBrokenRequest(state, socket as Socket, describeBrokenRequest(error.code)),
   )
   server.on('connection', (socket: Socket) =>
     watchHalfClosed(socket, () => state.responses.get(socket)?.values().next().value),
   )
   capConnections(server, { maxConnections, trustedProxies }, (socket, max) =>
-    refuseBrokenRequest(state, socket, publicUrl, createTooManyConnections(max)),
+    refuseBrokenRequest(state, socket, createTooManyConnections(max)),
   )
   // A connection that cannot be accepted ends no server.
   server.on('error', (error) => log.error({ error }, 'Cannot accept a connection'))
@@ -131,7 +131,7 @@ const serveRequest = (state: ListenerState, req: IncomingMessage, res: ServerRes
   if (!handle) res.shouldKeepAlive = false
   const responses = state.responses.get(req.socket) ?? new Set()
   if (responses.size >= MAX_PIPELINED) {
-    refuseBrokenRequest(state, req.socket, state.publicUrl, tooManyPipelined)
+    refuseBrokenRequest(state, req.socket, tooManyPipelined)
     return
   }
   state.responses.set(req.socket, responses.add(res))
@@ -224,35 +224,25 @@ const describeBrokenRequest = (code: string | undefined): Refusal => {
  * Answers what could not be parsed, after the responses to complete requests before it: the client would take
  * it for one of them.
  */
-const refuseBrokenRequest = (
-  state: ListenerState,
-  socket: Socket,
-  publicUrl: string,
-  refusal: Refusal,
-): void => {
+const refuseBrokenRequest = (state: ListenerState, socket: Socket, refusal: Refusal): void => {
   if (state.refused.has(socket)) return
   state.refused.add(socket)
   const open = [...(state.responses.get(socket) ?? [])]
   if (open.some((res) => !res.req.complete && res.headersSent)) return void socket.destroy()
   const before = open.findLast((res) => res.req.complete)
-  if (before) before.once('close', () => refuse(state, socket, publicUrl, refusal))
-  else refuse(state, socket, publicUrl, refusal)
+  if (before) before.once('close', () => refuse(state, socket, refusal))
+  else refuse(state, socket, refusal)
 }
 
 /** Sends a refusal to a connection that has no request for it, and closes it. */
-const refuse = (
-  state: ListenerState,
-  socket: Socket,
-  publicUrl: string,
-  { problem, status }: Refusal,
-): void => {
+const refuse = (state: ListenerState, socket: Socket, { problem, status }: Refusal): void => {
   state.refused.add(socket)
   socket.on('error', () => {})
   if (!socket.writable) return void socket.destroy()
   const requestId = createRequestId()
   logRefusal(state.log, requestId, { code: problem.code, extras: problem.extras, status })
   const { headers, problem: document } = toProblemResult(problem, {
-    publicUrl,
+    publicUrl: state.publicUrl,
     requestId,
     headers: {
       'Cache-Control': 'no-store',
@@ -274,7 +264,7 @@ const refuse = (
 
 /** Takes the oldest connection on which no valid key arrived: the new one, if all others had one. */
 const takeOldest = (sockets: Set<Socket>, newest: Socket): Socket => {
-  const oldest = [...sockets].find((socket) => !isAdmitted(socket)) ?? newest
+  const oldest = sockets.values().find((socket) => !isAdmitted(socket)) ?? newest
   sockets.delete(oldest)
   return oldest
 }
