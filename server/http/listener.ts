@@ -264,9 +264,12 @@ const refuse = (state: ListenerState, socket: Socket, { problem, status }: Refus
 
 /** Takes the oldest connection on which no valid key arrived: the new one, if all others had one. */
 const takeOldest = (sockets: Set<Socket>, newest: Socket): Socket => {
-  const oldest = sockets.values().find((socket) => !isAdmitted(socket)) ?? newest
-  sockets.delete(oldest)
-  return oldest
+  for (const socket of sockets) {
+    if (socket !== newest && isAdmitted(socket)) continue
+    sockets.delete(socket)
+    return socket
+  }
+  return newest
 }
 
 /** Closes a connection for each new one above the share of its address (refused with that maximum) and above all. */
