@@ -6,20 +6,19 @@ import { type StreamedEvent, streamEvents } from './event-stream.ts'
 import { abortOnStop } from './follow.ts'
 import { type Io, writeOut } from './io.ts'
 import { watchConnection } from './listen/catch-up.ts'
-import { forwardEvent, type Outcome, type Target } from './listen/forward.ts'
-import {
-  isSigningSecret,
-  type ListenState,
-  readState,
-  type Start,
-  statePath,
-  writeState,
-} from './listen/state.ts'
 import { readManifest } from './manifest.ts'
 import { callOperation, type ServerConnection } from './remote.ts'
 import { parseSince, type Since } from './since.ts'
 import { formatCell, formatTsv } from './text.ts'
 import { createArgumentReader } from './values.ts'
+import { createHash, randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { makePrivate, writePrivateFile } from './files.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { signatureHeaders } from '../catalog/webhooks/sign.ts'
+import { sendRequest } from './transport.ts'
 
 type ListenFlags = {
   readonly forwardTo?: string
@@ -194,3 +193,135 @@ export const createCommand = (io: Io): Command =>
 /** `wcrm listen`: forwards events to an address, as an endpoint gets them, until Ctrl-C. Returns the exit code. */
 export const run = (argv: string[], io: Io): Promise<number> =>
   runCommandTree(createCommand(io), argv.length > 0 ? argv : ['--'], io)
+
+/**
+ * Where to begin: after an event (the last that was dealt with), else with the oldest one; `from` leaves out those
+ * before a time of the workspace, in milliseconds.
+ */
+type Start = { readonly after?: string | undefined; readonly from?: number }
+
+/** What `wcrm listen` keeps for its next start; without `start` there was none. */
+type ListenState = { readonly secret: string; readonly start?: Start | undefined }
+
+/** The file of what is listened to: another server, workspace, target or list of types has another one. */
+const statePath = (env: Io['env'], subject: readonly (string | undefined)[]): string => {
+  const folder = env['XDG_STATE_HOME'] || join(env['HOME'] || homedir(), '.local', 'state')
+  const name = createHash('sha256').update(JSON.stringify(subject)).digest('hex').slice(0, 16)
+  return join(folder, 'wcrm', `listen-${name}.json`)
+}
+
+const SECRET = /^whsec_[A-Za-z0-9+/]{32,}={0,2}$/
+
+/** True for a signing secret as endpoints have it. */
+const isSigningSecret = (text: string): boolean => SECRET.test(text)
+
+/** Reads the state; a new secret alone where there is none. */
+const readState = (path: string): ListenState => {
+  try {
+    makePrivate(path)
+    const { secret, start } = JSON.parse(readFileSync(path, 'utf8')) as Partial<ListenState>
+    if (typeof secret === 'string' && isSigningSecret(secret))
+      return { secret, ...(typeof start === 'object' ? { start } : {}) }
+  } catch {
+    /* There is none yet, or it is broken: listening begins with what happens now. */
+  }
+  return { secret: `whsec_${randomBytes(32).toString('base64')}` }
+}
+
+const writeState = (path: string, state: ListenState): void =>
+  writePrivateFile(path, `${JSON.stringify(state)}\n`)
+
+type Target = {
+  readonly url: string
+  readonly secret: string
+  readonly workspaceId: string
+  readonly apiVersion: string
+  /** How often a target that answers with an error gets an event. */
+  readonly attempts: number
+}
+
+/** What came of an event: the status of the last answer, null when there was none. */
+type Outcome = { readonly status: number | null; readonly attempts: number; readonly ms: number }
+
+const TIMEOUT_MS = 15_000
+const FIRST_RETRY_MS = 500
+const MAX_RETRY_MS = 30_000
+
+/** The body that an endpoint gets (docs/webhooks.md). */
+const buildBody = (event: StreamedEvent, { workspaceId, apiVersion }: Target): string => {
+  const type = String(event['type'])
+  const slash = type.lastIndexOf('/')
+  return JSON.stringify({
+    id: event['id'],
+    type: type.slice(0, slash),
+    version: type.slice(slash + 1),
+    api_version: apiVersion,
+    occurred_at: event['occurred_at'],
+    company_id: workspaceId,
+    data: event['data'],
+  })
+}
+
+/** Makes one attempt. Returns the status of the answer; the code of the error when there was none. */
+const attempt = async (
+  io: Io,
+  target: Target,
+  event: StreamedEvent,
+  body: string,
+  count: number,
+  signal: AbortSignal,
+): Promise<number | string> => {
+  const id = String(event['id'])
+  const unread = new AbortController()
+  try {
+    const response = await sendRequest(io, target.url, {
+      method: 'POST',
+      body,
+      headers: {
+        'content-type': 'application/json',
+        'user-agent': 'wcrm-webhooks/1',
+        'wc-event-type': String(event['type']),
+        'wc-attempt': String(count),
+        ...signatureHeaders([target.secret], id, Math.floor(Date.now() / 1000), body),
+      },
+      redirect: 'manual',
+      signal: AbortSignal.any([signal, unread.signal, AbortSignal.timeout(TIMEOUT_MS)]),
+    })
+    const { status } = response
+    // The answer is its status: nobody reads the body.
+    unread.abort()
+    return status
+  } catch (error) {
+    const { name, message, cause } = error as Error & { cause?: { code?: string } }
+    return name === 'TimeoutError' ? `no answer within ${TIMEOUT_MS / 1000} s` : (cause?.code ?? message)
+  }
+}
+
+/**
+ * Sends an event to the target until it is accepted. A target that answers with an error gets it again so many
+ * times; one that is not there is waited for. Undefined when the signal ended it before.
+ */
+const forwardEvent = async (
+  io: Io,
+  target: Target,
+  event: StreamedEvent,
+  signal: AbortSignal,
+  warn: (text: string) => void,
+): Promise<Outcome | undefined> => {
+  const body = buildBody(event, target)
+  let answers = 0
+  for (let count = 1; ; count++) {
+    const startedAt = performance.now()
+    const answer = await attempt(io, target, event, body, count, signal)
+    if (signal.aborted) return undefined
+    const status = typeof answer === 'number' ? answer : null
+    if (status !== null) answers++
+    const isDone = status !== null && status >= 200 && status < 300
+    if (isDone || answers >= target.attempts)
+      return { status, attempts: count, ms: Math.round(performance.now() - startedAt) }
+    const delay = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(count - 1, 10))
+    warn(`${String(event['id'])}: ${status ?? answer}, again in ${delay / 1000} s.\n`)
+    await sleep(delay, undefined, { signal }).catch(() => {})
+    if (signal.aborted) return undefined
+  }
+}

@@ -2,12 +2,10 @@ import { Argument, Command, CommanderError, Option } from 'commander'
 import { aliasesOf, describeAliases } from './aliases.ts'
 import { type CliError, usageError } from './error.ts'
 import { exitCodes, commandGroups, completionInstalls, localCommands } from './groups.ts'
-import { findHabitHint } from './habits.ts'
 import { describeField, renderHelpDetails, valuePlaceholder } from './help.ts'
 import { type CollectedHelp, collectHelp, LINE_OF_ITEM, writeErrorHelp, writeHelp } from './help-layout.ts'
 import type { Io } from './io.ts'
 import { type CommandLine, parseCommandLine, findGroupIndex, commanderWords } from './command-line.ts'
-import { refuseFlagsAsValues } from './flag-values.ts'
 import { type CommandIndex, type CommandSpec, commandName, type Field, readCommandIndex } from './manifest.ts'
 import { addPlanCommands } from './plan/commands.ts'
 import type { ParsedCommand } from './parsed-command.ts'
@@ -377,4 +375,56 @@ export const runProgram = async (argv: readonly string[], io: Io): Promise<numbe
     const { reportError } = await import('./report-error.ts')
     return reportError(io, usage ? await toUsageError(context, usage) : error, line.spec, line.json.on, argv)
   }
+}
+
+/**
+ * Throws a usage error where the value of a flag is another flag of the command, as after an empty variable without
+ * quotes: `--text $MSG --dry-run` would write `--dry-run`, and make the change.
+ */
+const refuseFlagsAsValues = (program: Command, words: readonly string[]): void => {
+  let command = program
+  const end = words.includes('--') ? words.indexOf('--') : words.length
+  for (let at = 0; at < end; at++) {
+    const word = words[at]!
+    const option = command.options.find(({ long, short }) => word === long || word === short)
+    command = (option ? undefined : command.commands.find((one) => one.name() === word)) ?? command
+    if (!option?.required) continue
+    const value = words[++at] ?? ''
+    const [name] = value.split('=', 1)
+    if (value.startsWith('--') && command.options.some(({ long }) => long === name))
+      throw usageError(
+        `${word} has no value.`,
+        word,
+        `Give ${word} a value; for this text itself: ${word}=${value}`,
+      )
+  }
+}
+
+const VERSION = 'The version of this program: wcrm --version'
+
+/** Commands that other programs have, and what does it here. */
+const otherCommands: Readonly<Record<string, string>> = {
+  version: VERSION,
+  start: 'To start the server: wcrm serve',
+  init: 'To make a workspace, on the machine of the server: wcrm admin init --help',
+}
+
+/** Returns what stands here for a word or an option that other programs have; undefined where nothing does. */
+const findHabitHint = (
+  { spec, group }: Pick<CommandLine, 'spec' | 'group'>,
+  { code, message }: CommanderError,
+): string | undefined => {
+  if (code === 'commander.unknownCommand') {
+    const name = /'([^']+)'/.exec(message)?.[1] ?? ''
+    return group === undefined && Object.hasOwn(otherCommands, name) ? otherCommands[name] : undefined
+  }
+  if (code === 'commander.excessArguments')
+    return spec?.args.length === 0 && spec.fields.some(({ flag }) => flag === '--query')
+      ? `To find by text: wcrm ${commandName(spec)} --query TEXT`
+      : undefined
+  if (code !== 'commander.unknownOption') return undefined
+  const flag = /'(-[^']+)'/.exec(message)?.[1] ?? ''
+  if (/^-[vV]$/.test(flag)) return VERSION
+  if (!/^(?:-[yf]|--yes|--force)$/.test(flag)) return undefined
+  return spec?.confirm ? `To confirm, add: --confirm ${spec.confirm}` : 'Leave it out: it asks nothing.'
 }

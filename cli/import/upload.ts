@@ -4,7 +4,6 @@ import { callUnlessAsked } from './asked.ts'
 import type { FailureSink, RowFailure } from './failures.ts'
 import type { GroupIds } from './groups.ts'
 import type { ImportProgress } from './progress.ts'
-import { createRepeatCounter } from './repeats.ts'
 import type { ParsedRow } from './rows.ts'
 import { createBatches, type ImportBatch, sendInOrder } from './send.ts'
 import { createSha256 } from './source.ts'
@@ -116,4 +115,28 @@ const collectFailures = (batch: ImportBatch, response: BatchResponse, groupIds: 
     errors: errors.map((error) => ({ ...error, pointer: error.pointer.replace(`#/rows/${row}`, '#') })),
   }))
   return [...rejected, ...refused].toSorted((a, b) => a.line - b.line)
+}
+
+/** What names the contact of a row: numbers are phones, which take less memory than texts. */
+const listKeys = ({ draft: { phone, external_id: externalId } }: ParsedRow): (number | string)[] => {
+  const digits =
+    typeof phone === 'string' || typeof phone === 'number' ? String(phone).replaceAll(/\D/g, '') : ''
+  return [
+    ...(digits === '' ? [] : [Number(digits)]),
+    ...(typeof externalId === 'string' && externalId !== '' ? [externalId] : []),
+  ]
+}
+
+/**
+ * Returns a function that counts the rows of a batch that name a contact of an earlier batch. A dry run leaves nothing
+ * of that for the later one to find.
+ */
+const createRepeatCounter = (): ((batch: ImportBatch) => number) => {
+  const seen = new Set<number | string>()
+  return ({ rows }) => {
+    const keys = rows.filter((row) => !row.rejection).map(listKeys)
+    const repeated = keys.filter((ofRow) => ofRow.some((key) => seen.has(key))).length
+    for (const key of keys.flat()) seen.add(key)
+    return repeated
+  }
 }
