@@ -111,7 +111,7 @@ const callApi = async (io: Io, given: string, path: string, flags: ApiFlags): Pr
     const response = await sendRequest(io, url.href, {
       method,
       headers: {
-        ...requestHeaders({ url: base, key, version, apiVersion: io.env['WCRM_API_VERSION'] || null }),
+        ...requestHeaders({ key, version, apiVersion: io.env['WCRM_API_VERSION'] || null }),
         Accept: 'application/json, */*;q=0.5',
         ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
         ...(idempotencyKey === undefined ? {} : { 'Idempotency-Key': idempotencyKey }),

@@ -1,6 +1,7 @@
 import { describeSource, isCredentialsError, loadCredentials, type LoadedCredentials } from './credentials.ts'
 import { type Finding, finding, type Status } from './doctor/finding.ts'
 import { isCliError } from './error.ts'
+import type { LocalFlags } from './parsed-command.ts'
 import type { Io } from './io.ts'
 import { callOperation, requestHeaders, type ServerConnection } from './remote.ts'
 import { type HttpResponse, sendRequest } from './transport.ts'
@@ -50,11 +51,11 @@ const describeError = (error: unknown): string =>
   isCliError(error) ? error.problem.detail : (error as Error).message
 
 /** Whether the server can be reached and works, its version and its clock. */
-const checkServer = async (io: Io, to: ServerConnection): Promise<Finding[]> => {
+const checkServer = async (to: ServerConnection): Promise<Finding[]> => {
   let response: HttpResponse
   const startedAt = Date.now()
   try {
-    response = await sendRequest(io, `${to.url}/healthz`, {
+    response = await sendRequest(to.io, `${to.url}/healthz`, {
       headers: requestHeaders({ ...to, key: undefined }),
       redirect: 'error',
       signal: AbortSignal.timeout(REACH_TIMEOUT_MS),
@@ -83,14 +84,14 @@ const checkServer = async (io: Io, to: ServerConnection): Promise<Finding[]> => 
       `${to.url} has version ${health.version ?? 'unknown'}; this command line has ${to.version}.`,
       isSame ? {} : { fix: 'Install the same version.' },
     ),
-    await checkReadiness(io, to),
+    await checkReadiness(to),
     checkClock(response.headers.get('date'), startedAt, endedAt),
   ]
 }
 
-const checkReadiness = async (io: Io, to: ServerConnection): Promise<Finding> => {
+const checkReadiness = async (to: ServerConnection): Promise<Finding> => {
   try {
-    const response = await sendRequest(io, `${to.url}/readyz`, {
+    const response = await sendRequest(to.io, `${to.url}/readyz`, {
       redirect: 'error',
       signal: AbortSignal.timeout(REACH_TIMEOUT_MS),
     })
@@ -134,14 +135,14 @@ type Whoami = {
   key: { scopes: string[]; test: boolean; expires_at: string | null }
 }
 
-const checkKey = async (io: Io, to: ServerConnection, source: string): Promise<Finding[]> => {
+const checkKey = async (to: ServerConnection, source: string): Promise<Finding[]> => {
   if (to.key === undefined)
     return [
       finding('key', 'problem', `There is no API key for ${to.url}.`, {
         fix: 'Store one with wcrm login, or set WCRM_API_KEY.',
       }),
     ]
-  const { workspace, staff, key } = (await callOperation(io, to, 'workspace_whoami', {}))
+  const { workspace, staff, key } = (await callOperation(to, 'workspace_whoami', {}))
     .value as unknown as Whoami
   const expiresIn = key.expires_at === null ? Infinity : Date.parse(key.expires_at) - Date.now()
   const expires = key.expires_at === null ? '' : `; it expires at ${key.expires_at}`
@@ -157,12 +158,12 @@ const checkKey = async (io: Io, to: ServerConnection, source: string): Promise<F
 }
 
 /** Fetches all rows of a list. */
-const fetchRows = async <Row>(io: Io, to: ServerConnection, operation: string): Promise<Row[]> => {
+const fetchRows = async <Row>(to: ServerConnection, operation: string): Promise<Row[]> => {
   const rows: Row[] = []
   let cursor: string | null = null
   for (let page = 0; page < MAX_PAGES; page++) {
     const input = { limit: 100, ...(cursor === null ? {} : { cursor }) }
-    const { value } = await callOperation(io, to, operation, input)
+    const { value } = await callOperation(to, operation, input)
     const { data, next_cursor: next } = value as { data: Row[]; next_cursor: string | null }
     rows.push(...data)
     if (next === null) break
@@ -235,19 +236,19 @@ const attempt = async (check: string, run: () => Promise<Finding[]>): Promise<Fi
 }
 
 /** All findings, in the order of the checks. What needs the server is left out without it. */
-const runChecks = async (io: Io, to: ServerConnection, source: string): Promise<Finding[]> => {
-  const server = await checkServer(io, to)
+const runChecks = async (to: ServerConnection, source: string): Promise<Finding[]> => {
+  const server = await checkServer(to)
   if (server[0]!.status === 'problem') return server
-  const key = await attempt('key', () => checkKey(io, to, source))
+  const key = await attempt('key', () => checkKey(to, source))
   if (key[0]!.status === 'problem') return [...server, ...key]
   return [
     ...server,
     ...key,
     ...(await attempt('channel', async () =>
-      (await fetchRows<Channel>(io, to, 'workspace_channels')).map(checkChannel),
+      (await fetchRows<Channel>(to, 'workspace_channels')).map(checkChannel),
     )),
     ...(await attempt('webhook', async () =>
-      (await fetchRows<Endpoint>(io, to, 'webhooks_list_endpoints')).map(checkEndpoint),
+      (await fetchRows<Endpoint>(to, 'webhooks_list_endpoints')).map(checkEndpoint),
     )),
   ]
 }
@@ -264,7 +265,11 @@ const formatFinding = ({ check, about, status, detail, fix }: Finding): string =
   [detail, ...(fix === undefined ? [] : [fix])].map(escapeControlCharacters).join('\n         ') +
   '\n'
 
-const printFindings = (io: Io, json: boolean, about: object, findings: readonly Finding[]): number => {
+const printFindings = (
+  { io, json }: { io: Io; json: boolean },
+  about: object,
+  findings: readonly Finding[],
+): number => {
   const ok = findings.every(({ status }) => status !== 'problem')
   io.stdout.write(
     json ? `${JSON.stringify({ ok, ...about, findings })}\n` : findings.map(formatFinding).join(''),
@@ -277,27 +282,22 @@ const printFindings = (io: Io, json: boolean, about: object, findings: readonly 
  * clocks, and the channels and webhook endpoints that the key may see. Returns the exit code: 0 without problems, 1
  * with some. The report is printed either way.
  */
-export const doctor = async (
-  io: Io,
-  givenUrl: string | undefined,
-  json: boolean,
-  version: string,
-): Promise<number> => {
+export const doctor = async (io: Io, { url: givenUrl, json, version }: LocalFlags): Promise<number> => {
   const machine = await checkMachine(io)
   let loaded: LoadedCredentials
   try {
     loaded = await loadCredentials(io.env, givenUrl, (message) => io.stderr.write(message))
   } catch (error) {
     if (!isCredentialsError(error)) throw error
-    return printFindings(io, json, {}, [
+    return printFindings({ io, json }, {}, [
       ...machine,
       finding('key', 'problem', describeError(error), { fix: (error as { hint?: string }).hint ?? '' }),
     ])
   }
   const { url, key } = loaded
   const source = describeSource(loaded, io.env)
-  const findings = [...machine, ...(await runChecks(io, { url, key, version }, source))]
-  return printFindings(io, json, { url, key_source: key === undefined ? null : source }, findings)
+  const findings = [...machine, ...(await runChecks({ io, url, key, version }, source))]
+  return printFindings({ io, json }, { url, key_source: key === undefined ? null : source }, findings)
 }
 
 /** The oldest Node that runs the client; `engines` of the package. */

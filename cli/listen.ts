@@ -48,14 +48,13 @@ const parseAttempts = (text: string): number => {
 
 /** Finds where to begin: without `--since` after the last event of the last time, else with what happens now. */
 const findStart = async (
-  io: Io,
   to: ServerConnection,
   since: Since | undefined,
   { start }: ListenState,
 ): Promise<Start> => {
   if (since === undefined && start !== undefined) return start
   if (since !== undefined && since !== 'now' && 'after' in since) return since
-  const { value, clock } = await callOperation(io, to, 'events_list', { after: 'now' })
+  const { value, clock } = await callOperation(to, 'events_list', { after: 'now' })
   return since === undefined || since === 'now'
     ? { after: (value['next_cursor'] as string | null) ?? undefined }
     : { from: (clock?.now ?? Date.now()) - since.agoMs }
@@ -92,7 +91,7 @@ const forwardAll = async (
 ): Promise<void> => {
   const { signal, unsubscribe } = abortOnStop()
   const say = (text: string): void => void io.stderr.write(text)
-  const watch = watchConnection(io, to, types, start.after, say)
+  const watch = watchConnection({ to, types }, start.after, say)
   // Before it is printed: who sees the line may end this process.
   const note = ({ id }: StreamedEvent): void => writeState(path, { ...state, start: { after: String(id) } })
   const counts = { accepted: 0, refused: 0 }
@@ -102,10 +101,10 @@ const forwardAll = async (
     ...(start.from === undefined ? {} : { from: new Date(start.from).toISOString() }),
   }
   try {
-    for await (const event of streamEvents(io, to, input, { signal, onConnection: watch.connection })) {
+    for await (const event of streamEvents(to, input, { signal, onConnection: watch.connection })) {
       watch.begin()
       if (start.from === undefined || Date.parse(String(event['occurred_at'])) >= start.from) {
-        const outcome = target ? await forwardEvent(io, target, event, signal, say) : undefined
+        const outcome = target ? await forwardEvent({ io, target, signal, warn: say }, event) : undefined
         if (signal.aborted) break
         note(event)
         counts[outcome && !(outcome.status! < 300) ? 'refused' : 'accepted']++
@@ -134,14 +133,14 @@ const listen = async (io: Io, flags: ListenFlags): Promise<void> => {
   const given = flags.secret === undefined ? undefined : await readSecret(io, flags.secret, '--secret')
   const { version } = readManifest()
   const { url, key } = await loadCredentials(io.env, flags.url, (text) => io.stderr.write(text))
-  const to = { url, key, version }
-  const { workspace } = (await callOperation(io, to, 'workspace_whoami', {})).value as {
+  const to = { io, url, key, version }
+  const { workspace } = (await callOperation(to, 'workspace_whoami', {})).value as {
     workspace: { id: string; name: string }
   }
   const path = statePath(io.env, [url, workspace.id, targetUrl, types?.toSorted().join(',')])
   const stored = readState(path)
   const state = given === undefined ? stored : { ...stored, secret: given }
-  const start = await findStart(io, to, since, stored)
+  const start = await findStart(to, since, stored)
   writeState(path, { ...state, start })
   const { currentVersion } = await import('../catalog/index.ts')
   const target = targetUrl && {
@@ -262,14 +261,18 @@ const buildBody = (event: StreamedEvent, { workspaceId, apiVersion }: Target): s
   })
 }
 
+type Forwarding = {
+  readonly io: Io
+  readonly target: Target
+  readonly signal: AbortSignal
+  readonly warn: (text: string) => void
+}
+
 /** Makes one attempt. Returns the status of the answer; the code of the error when there was none. */
 const attempt = async (
-  io: Io,
-  target: Target,
-  event: StreamedEvent,
-  body: string,
+  { io, target, signal }: Forwarding,
+  { event, body }: { event: StreamedEvent; body: string },
   count: number,
-  signal: AbortSignal,
 ): Promise<number | string> => {
   const id = String(event['id'])
   const unread = new AbortController()
@@ -301,18 +304,13 @@ const attempt = async (
  * Sends an event to the target until it is accepted. A target that answers with an error gets it again so many
  * times; one that is not there is waited for. Undefined when the signal ended it before.
  */
-const forwardEvent = async (
-  io: Io,
-  target: Target,
-  event: StreamedEvent,
-  signal: AbortSignal,
-  warn: (text: string) => void,
-): Promise<Outcome | undefined> => {
+const forwardEvent = async (forwarding: Forwarding, event: StreamedEvent): Promise<Outcome | undefined> => {
+  const { target, signal, warn } = forwarding
   const body = buildBody(event, target)
   let answers = 0
   for (let count = 1; ; count++) {
     const startedAt = performance.now()
-    const answer = await attempt(io, target, event, body, count, signal)
+    const answer = await attempt(forwarding, { event, body }, count)
     if (signal.aborted) return undefined
     const status = typeof answer === 'number' ? answer : null
     if (status !== null) answers++

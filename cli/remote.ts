@@ -8,6 +8,8 @@ import type { Io } from './io.ts'
 import { type HttpResponse, sendRequest } from './transport.ts'
 
 export type ServerConnection = {
+  /** The command that calls: its settings, and where it says that it waits. */
+  readonly io: Io
   readonly url: string
   readonly key: string | undefined
   readonly version: string
@@ -60,10 +62,13 @@ const doorHeaders = (version: string): Record<string, string> => ({
   'Wcrm-Door': 'cli',
 })
 
-const toApiVersion = ({ apiVersion }: ServerConnection): string | undefined =>
+/** What headers say of who calls. */
+type Caller = Pick<ServerConnection, 'key' | 'version' | 'apiVersion'>
+
+const toApiVersion = ({ apiVersion }: Caller): string | undefined =>
   apiVersion === null ? undefined : apiVersion || currentVersion
 
-export const requestHeaders = (to: ServerConnection): Record<string, string> => {
+export const requestHeaders = (to: Caller): Record<string, string> => {
   const version = toApiVersion(to)
   return {
     ...doorHeaders(to.version),
@@ -73,12 +78,12 @@ export const requestHeaders = (to: ServerConnection): Record<string, string> => 
 }
 
 /** Returns what the client library needs to call the server as the command line. */
-export const toSendOptions = (io: Io, to: ServerConnection): SendOptions => ({
+export const toSendOptions = (to: ServerConnection): SendOptions => ({
   url: to.url,
   apiKey: to.key || undefined,
   apiVersion: toApiVersion(to),
   headers: doorHeaders(to.version),
-  fetch: (address, options) => sendRequest(io, address, options),
+  fetch: (address, options) => sendRequest(to.io, address, options),
   timeoutMs: TIMEOUT_MS,
 })
 
@@ -187,7 +192,7 @@ const tellWaits = (url: string, tell: Tell): Required<Pick<RetryPolicy, 'onFailu
 })
 
 /** Of `--retry`: so many times, as late as the server says. Without it once, when that is soon and may well succeed. */
-const toPolicy = (io: Io, { url, retries }: ServerConnection): RetryPolicy =>
+const toPolicy = ({ io, url, retries }: ServerConnection): RetryPolicy =>
   retries === undefined
     ? { retries: 1, maxWaitMs: MAX_SILENT_WAIT_MS, isRetried: isBrief }
     : {
@@ -202,8 +207,11 @@ const toPolicy = (io: Io, { url, retries }: ServerConnection): RetryPolicy =>
  */
 export const createPatientPolicy = (
   to: ServerConnection,
-  tell: Tell,
-  { failures, isStopped = () => false }: { failures?: number; isStopped?: () => boolean } = {},
+  {
+    tell = (reason, seconds) => void to.io.stderr.write(`${reason}: continuing in ${seconds} s.\n`),
+    failures,
+    isStopped = () => false,
+  }: { tell?: Tell; failures?: number; isStopped?: () => boolean } = {},
 ): RetryPolicy => {
   let limited = 0
   const { retries = 1 } = to
@@ -228,7 +236,6 @@ export const createPatientPolicy = (
  * code of the last failure.
  */
 export const callOperation = async (
-  io: Io,
   to: ServerConnection,
   operation: string,
   input: object,
@@ -237,7 +244,7 @@ export const callOperation = async (
   try {
     return toApiResponse(
       await sendCall(
-        { ...toSendOptions(io, to), ...(policy ?? toPolicy(io, to)) },
+        { ...toSendOptions(to), ...(policy ?? toPolicy(to)) },
         { ...headers, operation, input, key },
       ),
     )

@@ -17,9 +17,9 @@ type Whoami = {
 const VERSION_TIMEOUT_MS = 10_000
 
 /** The version of the server; null when it does not tell. */
-const fetchVersion = async (io: Io, to: ServerConnection): Promise<string | null> => {
+const fetchVersion = async (to: ServerConnection): Promise<string | null> => {
   try {
-    const response = await sendRequest(io, `${to.url}/healthz`, {
+    const response = await sendRequest(to.io, `${to.url}/healthz`, {
       headers: requestHeaders({ ...to, key: undefined }),
       redirect: 'error',
       signal: AbortSignal.timeout(VERSION_TIMEOUT_MS),
@@ -34,11 +34,11 @@ const fetchVersion = async (io: Io, to: ServerConnection): Promise<string | null
 const readStatus = async (io: Io, givenUrl: string | undefined) => {
   const { version } = readManifest()
   const loaded = await loadCredentials(io.env, givenUrl, (text) => io.stderr.write(text))
-  const to = { url: loaded.url, key: loaded.key, version }
+  const to = { io, url: loaded.url, key: loaded.key, version }
   // The first call opens the connection, which the second one uses: its time is that of a call.
-  const serverVersion = await fetchVersion(io, to)
+  const serverVersion = await fetchVersion(to)
   const startedAt = performance.now()
-  const { value } = await callOperation(io, to, 'workspace_whoami', {})
+  const { value } = await callOperation(to, 'workspace_whoami', {})
   const latencyMs = Math.round(performance.now() - startedAt)
   const { workspace, staff, key } = value as unknown as Whoami
   return {

@@ -134,6 +134,7 @@ const trigger = async (io: Io, given: string | undefined, flags: TriggerFlags): 
   const event = requireEvent(given)
   const waitSeconds = parseWait(flags.wait)
   const to: ServerConnection = {
+    io,
     ...(await loadCredentials(io.env, flags.url, (text) => io.stderr.write(text))),
     version: readManifest().version,
   }
@@ -142,7 +143,6 @@ const trigger = async (io: Io, given: string | undefined, flags: TriggerFlags): 
     call: async (operation, input, confirm) =>
       (
         await callOperation(
-          io,
           to,
           operation,
           input,

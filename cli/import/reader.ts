@@ -25,8 +25,7 @@ export type ImportReader = {
 
 /** Throws a usage error when a flag does not fit the format, or when columns cannot be mapped to fields. */
 export const createReader = async (
-  source: ImportSource,
-  format: ImportFormat,
+  { source, format }: { source: ImportSource; format: ImportFormat },
   fields: readonly ImportField[],
   flags: Flags,
 ): Promise<ImportReader> =>

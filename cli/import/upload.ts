@@ -1,4 +1,3 @@
-import type { Io } from '../io.ts'
 import { BATCH_FAILURES, createPatientPolicy, type ServerConnection } from '../remote.ts'
 import { callUnlessAsked } from './asked.ts'
 import type { FailureSink, RowFailure } from './failures.ts'
@@ -17,7 +16,6 @@ type BatchResponse = {
 }
 
 export type UploadOptions = {
-  readonly io: Io
   readonly to: ServerConnection
   readonly operation: string
   readonly rows: AsyncIterable<ParsedRow>
@@ -38,7 +36,7 @@ export type UploadOptions = {
  * many rows of a dry run may end otherwise in the import, because they name contacts of earlier batches.
  */
 export const uploadRows = async (options: UploadOptions): Promise<number> => {
-  const { io, to, operation, dryRun, progress, state } = options
+  const { to, operation, dryRun, progress, state } = options
   const countRepeats = createRepeatCounter()
   let stopped = false
   let repeated = 0
@@ -53,8 +51,12 @@ export const uploadRows = async (options: UploadOptions): Promise<number> => {
     const input = { rows, ...(dryRun ? { dry_run: true } : {}) }
     try {
       const isStopped = (): boolean => stopped
-      const policy = createPatientPolicy(to, progress.showWait, { failures: BATCH_FAILURES, isStopped })
-      const value = await callUnlessAsked(io, to, operation, input, {
+      const policy = createPatientPolicy(to, {
+        tell: progress.showWait,
+        failures: BATCH_FAILURES,
+        isStopped,
+      })
+      const value = await callUnlessAsked(to, operation, input, {
         idempotencyKey,
         policy,
         signal: options.signal,

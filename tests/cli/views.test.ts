@@ -52,7 +52,9 @@ describe('CLI: tables', () => {
     ] as const) {
       const stdout = Object.assign(new PassThrough(), { columns: width })
       const io = { stdin: process.stdin, stdout, stderr: stdout, env: { NO_COLOR: '1' }, isPane: true }
-      await printPages(io, spec, [{ value, clock: { now, zone: 'UTC' } }], { wide: false, utc: false })
+      await printPages({ io, spec, flags: { wide: false, utc: false } }, [
+        { value, clock: { now, zone: 'UTC' } },
+      ])
       const lines = (await stdout.end().toArray()).join('')
       assert.ok(lines.includes(shown) || lines.replaceAll(/\s+/g, ' ').includes(shown), lines)
       assert.match(lines, /\+\d+ columns?: --wide/)
