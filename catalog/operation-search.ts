@@ -305,7 +305,7 @@ const toTerm = (word: string): string | undefined => {
 }
 
 /** Operations that fit so much less than the best one are left out. */
-const LEAST_SCORE = 0.3
+const MIN_SCORE = 0.3
 
 /** Finds operations for what somebody wants to do: returns their names, best first. */
 export type OperationSearch = (query: string) => string[]
@@ -335,7 +335,7 @@ export const createOperationSearch = (operations: readonly SearchedTexts[]): Ope
   )
   return (query) => {
     const hits = index.search(query)
-    const least = (hits[0]?.score ?? 0) * LEAST_SCORE
+    const least = (hits[0]?.score ?? 0) * MIN_SCORE
     return hits.filter(({ score }) => score >= least).map(({ id }) => id as string)
   }
 }

@@ -80,9 +80,12 @@ const importSource = async (
 ): Promise<{ totals: ImportState['totals']; dryRun: boolean }> => {
   const { io } = to
   const { cliFlags } = parsed
-  const caller = await readCaller(to)
+  const { workspace, key } = (await callOperation(to, 'workspace_whoami', {})).value as {
+    workspace: { id: string }
+    key: { test: boolean }
+  }
   // What a test key does is no progress of the import, which a live key could then take for done.
-  const dryRun = parsed.dryRun === true || caller.isTest
+  const dryRun = parsed.dryRun === true || key.test
   if (dryRun && cliFlags.has('resume'))
     throw usageError('With a test key every import is a dry run, which cannot be resumed.', '--resume')
   const format = detectFormat(source, await readHead(source), cliFlags.get('format')?.at(-1))
@@ -98,7 +101,7 @@ const importSource = async (
     create: cliFlags.has('create-groups'),
     dryRun,
   })
-  const path = statePath(io.env, [to.url, caller.workspaceId, parsed.args[0] === '-' ? '-' : source.path])
+  const path = statePath(io.env, [to.url, workspace.id, parsed.args[0] === '-' ? '-' : source.path])
   const state = loadState({ io, path }, parsed, scan)
   const failuresPath = cliFlags.get('failures')?.at(-1)
   const failures =
@@ -125,7 +128,8 @@ const importSource = async (
         }),
     )
   } catch (error) {
-    throw dryRun ? error : withResumeHint(error as Error, state.totals.rows, scan.rows)
+    const hint = `Stopped after ${state.totals.rows} of ${scan.rows} rows. To continue, run the same command with --resume`
+    throw dryRun ? error : Object.assign(error as Error, { hint })
   } finally {
     progress.end()
     failures.close()
@@ -138,12 +142,6 @@ const importSource = async (
         'their result, because it keeps nothing of the earlier rows.\n',
     )
   return { totals: state.totals, dryRun }
-}
-
-const readCaller = async (to: ServerConnection): Promise<{ workspaceId: string; isTest: boolean }> => {
-  const { value } = await callOperation(to, 'workspace_whoami', {})
-  const { workspace, key } = value as { workspace: { id: string }; key: { test: boolean } }
-  return { workspaceId: workspace.id, isTest: key.test }
 }
 
 /**
@@ -195,11 +193,6 @@ const toInterruption = (exitCode: number, dryRun: boolean): CliError =>
     detail: dryRun
       ? 'Nothing was changed.'
       : 'Rows in flight may have been imported; --resume imports none of them twice.',
-  })
-
-const withResumeHint = (error: Error, done: number, total: number): Error =>
-  Object.assign(error, {
-    hint: `Stopped after ${done} of ${total} rows. To continue, run the same command with --resume`,
   })
 
 const printFailureNote = (io: Io, failed: number, failuresPath: string | undefined): void => {

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { runCommandTree } from './command-tree.ts'
+import { runOneCommand } from './command-tree.ts'
 import { loadCredentials } from './credentials.ts'
 import { isCliError, usageError } from './error.ts'
 import { type StreamedEvent, streamEvents } from './event-stream.ts'
@@ -84,7 +84,7 @@ type Session = {
   readonly json: boolean
 }
 
-/** Forwards until it is stopped. Each event is dealt with, then noted, then the next one is taken. */
+/** Forwards until it is stopped. Each event is forwarded, then recorded, before the next one is read. */
 const forwardAll = async (
   io: Io,
   { to, types, start, path, state, target, json }: Session,
@@ -190,19 +190,18 @@ export const createCommand = (io: Io): Command =>
     .action((flags: ListenFlags) => listen(io, flags))
 
 /** `wcrm listen`: forwards events to an address, as an endpoint gets them, until Ctrl-C. Returns the exit code. */
-export const run = (argv: string[], io: Io): Promise<number> =>
-  runCommandTree(createCommand(io), argv.length > 0 ? argv : ['--'], io)
+export const run = (argv: string[], io: Io): Promise<number> => runOneCommand(createCommand, argv, io)
 
 /**
- * Where to begin: after an event (the last that was dealt with), else with the oldest one; `from` leaves out those
+ * Where to begin: after an event (the last one forwarded), else with the oldest one; `from` leaves out those
  * before a time of the workspace, in milliseconds.
  */
 type Start = { readonly after?: string | undefined; readonly from?: number }
 
-/** What `wcrm listen` keeps for its next start; without `start` there was none. */
+/** The state of `wcrm listen` for its next start; no `start` on the first one. */
 type ListenState = { readonly secret: string; readonly start?: Start | undefined }
 
-/** The file of what is listened to: another server, workspace, target or list of types has another one. */
+/** Returns the path of the state: each server, workspace, target and list of types has its own. */
 const statePath = (env: Io['env'], subject: readonly (string | undefined)[]): string => {
   const folder = env['XDG_STATE_HOME'] || join(env['HOME'] || homedir(), '.local', 'state')
   const name = createHash('sha256').update(JSON.stringify(subject)).digest('hex').slice(0, 16)
@@ -239,7 +238,7 @@ type Target = {
   readonly attempts: number
 }
 
-/** What came of an event: the status of the last answer, null when there was none. */
+/** The outcome of an event: the status of the last answer, null when there was none. */
 type Outcome = { readonly status: number | null; readonly attempts: number; readonly ms: number }
 
 const TIMEOUT_MS = 15_000
@@ -291,7 +290,7 @@ const attempt = async (
       signal: AbortSignal.any([signal, unread.signal, AbortSignal.timeout(TIMEOUT_MS)]),
     })
     const { status } = response
-    // The answer is its status: nobody reads the body.
+    // Only the status of the answer is used.
     unread.abort()
     return status
   } catch (error) {

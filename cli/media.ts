@@ -52,8 +52,8 @@ const requestBytes = async (to: ServerConnection, messageId: string): Promise<By
 }
 
 /**
- * Copies the bytes; a connection that ends before they are all there is told as one that failed. A file gets them
- * without a stream of its own: one that fails never lets go of the file, whose closing would wait for that.
+ * Copies the bytes; a connection that ends early is reported as one that failed. They are written to a file without a
+ * write stream: one that fails keeps the file open, and closing it would wait for that.
  */
 const copyBytes = async (
   { stream, from }: Bytes,

@@ -17,7 +17,7 @@ import {
 } from './error.ts'
 import { withInterruption } from './interruption.ts'
 import { type Io, isInteractive } from './io.ts'
-import { formatAskedHint, getResponseExitCode, listJsonFields, printRehearsal } from './output.ts'
+import { formatAskedHint, getResponseExitCode, listJsonFields, printDryRun } from './output.ts'
 import type { JsonFlag, ParsedCommand } from './parsed-command.ts'
 import { printResult } from './result.ts'
 import { type CommandSpec, commandName } from './manifest.ts'
@@ -109,11 +109,11 @@ const buildInput = async (
  */
 const confirmCall = async (
   { to: { io }, spec, parsed, format }: CommandRun,
-  rehearse: (() => Promise<Answer>) | undefined,
+  dryRun: (() => Promise<Answer>) | undefined,
 ): Promise<string | undefined> => {
-  if (parsed.confirm !== undefined || !spec.confirm || !rehearse || format.json || !isInteractive(io))
+  if (parsed.confirm !== undefined || !spec.confirm || !dryRun || format.json || !isInteractive(io))
     return parsed.confirm
-  await printRehearsal(io, await rehearse())
+  await printDryRun(io, await dryRun())
   const { promptUser } = await import('./prompt.ts')
   const command = [commandName(spec), ...parsed.args.filter((arg) => arg !== undefined)].join(' ')
   const answer = await promptUser(io, `${spec.summary} (${command}). Type ${spec.confirm} to continue:`)
@@ -153,8 +153,8 @@ const callCommand = async (run: CommandRun, input: Record<string, unknown>): Pro
   if (parsed.all && spec.output.paged)
     return await fetchAllPages(to, spec.operation, withLargePages(spec, input))
   if (!spec.writes) return await callOperation(to, spec.operation, input)
-  const rehearse = () => callChange(run, { ...input, dry_run: true }, { plan: 'show' })
-  const confirm = await confirmCall(run, input['dry_run'] === true ? undefined : rehearse)
+  const dryRun = () => callChange(run, { ...input, dry_run: true }, { plan: 'show' })
+  const confirm = await confirmCall(run, input['dry_run'] === true ? undefined : dryRun)
   const idempotencyKey = parsed.idempotencyKey ?? (await import('node:crypto')).randomUUID()
   return await withInterruption(idempotencyKey, (signal) =>
     callChange(run, input, { confirm, reason: parsed.reason, idempotencyKey, signal }),
@@ -270,7 +270,7 @@ const callAndPrint = async (run: CommandRun, input: Record<string, unknown>): Pr
   }
   const { json, rows, jq, template, quiet } = format
   const isForPrograms = json || rows || jq || template || quiet
-  // What programs read, and what may be asked for at a prompt, is never shown in a pager.
+  // Output for programs, and of commands that may prompt, is never shown in a pager.
   return spec.output.list && !spec.writes && !isForPrograms && isInteractive(to.io)
     ? await (await import('./pager.ts')).withPager(to.io, print)
     : await print(to.io)

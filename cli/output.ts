@@ -1,4 +1,4 @@
-import { isObject } from '../catalog/values.ts'
+import { isObject, pick } from '../catalog/values.ts'
 import { usageError } from './error.ts'
 import type { TableColumn } from '../catalog/operation.ts'
 import { hasColor, type Io, isDrawn, writeOut } from './io.ts'
@@ -31,9 +31,6 @@ export const parsePickedFields = (spec: CommandSpec, text: string): string[] => 
     )
   return names
 }
-
-const pick = (value: ResponseBody, names: readonly string[]): ResponseBody =>
-  Object.fromEntries(names.filter((name) => name in value).map((name) => [name, value[name]]))
 
 /**
  * Returns what `--json=a,b` selects. Of a list: the selected fields of each row and of the envelope, and
@@ -183,7 +180,7 @@ export const formatNotes = (spec: CommandSpec, value: ResponseBody): string => {
 }
 
 /** Of a text in a list; `--columns` shows all of it. */
-const MOST_LINES = 4
+const MAX_LINES = 4
 
 /** Where a response is shown, of which command, and by which flags. */
 type Display = { readonly io: Io; readonly spec: CommandSpec; readonly flags: ViewFlags }
@@ -211,7 +208,7 @@ export const printPages = async (
       table = createTable(listColumns(spec, flags), style, {
         wide: flags.wide,
         all: flags.columns !== undefined,
-        ...(flags.columns === undefined ? { mostLines: MOST_LINES } : {}),
+        ...(flags.columns === undefined ? { maxLines: MAX_LINES } : {}),
       })
     }
     const rows = value['data'] as ResponseBody[]
@@ -277,7 +274,7 @@ const dropEmpty = (value: ResponseBody): ResponseBody =>
   )
 
 /** Shows on stderr, before a prompt, what a dry run answered: in words where the server gives them, else the answer. */
-export const printRehearsal = async (io: Io, { value, clock }: Page): Promise<void> => {
+export const printDryRun = async (io: Io, { value, clock }: Page): Promise<void> => {
   const style = createStyle(io, { wide: false, utc: false }, clock)
   const { plan, ...answer } = value
   const summary = isObject(plan) && Array.isArray(plan['summary']) ? (plan['summary'] as string[]) : []

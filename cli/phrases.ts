@@ -11,7 +11,7 @@ const EXAMPLES = {
   day: 'today, yesterday, -7d, "last monday" or 2026-11-30.',
 }
 
-/** True for text that is no phrase: a time with its zone, or a day where a day is asked for. */
+/** True for text that is not a phrase: a time with its zone, or a date where a date is expected. */
 const isAbsolute = (text: string, kind: 'time' | 'day'): boolean =>
   kind === 'time'
     ? /^\d{4}-\d{2}-\d{2}t\d{2}:\d{2}\S*(?:z|[+-]\d{2}:?\d{2})$/i.test(text)

@@ -38,22 +38,23 @@ type Group = {
 const listWorkers = (): Worker[] =>
   Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
 
-const tell = (worker: Worker, message: ToWorker): void => {
+const send = (worker: Worker, message: ToWorker): void => {
   if (worker.isConnected()) worker.send(message, () => {})
 }
 
-const tellAll = (message: ToWorker, except?: Worker): void => {
-  for (const worker of listWorkers()) if (worker !== except) tell(worker, message)
+const sendToAll = (message: ToWorker, except?: Worker): void => {
+  for (const worker of listWorkers()) if (worker !== except) send(worker, message)
 }
 
-const tellState = ({ ready, count }: Group): void => tellAll({ kind: 'state', ready: ready.size, of: count })
+const sendState = ({ ready, count }: Group): void =>
+  sendToAll({ kind: 'state', ready: ready.size, of: count })
 
 /** One process does the background work: the oldest that serves. */
 const chooseLeader = (group: Group): void => {
   if (group.leader || group.isStopping) return
   const [oldest] = group.ready
   group.leader = oldest
-  if (oldest) tell(oldest, { kind: 'lead' })
+  if (oldest) send(oldest, { kind: 'lead' })
 }
 
 const receive = (group: Group, worker: Worker, message: FromWorker): void => {
@@ -61,12 +62,12 @@ const receive = (group: Group, worker: Worker, message: FromWorker): void => {
     case 'ready':
       group.ready.add(worker)
       group.hasServed = true
-      tellState(group)
+      sendState(group)
       return chooseLeader(group)
     case 'pong':
       return void group.unanswered.delete(worker)
     case 'signal':
-      return tellAll(message, worker)
+      return sendToAll(message, worker)
     case 'gather':
       return group.metrics.collect(worker, message.id, message.metrics)
     case 'metrics':
@@ -83,7 +84,7 @@ const killStuck = ({ ready, unanswered, log }: Group): void => {
   for (const worker of ready) {
     const count = unanswered.get(worker) ?? 0
     unanswered.set(worker, count + 1)
-    if (count < PING.unanswered) tell(worker, { kind: 'ping' })
+    if (count < PING.unanswered) send(worker, { kind: 'ping' })
     else if (count === PING.unanswered) {
       log.error({ pid: worker.process.pid }, 'A server process does not respond; killing it')
       worker.process.kill('SIGKILL')
@@ -103,7 +104,7 @@ const start = (group: Group): Worker => {
     if (group.leader === worker) group.leader = undefined
     if (group.isStopping || !group.hasServed) return
     chooseLeader(group)
-    tellState(group)
+    sendState(group)
     group.log.error({ pid: worker.process.pid, code, signal }, 'A server process ended; starting another')
     if (performance.now() - startedAt > STABLE_MS) group.restartMs = RESTART_MS.first
     setTimeout(() => {
@@ -174,7 +175,7 @@ export const superviseProcesses = async (
     log,
     ready,
     unanswered: new Map(),
-    metrics: createMetricsCollector(ready, tell),
+    metrics: createMetricsCollector(ready, send),
     leader: undefined,
     restartMs: RESTART_MS.first,
     hasServed: false,
@@ -197,7 +198,7 @@ export const superviseProcesses = async (
   return 0
 }
 
-/** Metrics of processes that do not answer in time are those of their last answer. */
+/** A process that does not answer in time counts with its last metrics. */
 const GATHER_MS = 1_000
 
 const isCounter = ({ type }: ProcessMetrics[number]): boolean => type === 'counter' || type === 'histogram'
@@ -228,7 +229,7 @@ const addCounters = (sum: ProcessMetrics, metrics: ProcessMetrics): void => {
  */
 const createMetricsCollector = (
   ready: ReadonlySet<Worker>,
-  tell: (worker: Worker, message: ToWorker) => void,
+  send: (worker: Worker, message: ToWorker) => void,
 ) => {
   const last = new Map<Worker, ProcessMetrics>()
   const ended: ProcessMetrics = []
@@ -248,12 +249,12 @@ const createMetricsCollector = (
           const known = ready.has(worker) ? last.get(worker) : undefined
           return known ? [missing.has(worker) ? known.filter(isCounter) : known] : []
         })
-        tell(asker, { kind: 'metrics', id, metrics: [ended, ...found] })
+        send(asker, { kind: 'metrics', id, metrics: [ended, ...found] })
       }
       const timer = setTimeout(finish, GATHER_MS)
       if (others.length === 0) return finish()
       open.set(gatherId, { missing, finish })
-      for (const worker of others) tell(worker, { kind: 'gather', id: gatherId })
+      for (const worker of others) send(worker, { kind: 'gather', id: gatherId })
     },
     receive: (worker: Worker, id: number, metrics: ProcessMetrics): void => {
       // Of one that has ended, what it sent last may arrive after its end.

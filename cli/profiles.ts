@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { runCommandTree } from './command-tree.ts'
+import { runOneCommand } from './command-tree.ts'
 import { readCredentials } from './credentials-file.ts'
 import type { Io } from './io.ts'
 import { printResult } from './result.ts'
@@ -25,5 +25,4 @@ export const createCommand = (io: Io): Command =>
     })
 
 /** `wcrm profiles`: lists the stored keys, never the keys themselves. Returns the exit code. */
-export const run = (argv: string[], io: Io): Promise<number> =>
-  runCommandTree(createCommand(io), argv.length > 0 ? argv : ['--'], io)
+export const run = (argv: string[], io: Io): Promise<number> => runOneCommand(createCommand, argv, io)

@@ -2,7 +2,7 @@ import { Argument, Command, CommanderError, Option } from 'commander'
 import { aliasesOf, describeAliases } from './aliases.ts'
 import { type CliError, usageError } from './error.ts'
 import { exitCodes, commandGroups, completionInstalls, localCommands } from './groups.ts'
-import { describeField, renderHelpDetails, valuePlaceholder } from './help.ts'
+import { describeField, renderHelpDetails, valuePlaceholder, stripBackticks } from './help.ts'
 import { type CollectedHelp, collectHelp, LINE_OF_ITEM, writeErrorHelp, writeHelp } from './help-layout.ts'
 import type { LocalFlags, ParsedCommand } from './parsed-command.ts'
 import type { Io } from './io.ts'
@@ -18,8 +18,6 @@ type ProgramContext = {
 }
 
 const appendValue = (value: string, before: string[] | undefined): string[] => [...(before ?? []), value]
-
-const stripBackticks = (text: string): string => text.replaceAll('`', '')
 
 const addField = (command: Command, spec: CommandSpec, field: Field): void => {
   const about = describeField(spec, field).join(LINE_OF_ITEM)
@@ -374,7 +372,8 @@ export const runProgram = async (argv: readonly string[], io: Io): Promise<numbe
       return 2
     }
     const { reportError } = await import('./report-error.ts')
-    return reportError(io, usage ? await toUsageError(context, usage) : error, line.spec, line.json.on, argv)
+    const failure = usage ? await toUsageError(context, usage) : error
+    return reportError(io, failure, { spec: line.spec, json: line.json.on, words: argv })
   }
 }
 
@@ -410,7 +409,7 @@ const otherCommands: Readonly<Record<string, string>> = {
   init: 'To make a workspace, on the machine of the server: wcrm admin init --help',
 }
 
-/** Returns what stands here for a word or an option that other programs have; undefined where nothing does. */
+/** Returns the equivalent of a word or an option of other programs; undefined when there is none. */
 const findHabitHint = (
   { spec, group }: Pick<CommandLine, 'spec' | 'group'>,
   { code, message }: CommanderError,

@@ -181,24 +181,24 @@ const isBrief = (error: WcrmError): boolean =>
     : (error.status === 503 || error.status === 504) && mayPass(error)
 
 /** What is said while a command waits: why, and for how many seconds. */
-type Tell = (reason: string, seconds: number) => void
+type OnWait = (reason: string, seconds: number) => void
 
-const tellWaits = (url: string, tell: Tell): Required<Pick<RetryPolicy, 'onFailure'>> => ({
+const reportWaits = (url: string, onWait: OnWait): Required<Pick<RetryPolicy, 'onFailure'>> => ({
   onFailure: (error, _attempts, waitMs) => {
     if (waitMs === undefined) return
     const { problem } = toCliError(error, url) as CliError
-    tell(error.status === 429 ? 'Rate limited' : problem.title, Math.ceil(waitMs / 1000))
+    onWait(error.status === 429 ? 'Rate limited' : problem.title, Math.ceil(waitMs / 1000))
   },
 })
 
-/** Of `--retry`: so many times, as late as the server says. Without it once, when that is soon and may well succeed. */
+/** With `--retry`: that many times, after the wait that the server names. Without it: once, after a short wait. */
 const toPolicy = ({ io, url, retries }: ServerConnection): RetryPolicy =>
   retries === undefined
     ? { retries: 1, maxWaitMs: MAX_SILENT_WAIT_MS, isRetried: isBrief }
     : {
         retries,
         maxWaitMs: MAX_WAIT_MS,
-        ...tellWaits(url, (reason, s) => io.stderr.write(`${reason}: trying again in ${s} s.\n`)),
+        ...reportWaits(url, (reason, s) => io.stderr.write(`${reason}: trying again in ${s} s.\n`)),
       }
 
 /**
@@ -208,10 +208,10 @@ const toPolicy = ({ io, url, retries }: ServerConnection): RetryPolicy =>
 export const createPatientPolicy = (
   to: ServerConnection,
   {
-    tell = (reason, seconds) => void to.io.stderr.write(`${reason}: continuing in ${seconds} s.\n`),
+    onWait = (reason, seconds) => void to.io.stderr.write(`${reason}: continuing in ${seconds} s.\n`),
     failures,
     isStopped = () => false,
-  }: { tell?: Tell; failures?: number; isStopped?: () => boolean } = {},
+  }: { onWait?: OnWait; failures?: number; isStopped?: () => boolean } = {},
 ): RetryPolicy => {
   let limited = 0
   const { retries = 1 } = to
@@ -227,7 +227,7 @@ export const createPatientPolicy = (
       limited += 1
       return error.retryAfterSeconds !== undefined
     },
-    ...tellWaits(to.url, tell),
+    ...reportWaits(to.url, onWait),
   }
 }
 

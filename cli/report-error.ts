@@ -45,10 +45,9 @@ const describeMismatch = (detail: string): string | undefined => {
 
 /** Returns how to fix a problem, in terms of the command line where the server's own fix is about headers. */
 const findFix = (
-  error: CliError & { hint?: string; retryAfter?: number; meaning?: CommandMeaning },
-  spec: CommandSpec | undefined,
-  words: readonly string[],
   io: Io,
+  error: CliError & { hint?: string; retryAfter?: number; meaning?: CommandMeaning },
+  { spec, words }: { spec: CommandSpec | undefined; words: readonly string[] },
 ): string | undefined => {
   if (error.hint) return error.hint
   const { code } = error.problem
@@ -100,13 +99,18 @@ const redactError = (error: CliError): CliError =>
     ...(error.body === undefined ? {} : { body: redactApiKeys(error.body) }),
   })
 
+/** The command that failed, as far as it is known, with its words after `wcrm`. */
+type FailedCommand = {
+  readonly spec?: CommandSpec | undefined
+  readonly json: boolean
+  readonly words?: readonly string[]
+}
+
 /** Prints an error on stderr: as JSON, in a box on a terminal, else as lines. Returns the exit code. */
 export const reportError = async (
   io: Io,
   error: unknown,
-  spec: CommandSpec | undefined,
-  json: boolean,
-  words: readonly string[] = [],
+  { spec, json, words = [] }: FailedCommand,
 ): Promise<number> => {
   // The reader of stdout has what it wanted, as `head` has.
   if (
@@ -120,7 +124,7 @@ export const reportError = async (
     return reported.exitCode
   }
   // What fails here has nothing to do with the problem of the server that has the same code.
-  const fix = findFix(reported, isCliError(error) ? spec : undefined, words, io)
+  const fix = findFix(io, reported, { spec: isCliError(error) ? spec : undefined, words })
   const text = toProblemText(reported.problem, spec, fix)
   if (io.stderr.isTTY && io.stdin.isTTY && !isDumb(io)) {
     const { drawProblem } = await import('./views.ts')

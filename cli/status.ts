@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { runCommandTree } from './command-tree.ts'
+import { runOneCommand } from './command-tree.ts'
 import { loadCredentials } from './credentials.ts'
 import { credentialsPath } from './credentials-file.ts'
 import type { Io } from './io.ts'
@@ -98,5 +98,4 @@ export const createCommand = (io: Io): Command =>
     })
 
 /** `wcrm status`: which server and key are in use, and what the key may do. Returns the exit code. */
-export const run = (argv: string[], io: Io): Promise<number> =>
-  runCommandTree(createCommand(io), argv.length > 0 ? argv : ['--'], io)
+export const run = (argv: string[], io: Io): Promise<number> => runOneCommand(createCommand, argv, io)

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Command } from 'commander'
 import { type EventTypeId, eventTypes } from '../catalog/events.ts'
-import { runCommandTree } from './command-tree.ts'
+import { runOneCommand } from './command-tree.ts'
 import { loadCredentials } from './credentials.ts'
 import { cliError, isCliError, usageError } from './error.ts'
 import type { Io } from './io.ts'
@@ -55,13 +55,6 @@ const requireEvent = (given: string): EventTypeId => {
     hint: near.length > 0 ? `Did you mean: ${near.join(', ')}?` : 'List them: wcrm trigger',
   })
 }
-
-const listEvents = () =>
-  names.map((event) => ({
-    event,
-    how: recipes[event]?.how ?? TEST_FORM,
-    about: eventTypes[event].description,
-  }))
 
 /** Whether the server plays the sandbox. */
 const hasSandbox = async (sandbox: SandboxClient): Promise<boolean> => {
@@ -129,8 +122,14 @@ const sendTest = async (
 
 const trigger = async (io: Io, given: string | undefined, flags: TriggerFlags): Promise<void> => {
   const json = flags.json === true
-  if (given === undefined)
-    return await printResult(io, { columns: ['event', 'how', 'about'] }, { data: listEvents() }, json)
+  if (given === undefined) {
+    const data = names.map((name) => ({
+      event: name,
+      how: recipes[name]?.how ?? TEST_FORM,
+      about: eventTypes[name].description,
+    }))
+    return await printResult(io, { columns: ['event', 'how', 'about'] }, { data }, json)
+  }
   const event = requireEvent(given)
   const waitSeconds = parseWait(flags.wait)
   const to: ServerConnection = {
@@ -181,5 +180,4 @@ export const createCommand = (io: Io): Command =>
     .action((event: string | undefined, flags: TriggerFlags) => trigger(io, event, flags))
 
 /** `wcrm trigger <event>`: makes an event happen in the sandbox, or sends it as a test. Returns the exit code. */
-export const run = (argv: string[], io: Io): Promise<number> =>
-  runCommandTree(createCommand(io), argv.length > 0 ? argv : ['--'], io)
+export const run = (argv: string[], io: Io): Promise<number> => runOneCommand(createCommand, argv, io)

@@ -23,7 +23,7 @@ import type { CallResponse } from '../server/core/respond.ts'
 
 /** How long a person may take to answer. */
 const CONFIRMATION_TTL_MS = 600_000
-/** A question that is longer is not asked in a client, which might cut it. */
+/** A longer question is not sent to a client, which might cut it. */
 const MAX_QUESTION_CHARACTERS = 10_000
 
 type ToolCall = CallRequest & { input: Record<string, unknown> }
@@ -130,7 +130,7 @@ type Asking = {
   isRepeated: boolean
 }
 
-/** Rehearses the call and returns the question, or what the dry run refuses. */
+/** Makes a dry run and returns the question, or what the dry run refuses. */
 const ask = async (
   app: App,
   op: Operation,

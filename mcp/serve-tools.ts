@@ -175,7 +175,7 @@ type DirectCall = {
   /** Name and version that the client reports in the request. */
   client: string | undefined
   modern: boolean
-  /** The client wants to be told how far the call is, which takes a stream. */
+  /** The client asks for progress reports, which take a stream. */
   watched: boolean
   /** The client can open a page for its person; in the older revisions, it may be able to. */
   opensPages: boolean
@@ -262,7 +262,7 @@ const writeDirectResult = (
   return `{"result":${head.slice(0, -1)}${tail}},"jsonrpc":"${JSONRPC_VERSION}","id":${JSON.stringify(id)}}`
 }
 
-/** What has been done of a call with many items, in quarters. */
+/** The progress of a call with many items, in quarters. */
 const steps = [
   'received',
   'read and checked',
@@ -271,8 +271,8 @@ const steps = [
 ]
 
 /**
- * Runs a call, unless the client has cancelled it meanwhile. Of a call with many items the client is told how far it
- * is, if it asks to be. All items are one transaction: its steps are told, and a cancellation between two of them
+ * Runs a call, unless the client has cancelled it meanwhile. Reports the progress of a call with many items where the
+ * client asks for it. All items are one transaction: its steps are reported, and a cancellation between two of them
  * rolls all of it back.
  */
 const runWatched = async (
@@ -286,19 +286,19 @@ const runWatched = async (
   const progressToken = _meta?.progressToken
   if (progressToken === undefined || !Array.isArray(items)) return await run({ signal })
   const total = items.length
-  let told = -1
+  let reported = -1
   let sent = Promise.resolve()
-  const tell = (progress: number, message: string): void => {
+  const report = (progress: number, message: string): void => {
     // A retry of the transaction begins again; progress never goes back.
-    if (progress <= told) return
-    told = progress
+    if (progress <= reported) return
+    reported = progress
     const params = { progressToken, progress, total, message }
     sent = sent.then(() => notify({ method: 'notifications/progress', params }))
   }
   const reached = (share: number): void =>
-    tell(Math.floor(share * total), `${total} rows ${steps[Math.floor(share * steps.length)]}`)
+    report(Math.floor(share * total), `${total} rows ${steps[Math.floor(share * steps.length)]}`)
   const response = await run({ signal, reached })
-  if (!response.problem) tell(total, 'All rows are done')
+  if (!response.problem) report(total, 'All rows are done')
   await sent
   return response
 }

@@ -81,7 +81,7 @@ const operationHints: { readonly [name in OperationName]?: WriteHints } = {
   approvals_cancel: replaces,
 }
 
-/** Returns the hints of a change; undefined where nobody has said what it does. */
+/** Returns the hints of a change; undefined where none are declared. */
 export const findWriteHints = (op: Operation): WriteHints | undefined =>
   operationHints[op.name as OperationName] ?? (op.confirm && verbHints[op.confirm])
 

@@ -94,9 +94,6 @@ const isOfSealedVersion = (line: string): boolean =>
   line.startsWith('{"format":"wcrm-backup",') && !line.startsWith('{"format":"wcrm-backup","version":1,')
 
 const truncated = (): Error => usageError('The backup is truncated: its end is missing.', '<file>')
-const damaged = (): Error =>
-  usageError('The backup is damaged: the checksum of the whole file does not match.', '<file>')
-
 /** What the beginning of a file that is no backup says that it is. */
 const foreignFormats: readonly (readonly [prefix: string, about: string])[] = [
   ['PGDMP', 'It is a dump of pg_dump: restore it with pg_restore.'],
@@ -149,7 +146,8 @@ export const readBackupFile = (file: string): BackupFileReader => {
       isFirst = false
       yield batch
     }
-    if (hasSeal && (bytes !== size || !content.digest().equals(digestOf(end)))) throw damaged()
+    if (hasSeal && (bytes !== size || !content.digest().equals(digestOf(end))))
+      throw usageError('The backup is damaged: the checksum of the whole file does not match.', '<file>')
   }
   return { lines: lines(), digest: () => ({ bytes, sha256: whole.digest('hex') }) }
 }

@@ -245,14 +245,13 @@ const checkServers = async ({ db }: Installation): Promise<Finding[]> => {
   ]
 }
 
-const isLocal = (url: string): boolean => /^https?:\/\/(localhost|127\.|\[::1\])/.test(url)
-
 const checkProvider = async ({ config }: Installation): Promise<Finding[]> => {
   const embedded = config.databaseUrl === undefined
   const isSandbox =
     chooseProvider(config, embedded) === 'sandbox' ||
     config.providerToken?.startsWith(SANDBOX_TOKEN_PREFIX) === true
-  const isPublic = config.publicUrl !== undefined && !isLocal(config.publicUrl)
+  const isPublic =
+    config.publicUrl !== undefined && !/^https?:\/\/(localhost|127\.|\[::1\])/.test(config.publicUrl)
   if (!isSandbox || (embedded && !isPublic)) return []
   return [
     (isPublic ? problem : warning)(

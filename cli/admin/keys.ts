@@ -496,13 +496,10 @@ export const keysGroup: AdminGroup = {
         const db = await session.db()
         const workspace = await session.workspace()
         const expires = expiryFlag(session, flags, workspace.timezone) ?? null
-        requireExistingIds(
-          [staffId],
-          (await listAllStaff(db, workspace.id)).map((s) => s.id),
-          'staff member',
-          '--staff',
-          'staff',
-        )
+        requireExistingIds([staffId], await listAllStaff(db, workspace.id), {
+          noun: 'staff member',
+          group: 'staff',
+        })
         const key = createApiKey(flags['test'] === true)
         const created = await createKey(
           db,

@@ -59,7 +59,7 @@ const missingGroupsError = (missing: readonly string[], groups: readonly Group[]
 const createGroup = async (to: ServerConnection, name: string, dryRun: boolean): Promise<string | null> => {
   const input = { name, ...(dryRun ? { dry_run: true } : {}) }
   const idempotencyKey = randomUUID()
-  const policy = createPatientPolicy(to, { tell: () => {}, failures: BATCH_FAILURES })
+  const policy = createPatientPolicy(to, { onWait: () => {}, failures: BATCH_FAILURES })
   const value = await callUnlessAsked(to, 'crm_create_group', input, { idempotencyKey, policy })
   return (value['group'] as { id: string | null }).id
 }

@@ -52,7 +52,7 @@ export const uploadRows = async (options: UploadOptions): Promise<number> => {
     try {
       const isStopped = (): boolean => stopped
       const policy = createPatientPolicy(to, {
-        tell: progress.showWait,
+        onWait: progress.showWait,
         failures: BATCH_FAILURES,
         isStopped,
       })

@@ -8,7 +8,7 @@ import { drawScreen } from './screen.ts'
 const TICK_MS = 1000
 const SLOW_TICKS = 15
 
-/** Stops this process, and what started it, as Control-Z does elsewhere. Resolves when it goes on. */
+/** Suspends this process and its parent, as Control-Z does elsewhere. Resolves when it is resumed. */
 const stopProcess = (): Promise<void> =>
   new Promise((resolve) => {
     process.once('SIGCONT', () => resolve())

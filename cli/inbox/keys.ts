@@ -368,7 +368,7 @@ export const pasteText = (inbox: Inbox, text: string, size: Size): void => {
 
 // Saved replies: found by their code, filled in for the customer.
 
-/** The name is trimmed by whoever reads it: spaces that several parts may take make the time grow with their cube. */
+/** The reader trims the name: with optional spaces in the pattern, matching would take cubic time. */
 const PLACEHOLDER = /\{\{([^{}]+)\}\}/g
 
 type Contact = {

@@ -156,7 +156,7 @@ const repeatCommand = (profile: string | undefined, { kind, key, input }: Send):
     key,
   ].join(' ')
 
-/** Tells what may not have been sent, and how to repeat it without sending it twice. */
+/** Reports what may not have been sent, and how to repeat it without sending it twice. */
 const reportOpenSends = (io: Io, state: InboxState): void => {
   for (const send of listSends(state))
     io.stderr.write(
@@ -243,7 +243,7 @@ export const showInbox = async (to: ServerConnection): Promise<number> => {
 
 type Env = Readonly<Record<string, string | undefined>>
 
-/** Drafts are kept over a restart, in a file that only its owner can read. `owner`: of whom they are. */
+/** Drafts survive a restart, in a file that only its owner can read. `owner`: server and staff member. */
 const draftsPath = (env: Env): string => join(dirname(credentialsPath(env)), 'drafts.json')
 
 type Stored = Record<string, Record<string, Draft>>

@@ -26,8 +26,8 @@ const toBatches = (spec: CommandSpec, input: Readonly<Record<string, unknown>>) 
 }
 
 /**
- * Rehearses a change and appends what it would do to a plan, each step with a key of its own. Prints the new steps on
- * stdout. Returns the exit code; throws a CLI error, after which the file is as it was.
+ * Makes a dry run of a change and appends what it would do to a plan, each step with a key of its own. Prints the new
+ * steps on stdout. Returns the exit code; throws a CLI error, after which the file is as it was.
  */
 export const makePlan = async (
   { to, spec }: { to: ServerConnection; spec: CommandSpec },
@@ -43,8 +43,8 @@ export const makePlan = async (
   const workspace = await readWorkspace(to)
   const added: Step[] = []
   for (const batch of batches) {
-    const rehearsed = await callOperation(to, spec.operation, { ...batch, dry_run: true }, { plan: 'show' })
-    const { plan, dry_run: _mark, ...answer } = rehearsed.value
+    const dryRun = await callOperation(to, spec.operation, { ...batch, dry_run: true }, { plan: 'show' })
+    const { plan, dry_run: _mark, ...answer } = dryRun.value
     added.push({
       wcrm_plan: 1,
       made_at: new Date().toISOString(),

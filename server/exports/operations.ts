@@ -158,7 +158,7 @@ export const exportContacts: Handler<'crm_export_contacts'> = async (ctx, input)
       view: describeView(actor),
     },
   }
-  // A rehearsal need not write a million ids to count them.
+  // A dry run need not write a million ids to count them.
   const id = await insertContactsExport(tx, given, ctx.dryRun ? [] : batches, ctx.jobBatchSize)
   const row = (await findExport(tx, workspaceId, id))!
   if (!ctx.dryRun) {

@@ -105,14 +105,12 @@ export const decodeParameter = (text: string): string => {
 
 const MAX_PATH = 200
 
-const isParameter = (segment: string): boolean => segment.startsWith('{')
-
 /** The number of wrong letters in the fixed segments; undefined when a segment has too many. */
 const countWrongLetters = (given: readonly string[], template: readonly string[]): number | undefined => {
   if (given.length !== template.length) return undefined
   let count = 0
   for (const [i, segment] of template.entries()) {
-    const wrong = isParameter(segment) ? 0 : distance(given[i]!, segment)
+    const wrong = segment.startsWith('{') ? 0 : distance(given[i]!, segment)
     if (wrong > Math.max(1, Math.floor(segment.length / 3))) return undefined
     count += wrong
   }

@@ -32,7 +32,7 @@ export type Listener = {
   drain: (isStillServed?: (path: string) => boolean) => Promise<void>
 }
 
-/** A request line and headers that take longer to arrive are not meant to arrive. */
+/** A client whose request line and headers take longer is taken to be hostile or gone. */
 const HEADERS_TIMEOUT_MS = 15_000
 /** How often node:http looks for requests that took too long; it takes that when the server is created. */
 export const serverOptions = { connectionsCheckingInterval: 1_000 }
@@ -74,7 +74,7 @@ export const createListener = (
   setTimeouts(server)
   const onRequest = (req: IncomingMessage, res: ServerResponse): void => serveRequest(state, req, res)
   server.on('request', onRequest)
-  // A body is asked for when it is read; what else is expected, the handler refuses.
+  // `100 Continue` is sent when the body is read; the handler refuses other expectations.
   server.on('checkContinue', onRequest)
   server.on('checkExpectation', onRequest)
   server.on('connect', (_req, socket) => refuse(state, socket as Socket, noTunnels))
@@ -326,7 +326,7 @@ const drain = async (
   await waitUntil(() => state.inFlight === 0, performance.now() + ABORT_TIMEOUT_MS)
 }
 
-/** How long after a client closed its side it is asked first, and how long at most until it is asked again. */
+/** When a client that closed its side is probed first, and the longest interval between probes. */
 const PROBE_MS = { first: 25, max: 5_000 }
 
 /**

@@ -53,12 +53,13 @@ export const nodeHandler =
       const requestId = createRequestId()
       log.error({ request_id: requestId, stack: (error as Error).stack }, 'Cannot answer a request')
       if (res.headersSent || res.destroyed) res.destroy()
-      else await refuse(createInternalProblem(), requestId)
+      else
+        await refuse(
+          new Problem('internal_error', 'The server failed unexpectedly; report the request_id.'),
+          requestId,
+        )
     }
   }
-
-const createInternalProblem = (): Problem =>
-  new Problem('internal_error', 'The server failed unexpectedly; report the request_id.')
 
 const headerProblem = (header: string, code: string, detail: string, fix: string): Problem =>
   new Problem('invalid_input', `The header ${header} ${detail}.`, { errors: [{ header, code, detail, fix }] })
@@ -206,7 +207,7 @@ const sendStream = async (
   await sendNodeResponse(res, new Response(body))
 }
 
-/** What node:http discards by itself after a response; a connection with more to come is closed instead. */
+/** What node:http discards after a response; a connection with more to come is closed instead. */
 const MAX_DISCARDED_BYTES = 65_536
 /**
  * How long a client may go on sending a body that was refused, and how long it may pause: closing sooner loses the

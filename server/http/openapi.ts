@@ -1,3 +1,4 @@
+import { pick } from '../../catalog/values.ts'
 import { AskedAnswer } from '../../catalog/approvals.ts'
 import { commonErrors, type ErrorCode } from '../../catalog/errors.ts'
 import { currentVersion } from '../../catalog/index.ts'
@@ -337,7 +338,7 @@ const createResponses = (
   }
 }
 
-/** What a call answers that goes on after its response: a person is asked, or a job does the work. */
+/** The answer of a call that continues after its response: it waits for approval, or a job does the work. */
 const acceptedResponse = ({ jobs }: Operation, output: Part): Part =>
   jobs
     ? {
@@ -481,9 +482,6 @@ const toObject = (
     additionalProperties: false,
   }
 }
-
-const pick = (from: Part, fields: readonly string[]): Part =>
-  Object.fromEntries(fields.filter((name) => name in from).map((name) => [name, from[name]]))
 
 /** Each alternative of an input is an object of its own, so that a generated type holds what the service checks. */
 const createBodySchema = (

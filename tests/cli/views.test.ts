@@ -134,7 +134,7 @@ describe('CLI: tables', () => {
   it('texts take the lines that they may, and say that there are more; every column that is asked for is there', () => {
     const row = { id: '1', text: 'word '.repeat(40), more: 'last' }
     const shown = [{ path: 'id' }, { path: 'text', wrap: true as const }, { path: 'more' }]
-    const lines = createTable(shown, style(40), { mostLines: 2 }).page([row]).trimEnd().split('\n')
+    const lines = createTable(shown, style(40), { maxLines: 2 }).page([row]).trimEnd().split('\n')
     assert.equal(lines.length, 3)
     assert.match(lines[2]!, /word…$/)
     const all = createTable(shown, style(20), { all: true })
