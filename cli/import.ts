@@ -128,7 +128,8 @@ const importSource = async (
         }),
     )
   } catch (error) {
-    const hint = `Stopped after ${state.totals.rows} of ${scan.rows} rows. To continue, run the same command with --resume`
+    const done = `${state.totals.rows} of ${scan.rows} rows`
+    const hint = `Stopped after ${done}. To continue, run the same command with --resume`
     throw dryRun ? error : Object.assign(error as Error, { hint })
   } finally {
     progress.end()

@@ -195,7 +195,7 @@ const printAsked = async (io: Io, { value, body }: Answer, format: AnswerFormat)
   else {
     // A program that reads one field of the answer must not take the request for the answer.
     if (!format.quiet && !format.jq && !format.template)
-      await printResult(io, {}, value['approval'] as Record<string, unknown>, false)
+      await printResult(io, value['approval'] as Record<string, unknown>)
     io.stderr.write(formatAskedHint(id))
   }
   return APPROVAL_EXIT_CODE

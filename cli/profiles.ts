@@ -20,7 +20,7 @@ export const createCommand = (io: Io): Command =>
         url,
         store,
       }))
-      await printResult(io, { columns: ['name', 'default', 'url', 'store'] }, { data }, json === true)
+      await printResult(io, { data }, { columns: ['name', 'default', 'url', 'store'], json: json === true })
       if (data.length === 0) io.stderr.write('No key is stored. Store one with: wcrm login\n')
     })
 

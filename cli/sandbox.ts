@@ -11,7 +11,7 @@ export const run = (argv: string[], io: Io): Promise<number> =>
     createSandboxProgram(async (verb, flags, words) => {
       const url = typeof flags['url'] === 'string' ? flags['url'] : undefined
       const result = await verb.run({ io, flags, words, call: createSandboxClient(io, url) })
-      if (result) await printResult(io, verb, result, flags['json'] === true)
+      if (result) await printResult(io, result, { columns: verb.columns, json: flags['json'] === true })
     }),
     argv,
     io,

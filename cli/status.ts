@@ -94,7 +94,7 @@ export const createCommand = (io: Io): Command =>
     .option('--json', 'print JSON')
     .action(async ({ url, json }: { url?: string; json?: boolean }) => {
       const shown = await readStatus(io, url)
-      await printResult(io, {}, json ? shown : toLines(shown, io), json === true)
+      await printResult(io, json ? shown : toLines(shown, io), { json: json === true })
     })
 
 /** `wcrm status`: which server and key are in use, and what the key may do. Returns the exit code. */

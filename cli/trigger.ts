@@ -109,8 +109,7 @@ const chooseEndpoint = async (event: EventTypeId, { call }: TriggerContext): Pro
 
 const sendTest = async (
   event: EventTypeId,
-  endpoint: string | undefined,
-  waitSeconds: number,
+  { endpoint, waitSeconds }: { endpoint: string | undefined; waitSeconds: number },
   context: TriggerContext,
 ) => {
   const endpointId = endpoint ?? (await chooseEndpoint(event, context))
@@ -128,7 +127,7 @@ const trigger = async (io: Io, given: string | undefined, flags: TriggerFlags): 
       how: recipes[name]?.how ?? TEST_FORM,
       about: eventTypes[name].description,
     }))
-    return await printResult(io, { columns: ['event', 'how', 'about'] }, { data }, json)
+    return await printResult(io, { data }, { columns: ['event', 'how', 'about'], json })
   }
   const event = requireEvent(given)
   const waitSeconds = parseWait(flags.wait)
@@ -157,9 +156,10 @@ const trigger = async (io: Io, given: string | undefined, flags: TriggerFlags): 
     !(await hasSandbox(context.sandbox))
   await printResult(
     io,
-    {},
-    asTest ? await sendTest(event, flags.endpoint, waitSeconds, context) : await happen(event, context),
-    json,
+    asTest
+      ? await sendTest(event, { endpoint: flags.endpoint, waitSeconds }, context)
+      : await happen(event, context),
+    { json },
   )
 }
 

@@ -60,12 +60,15 @@ export const serveTools = (
     const response = await withProblems(app, async () => {
       const client = getClientName(server, context, requestInfo)
       view = readView(op, input)
-      const call = { ...toCallRequest(op, input, view, requestInfo, client), address }
-      const confirmation = await confirmCall(app, op, call, actor, context)
+      const call = { ...toCallRequest(op, input, { view, request: requestInfo, client }), address }
+      const confirmation = await confirmCall(app, { op, call, actor }, context)
       if ('call' in confirmation) {
         const { call: confirmed } = confirmation
-        const run = () => runWatched(context, op, input, (watch) => perform(app, { ...confirmed, watch }))
-        const outcome = await callOrOpenPage(app, confirmed, actor, context, run)
+        const run = () =>
+          runWatched(context, op.itemwise && input[op.itemwise], (watch) =>
+            perform(app, { ...confirmed, watch }),
+          )
+        const outcome = await callOrOpenPage(app, { call: confirmed, actor, context }, run)
         if (!('ask' in outcome)) return outcome
         ask = outcome.ask
         return undefined
@@ -105,7 +108,7 @@ export const callDirectly = async (
     view = readView(op, input)
     // Since 2026-07-28 a call is cancelled by closing its request.
     const watch = op.itemwise && call.modern ? { signal: request.signal } : undefined
-    const { presence, ...rest } = toCallRequest(op, input, view, request, client)
+    const { presence, ...rest } = toCallRequest(op, input, { view, request, client })
     return await perform(app, {
       ...rest,
       address,
@@ -117,7 +120,7 @@ export const callDirectly = async (
   if (response.status === CLIENT_GONE_STATUS) return new Response(null, { status: 202 })
   const result = toTextResult(op, response, view)
   const structured = response.problem ? undefined : result.content[0]!.text
-  return new FastResponse(writeDirectResult(call, result, structured, serverInfo), {
+  return new FastResponse(writeDirectResult(call, result, structured), {
     headers: { 'Content-Type': 'application/json' },
   })
 }
@@ -248,7 +251,6 @@ const writeDirectResult = (
   { id, modern }: DirectCall,
   result: { content: object[]; isError?: boolean; _meta: Record<string, unknown> },
   structured: string | undefined,
-  serverInfo: object,
 ): string => {
   const { _meta, ...rest } = result
   const head = JSON.stringify({
@@ -277,12 +279,10 @@ const steps = [
  */
 const runWatched = async (
   { mcpReq: { signal, _meta, notify } }: ServerContext,
-  { itemwise }: Operation,
-  input: Record<string, unknown>,
+  items: unknown,
   run: (watch: CallWatch) => Promise<CallResponse>,
 ): Promise<CallResponse> => {
   signal.throwIfAborted()
-  const items = itemwise && input[itemwise]
   const progressToken = _meta?.progressToken
   if (progressToken === undefined || !Array.isArray(items)) return await run({ signal })
   const total = items.length

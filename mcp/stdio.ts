@@ -112,8 +112,8 @@ export const bridgeStdio = async ({
   }
 
   /**
-   * Sends a message, for `request` of the client, and forwards what the server answers: again where no answer came or the
-   * server was busy, since a call happens once under its key. Throws when no answer came.
+   * Sends a message, for `request` of the client, and forwards what the server answers: again where no answer came or
+   * the server was busy, since a call happens once under its key. Throws when no answer came.
    */
   const relay = async ({
     request,

@@ -219,7 +219,9 @@ const serveRest = async (app: App, route: RestRoute, event: DoorEvent): Promise<
   const answer = () =>
     withBody(app, event.req as Request, { maxBytes }, async (body) => {
       const query = event.url.searchParams
-      const call = toCallRequest(app, event, 'rest', route.operation, {
+      const call = toCallRequest(app, event, {
+        transport: 'rest',
+        operation: route.operation,
         requestId,
         locateError: (error) => createErrorLocator(route, query)(error),
         readInput: async (actor) => ({

@@ -2,7 +2,6 @@ import type { H3Event } from 'h3'
 import { FastResponse } from 'srvx/node'
 import { type Operation, listRoutes } from '../../catalog/index.ts'
 import type { App } from '../core/app.ts'
-import type { Transport } from '../core/context.ts'
 import { logRefusal } from '../core/log-call.ts'
 import { type CallRequest, perform } from '../core/perform.ts'
 import { Problem } from '../core/problem.ts'
@@ -63,12 +62,8 @@ const decodeReason = (text: string | undefined): string | undefined => text && d
 export const toCallRequest = (
   app: App,
   event: DoorEvent,
-  door: Transport,
-  operation: Operation | undefined,
-  options: Partial<CallRequest> = {},
+  call: Pick<CallRequest, 'transport' | 'operation'> & Partial<CallRequest>,
 ): CallRequest => ({
-  transport: door === 'ops' && getHeader(event, 'wcrm-door') === 'cli' ? 'cli' : door,
-  operation,
   input: undefined,
   requestId: createRequestId(),
   authorization: getHeader(event, 'authorization'),
@@ -80,14 +75,16 @@ export const toCallRequest = (
   client: getHeader(event, 'user-agent'),
   address: getClientAddress(app, event.req as Request),
   presence: getPresence(event.req as Request),
-  ...options,
+  ...call,
 })
 
 export const serveUnknownRoute = async (app: App, event: DoorEvent): Promise<Response> =>
   toResponse(
     await perform(
       app,
-      toCallRequest(app, event, 'rest', undefined, {
+      toCallRequest(app, event, {
+        transport: 'rest',
+        operation: undefined,
         requestedName: `route ${event.req.method} ${event.url.pathname.slice(0, 200)}`,
         findSimilarName: () => findSimilarRoute(app.operations, event.req.method, event.url.pathname),
       }),

@@ -172,7 +172,10 @@ const addRoutes = (draft: Draft, described: Described): void => {
     const operationId =
       index === 0 ? each.op.name : `${each.op.name}_${route.method.toLowerCase()}${index > 1 ? index : ''}`
     const body = route.bodyFields.length > 0 ? createRequestBody(each, route.bodyFields) : undefined
-    const responses = createResponses(draft, each, route.status, route.method !== 'GET')
+    const responses = createResponses(draft, each, {
+      status: route.status,
+      readsBody: route.method !== 'GET',
+    })
     const path = (draft.paths[route.path] ??= {})
     path[route.method.toLowerCase()] = {
       operationId,
@@ -237,7 +240,11 @@ const addOps = (draft: Draft, each: Described): void => {
       ...createOperationMeta(op),
       parameters: [...(op.dryRun ? [dryRunParameter] : []), ...headerParameters(op)],
       requestBody: createRequestBody(withExtras, Object.keys(withExtras.input.properties)),
-      responses: createResponses(draft, each, listRoutes(op)[0]!.status, true, true),
+      responses: createResponses(draft, each, {
+        status: listRoutes(op)[0]!.status,
+        readsBody: true,
+        isFacade: true,
+      }),
     },
   }
 }
@@ -309,9 +316,7 @@ const successDescriptions: Record<number, string> = {
 const createResponses = (
   draft: Draft,
   { op, output }: Described,
-  status: number,
-  readsBody: boolean,
-  isFacade = false,
+  { status, readsBody, isFacade = false }: { status: number; readsBody: boolean; isFacade?: boolean },
 ): Part => {
   const codes = [
     ...new Set([

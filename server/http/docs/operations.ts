@@ -39,7 +39,8 @@ const renderRules = (op: Operation, root: string): string =>
           `- [**Version**](${root}docs/lost-updates) \`If-Match\` or \`if_version\`: only if nobody has changed it`,
         ]
       : []),
-    `- [**Rate limit**](${root}docs/rate-limits) class \`${op.dryRun ? 'write' : 'read'}\`${op.heavy ? '; can be an expensive read' : ''}`,
+    `- [**Rate limit**](${root}docs/rate-limits) class \`${op.dryRun ? 'write' : 'read'}\`` +
+      (op.heavy ? '; can be an expensive read' : ''),
     ...(op.emits && op.emits.length > 0
       ? [`- [**Events**](${root}docs/events) ${op.emits.map((type) => `\`${type}\``).join(', ')}`]
       : []),
