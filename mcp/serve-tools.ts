@@ -82,7 +82,7 @@ export const serveTools = (
 }
 
 /**
- * Answers a plain tool call (direct-call.ts); undefined when the SDK has to. It asks for confirmations, and
+ * Answers a plain tool call (`readDirectCall`); undefined when the SDK has to. It asks for confirmations, and
  * refuses tools that are not served here.
  */
 export const callDirectly = async (
