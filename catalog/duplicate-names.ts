@@ -1,7 +1,7 @@
+import { escapePointer } from './values.ts'
+
 /** An object or array that is being read: the names so far, and where in it the scan is. */
 type Level = { names: Set<string> | undefined; at: string | number }
-
-const escapePointer = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1')
 
 /** Returns the index of the quote that ends the string that begins at `start`. */
 const findStringEnd = (text: string, start: number): number => {

@@ -1,12 +1,225 @@
 import { z } from 'zod'
-import { approvalSample, decisionSample, EventApproval, EventDecision } from './approval-events.ts'
 import { ChannelHealth, HealthQuality } from './channel-health.ts'
-import { contactEvents } from './contact-events.ts'
 import { consentEvents } from './consent-events.ts'
 import { defineEventType } from './event-type.ts'
 import { Id, Timestamp } from './fields.ts'
-import { jobEvents } from './job-events.ts'
-import { labelEvents } from './label-events.ts'
+
+const EventGroup = z.object({
+  group: z
+    .object({
+      id: Id.describe('Group id.'),
+      name: z.string().describe('Name.'),
+      emoji: z.string().nullable().describe('Emoji.'),
+    })
+    .describe('The group.'),
+})
+
+const group = { group: { id: '3', name: 'VIP', emoji: '⭐' } }
+
+/** Events of groups and tags themselves. */
+const labelEvents = {
+  'group.created/1': defineEventType('A group was created.', EventGroup, group),
+  'group.updated/1': defineEventType(
+    'The name or the emoji of a group was changed.',
+    EventGroup.extend({
+      previous: z
+        .object({
+          name: z.string().describe('Name before.'),
+          emoji: z.string().nullable().describe('Emoji before.'),
+        })
+        .describe('What it was before.'),
+    }),
+    { ...group, previous: { name: 'Friends', emoji: null } },
+  ),
+  'group.deleted/1': defineEventType('A group was deleted.', EventGroup, group),
+  'tag.renamed/1': defineEventType(
+    'A tag was renamed.',
+    z.object({
+      tag: z
+        .object({
+          id: Id.describe('Tag id.'),
+          name: z.string().describe('Name.'),
+          previous_name: z.string().describe('Name before.'),
+        })
+        .describe('The tag.'),
+    }),
+    { tag: { id: '7', name: 'Gold', previous_name: 'VIP' } },
+  ),
+  'tag.deleted/1': defineEventType(
+    'A tag was deleted, and removed from all contacts and conversations, or merged into another one.',
+    z.object({
+      tag: z
+        .object({
+          id: Id.describe('Tag id.'),
+          name: z.string().describe('Name.'),
+          merged_into: Id.optional().describe('The tag that its contacts and conversations now have.'),
+        })
+        .describe('The tag.'),
+    }),
+    { tag: { id: '7', name: 'VIP' } },
+  ),
+} as const
+
+const jobEvents = {
+  'job.finished/1': defineEventType(
+    'A job, which changes many contacts or conversations, ended: it came to all of them, failed or was cancelled.',
+    z.object({
+      job: z
+        .object({
+          id: Id.describe('Job id.'),
+          state: z.string().describe('`done`, `failed` or `cancelled`.'),
+          operation: z.string().describe('The operation that it made.'),
+          total: z.int().describe('Records that it was for.'),
+          done: z.int().describe('Records that it came to.'),
+          changed: z.int().describe('Records that changed.'),
+          failed: z.int().describe('Records that failed.'),
+          undo_of_job_id: Id.nullable().describe('The job that it undid.'),
+        })
+        .describe('The job.'),
+    }),
+    {
+      job: {
+        id: '1',
+        state: 'done',
+        operation: 'crm_tag_contacts',
+        total: 2000,
+        done: 2000,
+        changed: 1990,
+        failed: 1,
+        undo_of_job_id: null,
+      },
+    },
+  ),
+} as const
+
+const EventContact = z
+  .object({
+    id: Id.describe('Contact id.'),
+    name: z.string().nullable().describe('Name.'),
+    phone: z.string().nullable().describe('E.164 digits.'),
+    external_id: z
+      .string()
+      .nullable()
+      .optional()
+      .describe('Your id of the contact; absent from events from before external ids existed.'),
+    dnd: z.boolean().describe('Do-not-disturb.'),
+    starred: z.boolean().describe('Starred.'),
+    created_at: Timestamp.describe('When it was created.'),
+    updated_at: Timestamp.describe('When it was last changed.'),
+  })
+  .describe('The contact.')
+const contact = {
+  id: '42',
+  name: 'Ada Lovelace',
+  phone: '15550100042',
+  external_id: 'C-1042',
+  dnd: false,
+  starred: false,
+  created_at: '2026-10-01T09:30:00.000Z',
+  updated_at: '2026-10-01T09:30:00.000Z',
+}
+
+const Tags = z.object({
+  contact_ids: z.array(Id).describe('Contacts that changed, at most 500.'),
+  tags: z
+    .array(z.object({ id: Id.describe('Tag id.'), name: z.string().describe('Tag name.') }))
+    .describe('The tags.'),
+})
+const tags = { contact_ids: ['42'], tags: [{ id: '7', name: 'VIP' }] }
+
+const Groups = z.object({
+  contact_ids: z.array(Id).describe('Contacts that changed, at most 500.'),
+  groups: z
+    .array(z.object({ id: Id.describe('Group id.'), name: z.string().describe('Group name.') }))
+    .describe('The groups.'),
+})
+const groups = { contact_ids: ['42'], groups: [{ id: '3', name: 'VIP' }] }
+
+/** Events of contacts, and of what was put on them. */
+const contactEvents = {
+  'contact.created/1': defineEventType(
+    'A contact was created, or came back from a merge that was undone.',
+    z.object({ contact: EventContact }),
+    {
+      contact,
+    },
+  ),
+  'contact.updated/1': defineEventType(
+    'Fields of a contact changed.',
+    z.object({
+      contact: EventContact,
+      changes: z
+        .array(z.string())
+        .describe('Names of the fields that changed; `attributes.<key>` for custom fields.'),
+    }),
+    { contact, changes: ['name', 'attributes.plan'] },
+  ),
+  'contact.deleted/1': defineEventType(
+    'A contact was deleted, or merged into another one.',
+    z.object({
+      contact: z
+        .object({
+          id: Id.describe('Contact id.'),
+          merged_into: Id.optional().describe('The contact that now has its conversations, tags and values.'),
+          reason: z
+            .enum(['same_customer', 'request'])
+            .optional()
+            .describe(
+              'Why it was merged: the provider reported both as one customer, or by request ' +
+                '(`crm_merge_contacts`).',
+            ),
+        })
+        .describe('The deleted contact.'),
+    }),
+    { contact: { id: '42' } },
+  ),
+  'contact.erased/1': defineEventType(
+    'A person was erased: erase your copies too. `contact.deleted/1` comes with it.',
+    z.object({ contact: z.object({ id: Id.describe('Contact id.') }).describe('The contact.') }),
+    { contact: { id: '42' } },
+  ),
+  'contact.tags_added/1': defineEventType('Tags were added to contacts.', Tags, tags),
+  'contact.tags_removed/1': defineEventType('Tags were removed from contacts.', Tags, tags),
+  'contact.groups_added/1': defineEventType('Contacts were added to groups.', Groups, groups),
+  'contact.groups_removed/1': defineEventType('Contacts were removed from groups.', Groups, groups),
+}
+
+/** What events tell of a call that a person decides: nothing of the call itself. */
+const EventApproval = z.object({
+  approval: z
+    .object({
+      id: Id.describe('Approval id.'),
+      status: z.string().describe('`pending`, `approved`, `declined`, `expired` or `cancelled`.'),
+      operation: z.string().describe('The operation.'),
+      staff_id: Id.describe('Staff member of the key that asks.'),
+      key_id: Id.describe('The key that asks.'),
+      channel_ids: z.array(Id).describe('Channels that the call is about.'),
+      expires_at: Timestamp.describe('Until when it can be decided.'),
+    })
+    .describe('The request.'),
+})
+const approvalSample = {
+  approval: {
+    id: '12',
+    status: 'pending',
+    operation: 'messaging_send_reply',
+    staff_id: '5',
+    key_id: '9',
+    channel_ids: ['1'],
+    expires_at: '2026-10-02T09:30:00.000Z',
+  },
+}
+
+const EventDecision = EventApproval.extend({
+  decided_by: z
+    .object({ staff_id: Id.describe('Staff id.'), name: z.string().describe('Name.') })
+    .nullable()
+    .describe('Who decided; null when nobody did.'),
+})
+const decisionSample = {
+  approval: { ...approvalSample.approval, status: 'approved' },
+  decided_by: { staff_id: '1', name: 'Olivia Owner' },
+}
 
 /*
  * Every event type the service writes: what it means, the shape of its `data`, and a sample (docs/events.md).

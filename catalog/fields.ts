@@ -136,7 +136,7 @@ export const Version = z
   .describe('Changes with each change of the record; send it as `if_version`. Null in a dry run.')
 
 /** Warns that a dry run does not reveal whether a contact has the phone. */
-export const RehearsalWarnings = z
+export const DryRunWarnings = z
   .array(z.string())
   .optional()
   .describe('Only in a dry run with hidden phone numbers: what it cannot show.')

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Cursor, ExternalId, Id, Limit, NextCursor, RehearsalWarnings, VisibleName } from './fields.ts'
+import { Cursor, ExternalId, Id, Limit, NextCursor, DryRunWarnings, VisibleName } from './fields.ts'
 import { defineOperation } from './operation.ts'
 import { Message } from './message-schemas.ts'
 import { SendTemplate } from './send-template.ts'
@@ -320,7 +320,7 @@ export const sendTemplate = defineOperation({
       )
       .optional()
       .describe('In a dry run: what the customer gets in addition to the body.'),
-    warnings: RehearsalWarnings,
+    warnings: DryRunWarnings,
   }),
   errors: [
     'not_found',

@@ -65,7 +65,7 @@ const toTerm = (word: string): string | undefined => {
 }
 
 /** Operations that fit so much less than the best one are left out. */
-const LEAST_SCORE = 0.3
+const MIN_SCORE = 0.3
 
 /** Finds operations for what somebody wants to do: returns their names, best first. */
 export type OperationSearch = (query: string) => string[]
@@ -93,7 +93,7 @@ export const createOperationSearch = (operations: readonly SearchedTexts[]): Ope
   index.addAll(operations)
   return (query) => {
     const hits = index.search(query)
-    const least = (hits[0]?.score ?? 0) * LEAST_SCORE
+    const least = (hits[0]?.score ?? 0) * MIN_SCORE
     return hits.filter(({ score }) => score >= least).map(({ id }) => id as string)
   }
 }

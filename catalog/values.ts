@@ -7,3 +7,10 @@ export const isBlank = (value: unknown): boolean => typeof value !== 'string' ||
 
 /** `1 day`, `2 days`: of a noun whose plural ends in s. */
 export const pluralize = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' : 's'}`
+
+/** The fields of these names that an object has. */
+export const pick = (value: Record<string, unknown>, names: readonly string[]): Record<string, unknown> =>
+  Object.fromEntries(names.filter((name) => name in value).map((name) => [name, value[name]]))
+
+/** Escapes a name for a JSON pointer (RFC 6901). */
+export const escapePointer = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1')

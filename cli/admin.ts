@@ -18,7 +18,7 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
       const { session, close } = openAdminSession(io, flags, verb)
       try {
         const result = await verb.run(session, flags, argument)
-        await printResult(io, verb, result, flags['json'] === true)
+        await printResult(io, result, { columns: verb.columns, json: flags['json'] === true })
         exitCode = verb.exitCode?.(result) ?? 0
       } finally {
         await close()

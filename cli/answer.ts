@@ -100,13 +100,11 @@ export const parseAnswerFormat = async (
   }
 }
 
+/** Where an answer goes, of which command it is, and its format. */
+export type AnswerTarget = { readonly io: Io; readonly spec: CommandSpec; readonly format: AnswerFormat }
+
 /** Returns what writes the rows of a list as soon as a page of them is there; undefined: the whole answer is needed. */
-const findRowWriter = (
-  io: Io,
-  spec: CommandSpec,
-  format: AnswerFormat,
-  all: boolean,
-): RowWriter | undefined => {
+const findRowWriter = ({ io, spec, format }: AnswerTarget, all: boolean): RowWriter | undefined => {
   if (!spec.output.list) return undefined
   const { rows, jq, template, quiet, view } = format
   const columns = view.columns ?? spec.output.columns
@@ -132,27 +130,28 @@ const findRowWriter = (
 
 /** Returns what writes rows as they come, one by one; undefined: as they are drawn without a format. */
 export const createStreamWriter = (io: Io, spec: CommandSpec, format: AnswerFormat): RowWriter | undefined =>
-  findRowWriter(io, spec, format.jq && !format.rows ? { ...format, rows: 'ndjson' } : format, false)
+  findRowWriter(
+    { io, spec, format: format.jq && !format.rows ? { ...format, rows: 'ndjson' } : format },
+    false,
+  )
 
 /**
  * Prints a list page by page, where its format allows that. Returns false when it does not: nothing was read, and the
- * whole answer is to be printed. `pages` are those of `--all`, or the one that was asked for.
+ * whole answer is to be printed. `read` returns the pages of `--all`, or the one that was asked for.
  */
 export const printList = async (
-  io: Io,
-  spec: CommandSpec,
-  format: AnswerFormat,
-  all: boolean,
-  pages: () => AsyncIterable<Answer> | Promise<Iterable<Answer>>,
+  target: AnswerTarget,
+  { all, read }: { all: boolean; read: () => AsyncIterable<Answer> | Promise<Iterable<Answer>> },
 ): Promise<boolean> => {
-  const writer = findRowWriter(io, spec, format, all)
+  const { io, spec, format } = target
+  const writer = findRowWriter(target, all)
   if (writer) {
-    const last = await writeRows(io, await pages(), writer)
+    const last = await writeRows(io, await read(), writer)
     if (!format.quiet) io.stderr.write(formatNotes(spec, last))
     return true
   }
   if (!all || format.json || format.jq || !isDrawnByPages(io, spec)) return false
-  await printPages(io, spec, await pages(), format.view)
+  await printPages({ io, spec, flags: format.view }, await read())
   return true
 }
 
@@ -164,9 +163,7 @@ const formatFailures = (value: Readonly<Record<string, unknown>>): string =>
 
 /** Prints an answer as a whole. */
 export const printAnswer = async (
-  io: Io,
-  spec: CommandSpec,
-  format: AnswerFormat,
+  { io, spec, format }: AnswerTarget,
   { value, body, clock }: Answer,
 ): Promise<void> => {
   const { picks, jq, template, quiet } = format
@@ -178,5 +175,5 @@ export const printAnswer = async (
   else if (format.json || jq) {
     const text = picks ? JSON.stringify(pickFields(spec, value, picks)) : (body ?? JSON.stringify(value))
     await writeText(io, jq ? await jq(text) : `${text}\n`)
-  } else await printResponse(io, spec, value, format.view, clock)
+  } else await printResponse({ io, spec, flags: format.view }, { value, clock })
 }

@@ -53,7 +53,7 @@ const parseField = async (
   return [name, parseValue(value)]
 }
 
-/** The URL of a path on the server: the key goes nowhere else. */
+/** Returns the URL of a path on the server: the key must not be sent to any other. */
 const toUrl = (base: string, path: string): URL => {
   const url = /^[a-z][a-z+.-]*:/i.test(path) ? undefined : URL.parse(`${base}/${path.replace(/^\/+/, '')}`)
   if (url && url.origin === new URL(base).origin) return url
@@ -111,7 +111,7 @@ const callApi = async (io: Io, given: string, path: string, flags: ApiFlags): Pr
     const response = await sendRequest(io, url.href, {
       method,
       headers: {
-        ...requestHeaders({ url: base, key, version, apiVersion: io.env['WCRM_API_VERSION'] || null }),
+        ...requestHeaders({ key, version, apiVersion: io.env['WCRM_API_VERSION'] || null }),
         Accept: 'application/json, */*;q=0.5',
         ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
         ...(idempotencyKey === undefined ? {} : { 'Idempotency-Key': idempotencyKey }),

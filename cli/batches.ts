@@ -1,6 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { cliError, isCliError } from './error.ts'
-import type { Io } from './io.ts'
 import {
   type ApiResponse,
   BATCH_FAILURES,
@@ -35,6 +34,7 @@ const addAnswer = (sum: Summary | undefined, answer: Summary): Summary =>
 
 /** A list of ids that may be longer than one call takes. */
 export type IdBatches = {
+  readonly operation: string
   /** The field with the list. */
   readonly field: string
   /** The number of ids of one call. */
@@ -56,7 +56,7 @@ const batchKey = (run: string, index: number, ids: readonly unknown[]): string =
     .digest('hex')
 
 /** Throws the failure of a batch with the key that repeats the run, and how far it came. */
-const failRun = (error: unknown, run: string, done: number, total: number): never => {
+const failRun = (error: unknown, run: string, { done, total }: { done: number; total: number }): never => {
   if (!isCliError(error)) throw error
   const { exitCode, problem } = error
   // A first call that was refused changed nothing: its own message says what to do.
@@ -74,13 +74,12 @@ const failRun = (error: unknown, run: string, done: number, total: number): neve
  * limit says so. Returns the answers as one; throws the first failure of a call with the key of the run.
  */
 export const callInBatches = async (
-  io: Io,
   to: ServerConnection,
-  operation: string,
+  { operation, field, size }: IdBatches,
   input: Readonly<Record<string, unknown>>,
-  { field, size }: IdBatches,
   headers: CallHeaders = {},
 ): Promise<Pick<ApiResponse, 'value' | 'approvalId'>> => {
+  const { io } = to
   const batches = splitIds(input[field] as unknown[], size)
   const total = batches.reduce((count, ids) => count + ids.length, 0)
   const run = headers.idempotencyKey ?? randomUUID()
@@ -88,20 +87,16 @@ export const callInBatches = async (
   const isDryRun = input['dry_run'] === true
   if (io.stderr.isTTY && !isDryRun)
     io.stderr.write(`${batches.length} calls for ${total} ids, under --idempotency-key ${run}\n`)
-  const onWait = (reason: string, seconds: number): void => {
-    io.stderr.write(`${reason}: continuing in ${seconds} s.\n`)
-  }
   let sum: Summary | undefined
   let done = 0
   try {
     for (const [index, ids] of batches.entries()) {
       const idempotencyKey = batchKey(run, index, ids)
       const { value, approvalId } = await callOperation(
-        io,
         to,
         operation,
         { ...input, [field]: ids },
-        { ...headers, idempotencyKey, policy: createPatientPolicy(to, onWait, { failures: BATCH_FAILURES }) },
+        { ...headers, idempotencyKey, policy: createPatientPolicy(to, { failures: BATCH_FAILURES }) },
       )
       done += ids.length
       if (approvalId !== undefined) {
@@ -112,7 +107,7 @@ export const callInBatches = async (
       progress.update(done)
     }
   } catch (error) {
-    failRun(error, run, done, total)
+    failRun(error, run, { done, total })
   } finally {
     progress.end()
   }

@@ -35,7 +35,7 @@ export const runCommandTree = async (
   } catch (error) {
     if (!(error instanceof CommanderError)) {
       const words = [...root.name().split(' ').slice(1), ...argv]
-      return await reportError(io, convertError(error), undefined, json, words)
+      return await reportError(io, convertError(error), { json, words })
     }
     if (error.exitCode === 0) {
       await writeHelp(io, texts)
@@ -55,8 +55,7 @@ export const runCommandTree = async (
     return await reportError(
       io,
       Object.assign(usageError(detail), { hint: `See: ${nameCommand(root, argv)} --help` }),
-      undefined,
-      json,
+      { json },
     )
   }
 }

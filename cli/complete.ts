@@ -9,9 +9,6 @@ import { type Io, readStream } from './io.ts'
 /** The end of everything, in milliseconds since the process began; the shell's own part follows. */
 const DEADLINE_MS = 240
 
-const readGenerated = (): GeneratedCompletions =>
-  JSON.parse(readFileSync(new URL('./completions.json', import.meta.url), 'utf8')) as GeneratedCompletions
-
 /** In place of a shell: fills the cache. */
 const LATER = 'later'
 
@@ -40,7 +37,9 @@ const complete = (words: readonly string[], io: Io, deadline = DEADLINE_MS): Pro
   findCandidates(words, {
     env: io.env,
     deadline,
-    generated: readGenerated(),
+    generated: JSON.parse(
+      readFileSync(new URL('./completions.json', import.meta.url), 'utf8'),
+    ) as GeneratedCompletions,
     onLate: () => {
       if (deadline === DEADLINE_MS) askLater(words, io)
     },

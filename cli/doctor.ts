@@ -1,11 +1,17 @@
 import { describeSource, isCredentialsError, loadCredentials, type LoadedCredentials } from './credentials.ts'
 import { type Finding, finding, type Status } from './doctor/finding.ts'
-import { checkMachine } from './doctor/machine.ts'
 import { isCliError } from './error.ts'
+import type { LocalFlags } from './parsed-command.ts'
 import type { Io } from './io.ts'
 import { callOperation, requestHeaders, type ServerConnection } from './remote.ts'
 import { type HttpResponse, sendRequest } from './transport.ts'
 import { escapeControlCharacters } from './text.ts'
+import { readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { renderCompletion, type Shell } from './completion.ts'
+import type { Env } from './credentials-file.ts'
+import { openKeychainEntry } from './keychain.ts'
 
 type Channel = {
   id: string
@@ -45,11 +51,11 @@ const describeError = (error: unknown): string =>
   isCliError(error) ? error.problem.detail : (error as Error).message
 
 /** Whether the server can be reached and works, its version and its clock. */
-const checkServer = async (io: Io, to: ServerConnection): Promise<Finding[]> => {
+const checkServer = async (to: ServerConnection): Promise<Finding[]> => {
   let response: HttpResponse
   const startedAt = Date.now()
   try {
-    response = await sendRequest(io, `${to.url}/healthz`, {
+    response = await sendRequest(to.io, `${to.url}/healthz`, {
       headers: requestHeaders({ ...to, key: undefined }),
       redirect: 'error',
       signal: AbortSignal.timeout(REACH_TIMEOUT_MS),
@@ -78,14 +84,14 @@ const checkServer = async (io: Io, to: ServerConnection): Promise<Finding[]> => 
       `${to.url} has version ${health.version ?? 'unknown'}; this command line has ${to.version}.`,
       isSame ? {} : { fix: 'Install the same version.' },
     ),
-    await checkReadiness(io, to),
+    await checkReadiness(to),
     checkClock(response.headers.get('date'), startedAt, endedAt),
   ]
 }
 
-const checkReadiness = async (io: Io, to: ServerConnection): Promise<Finding> => {
+const checkReadiness = async (to: ServerConnection): Promise<Finding> => {
   try {
-    const response = await sendRequest(io, `${to.url}/readyz`, {
+    const response = await sendRequest(to.io, `${to.url}/readyz`, {
       redirect: 'error',
       signal: AbortSignal.timeout(REACH_TIMEOUT_MS),
     })
@@ -129,14 +135,14 @@ type Whoami = {
   key: { scopes: string[]; test: boolean; expires_at: string | null }
 }
 
-const checkKey = async (io: Io, to: ServerConnection, source: string): Promise<Finding[]> => {
+const checkKey = async (to: ServerConnection, source: string): Promise<Finding[]> => {
   if (to.key === undefined)
     return [
       finding('key', 'problem', `There is no API key for ${to.url}.`, {
         fix: 'Store one with wcrm login, or set WCRM_API_KEY.',
       }),
     ]
-  const { workspace, staff, key } = (await callOperation(io, to, 'workspace_whoami', {}))
+  const { workspace, staff, key } = (await callOperation(to, 'workspace_whoami', {}))
     .value as unknown as Whoami
   const expiresIn = key.expires_at === null ? Infinity : Date.parse(key.expires_at) - Date.now()
   const expires = key.expires_at === null ? '' : `; it expires at ${key.expires_at}`
@@ -152,12 +158,12 @@ const checkKey = async (io: Io, to: ServerConnection, source: string): Promise<F
 }
 
 /** Fetches all rows of a list. */
-const fetchRows = async <Row>(io: Io, to: ServerConnection, operation: string): Promise<Row[]> => {
+const fetchRows = async <Row>(to: ServerConnection, operation: string): Promise<Row[]> => {
   const rows: Row[] = []
   let cursor: string | null = null
   for (let page = 0; page < MAX_PAGES; page++) {
     const input = { limit: 100, ...(cursor === null ? {} : { cursor }) }
-    const { value } = await callOperation(io, to, operation, input)
+    const { value } = await callOperation(to, operation, input)
     const { data, next_cursor: next } = value as { data: Row[]; next_cursor: string | null }
     rows.push(...data)
     if (next === null) break
@@ -230,19 +236,19 @@ const attempt = async (check: string, run: () => Promise<Finding[]>): Promise<Fi
 }
 
 /** All findings, in the order of the checks. What needs the server is left out without it. */
-const runChecks = async (io: Io, to: ServerConnection, source: string): Promise<Finding[]> => {
-  const server = await checkServer(io, to)
+const runChecks = async (to: ServerConnection, source: string): Promise<Finding[]> => {
+  const server = await checkServer(to)
   if (server[0]!.status === 'problem') return server
-  const key = await attempt('key', () => checkKey(io, to, source))
+  const key = await attempt('key', () => checkKey(to, source))
   if (key[0]!.status === 'problem') return [...server, ...key]
   return [
     ...server,
     ...key,
     ...(await attempt('channel', async () =>
-      (await fetchRows<Channel>(io, to, 'workspace_channels')).map(checkChannel),
+      (await fetchRows<Channel>(to, 'workspace_channels')).map(checkChannel),
     )),
     ...(await attempt('webhook', async () =>
-      (await fetchRows<Endpoint>(io, to, 'webhooks_list_endpoints')).map(checkEndpoint),
+      (await fetchRows<Endpoint>(to, 'webhooks_list_endpoints')).map(checkEndpoint),
     )),
   ]
 }
@@ -259,7 +265,11 @@ const formatFinding = ({ check, about, status, detail, fix }: Finding): string =
   [detail, ...(fix === undefined ? [] : [fix])].map(escapeControlCharacters).join('\n         ') +
   '\n'
 
-const printFindings = (io: Io, json: boolean, about: object, findings: readonly Finding[]): number => {
+const printFindings = (
+  { io, json }: { io: Io; json: boolean },
+  about: object,
+  findings: readonly Finding[],
+): number => {
   const ok = findings.every(({ status }) => status !== 'problem')
   io.stdout.write(
     json ? `${JSON.stringify({ ok, ...about, findings })}\n` : findings.map(formatFinding).join(''),
@@ -272,25 +282,98 @@ const printFindings = (io: Io, json: boolean, about: object, findings: readonly 
  * clocks, and the channels and webhook endpoints that the key may see. Returns the exit code: 0 without problems, 1
  * with some. The report is printed either way.
  */
-export const doctor = async (
-  io: Io,
-  givenUrl: string | undefined,
-  json: boolean,
-  version: string,
-): Promise<number> => {
+export const doctor = async (io: Io, { url: givenUrl, json, version }: LocalFlags): Promise<number> => {
   const machine = await checkMachine(io)
   let loaded: LoadedCredentials
   try {
     loaded = await loadCredentials(io.env, givenUrl, (message) => io.stderr.write(message))
   } catch (error) {
     if (!isCredentialsError(error)) throw error
-    return printFindings(io, json, {}, [
+    return printFindings({ io, json }, {}, [
       ...machine,
       finding('key', 'problem', describeError(error), { fix: (error as { hint?: string }).hint ?? '' }),
     ])
   }
   const { url, key } = loaded
   const source = describeSource(loaded, io.env)
-  const findings = [...machine, ...(await runChecks(io, { url, key, version }, source))]
-  return printFindings(io, json, { url, key_source: key === undefined ? null : source }, findings)
+  const findings = [...machine, ...(await runChecks({ io, url, key, version }, source))]
+  return printFindings({ io, json }, { url, key_source: key === undefined ? null : source }, findings)
 }
+
+/** The oldest Node that runs the client; `engines` of the package. */
+const OLDEST_NODE = 22
+
+/** Whether this Node is one that the command line is tested with. */
+export const checkNode = (version: string): Finding =>
+  Number(version.split('.')[0]) >= OLDEST_NODE
+    ? finding('node', 'ok', `Node ${version}.`)
+    : finding('node', 'problem', `Node ${version} is too old: it needs ${OLDEST_NODE} or newer.`, {
+        fix: 'Install a newer one: https://nodejs.org',
+      })
+
+/** An entry that nothing stores: reading it shows whether the keychain can be read. */
+const PROBE = 'wcrm doctor'
+
+/** Whether keys can be kept in the keychain of the system. A locked one may ask its owner. */
+const checkKeychain = async (env: Env): Promise<Finding> => {
+  if (env['WCRM_KEYCHAIN'] === 'off')
+    return finding('keychain', 'ok', 'It is switched off by WCRM_KEYCHAIN: keys are kept in a file.')
+  try {
+    await (await openKeychainEntry(PROBE, env)).read()
+    return finding('keychain', 'ok', 'It can be read.')
+  } catch (error) {
+    const reason = (error as Error).message.replace(/\.$/, '')
+    return finding('keychain', 'warning', `It cannot be read: ${reason}. Keys are kept in a file.`, {
+      fix: 'Unlock it, or set WCRM_KEYCHAIN=off on a machine without one, such as a server.',
+    })
+  }
+}
+
+/** Where the shells look for completion scripts, those of this person first. */
+const listCompletionFiles = (env: Env): (readonly [Shell, string])[] => {
+  const home = env['HOME'] || homedir()
+  const data = env['XDG_DATA_HOME'] || join(home, '.local', 'share')
+  const config = env['XDG_CONFIG_HOME'] || join(home, '.config')
+  return [
+    ['bash', join(data, 'bash-completion', 'completions', 'wcrm')],
+    ['bash', '/usr/local/share/bash-completion/completions/wcrm'],
+    ['bash', '/usr/share/bash-completion/completions/wcrm'],
+    ['bash', '/etc/bash_completion.d/wcrm'],
+    ['zsh', join(home, '.zfunc', '_wcrm')],
+    ['zsh', join(home, '.zsh', 'completions', '_wcrm')],
+    ['zsh', '/usr/local/share/zsh/site-functions/_wcrm'],
+    ['zsh', '/usr/share/zsh/site-functions/_wcrm'],
+    ['fish', join(config, 'fish', 'completions', 'wcrm.fish')],
+    ['fish', '/usr/share/fish/vendor_completions.d/wcrm.fish'],
+  ]
+}
+
+const readIfThere = (path: string): string | undefined => {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
+/** Compares the completion scripts that are installed with those of this version; none are no finding. */
+const checkCompletions = (env: Env): Finding[] =>
+  listCompletionFiles(env).flatMap(([shell, path]) => {
+    const installed = readIfThere(path)
+    if (installed === undefined) return []
+    return installed.trimEnd() === renderCompletion(shell).trimEnd()
+      ? [finding('completion', 'ok', `${path} is of this version.`, { about: shell })]
+      : [
+          finding('completion', 'warning', `${path} is of another version: it may complete nothing.`, {
+            about: shell,
+            fix: `Renew it: wcrm completion ${shell} > ${path}`,
+          }),
+        ]
+  })
+
+/** What concerns this machine alone, whatever the server is. */
+const checkMachine = async ({ env }: Io): Promise<Finding[]> => [
+  checkNode(process.versions.node),
+  await checkKeychain(env),
+  ...checkCompletions(env),
+]

@@ -1,5 +1,4 @@
 import { streamEvents as stream } from '../client/stream.ts'
-import type { Io } from './io.ts'
 import { type ServerConnection, toCliError, toSendOptions } from './remote.ts'
 
 export type StreamedEvent = Readonly<Record<string, unknown>>
@@ -18,7 +17,6 @@ type StreamOptions = {
  * another URL.
  */
 export async function* streamEvents(
-  io: Io,
   to: ServerConnection,
   input: StreamedEvent,
   { signal, ...control }: StreamOptions,
@@ -33,7 +31,7 @@ export async function* streamEvents(
     ),
   }
   try {
-    const events = stream(toSendOptions(io, to), options, { ...control, requiresFirst: true })
+    const events = stream(toSendOptions(to), options, { ...control, requiresFirst: true })
     yield* events as AsyncGenerator<object> as AsyncGenerator<StreamedEvent>
   } catch (error) {
     throw toCliError(error, to.url)

@@ -5,8 +5,6 @@ import { dirname, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createContactLines, hasTruncatedValue, type ShownContact } from '../catalog/contacts/export-lines.ts'
 import { usageError } from './error.ts'
-import type { Io } from './io.ts'
-import type { CommandSpec } from './manifest.ts'
 import { fetchAllPages, fetchPages } from './pages.ts'
 import type { ServerConnection } from './remote.ts'
 import { nameFile, openUnnamedFile } from './unnamed-file.ts'
@@ -15,16 +13,11 @@ import { describeSpool, naming } from './write-error.ts'
 type ExportRow = ShownContact
 
 /** Yields the text of an export page by page. */
-async function* renderExport(
-  io: Io,
-  to: ServerConnection,
-  spec: CommandSpec,
-  input: ExportRow,
-  format: string,
-): AsyncGenerator<string> {
+async function* renderExport(to: ServerConnection, input: ExportRow, format: string): AsyncGenerator<string> {
+  const { io } = to
   const fields =
     format === 'csv'
-      ? ((await fetchAllPages(io, to, 'crm_list_custom_fields', { limit: 100 })).value['data'] as {
+      ? ((await fetchAllPages(to, 'crm_list_custom_fields', { limit: 100 })).value['data'] as {
           key: string
         }[])
       : []
@@ -35,7 +28,7 @@ async function* renderExport(
   yield header
   let firstPage: ExportRow | undefined
   let truncated = 0
-  for await (const { value: page } of fetchPages(io, to, spec.operation, {
+  for await (const { value: page } of fetchPages(to, 'crm_search_contacts', {
     ...input,
     detail: 'full',
     limit: 100,
@@ -86,19 +79,18 @@ export const openSpool = async (folder: string): Promise<FileHandle> => {
  * exit code.
  */
 export const exportRows = async (
-  io: Io,
   to: ServerConnection,
-  spec: CommandSpec,
   input: ExportRow,
   { format = 'csv', output: given }: { format?: string | undefined; output?: string | undefined },
 ): Promise<number> => {
+  const { io } = to
   const output = given === '-' ? undefined : given
   if (!['csv', 'ndjson', 'json'].includes(format))
     throw usageError(`--format must be csv or ndjson, not "${format}".`, '--format')
   const spool = await openSpool(output === undefined ? tmpdir() : outputFolder(output))
   const { fd } = spool
   try {
-    await naming(describeSpool(output), spool.writeFile(renderExport(io, to, spec, input, format)))
+    await naming(describeSpool(output), spool.writeFile(renderExport(to, input, format)))
     if (output === undefined)
       await pipeline(createReadStream('', { fd, start: 0, autoClose: false }), io.stdout, { end: false })
     else await naming(output, nameFile(spool, output))

@@ -1,5 +1,5 @@
 import { type StreamedEvent, streamEvents } from './event-stream.ts'
-import { type Io, writeOut } from './io.ts'
+import { writeOut } from './io.ts'
 import type { CommandSpec } from './manifest.ts'
 import { pickFields } from './output.ts'
 import type { ServerConnection } from './remote.ts'
@@ -30,12 +30,11 @@ export const abortOnStop = (): { signal: AbortSignal; unsubscribe: () => void } 
  * Returns the exit code 0 on Ctrl-C; throws an error that a retry does not fix.
  */
 export const followEvents = async (
-  io: Io,
-  to: ServerConnection,
-  spec: CommandSpec,
+  { to, spec }: { to: ServerConnection; spec: CommandSpec },
   input: StreamedEvent,
   { json, picks, writer }: FollowOptions,
 ): Promise<number> => {
+  const { io } = to
   const { signal, unsubscribe } = abortOnStop()
   const formatEvent = (event: StreamedEvent): string | Promise<string> => {
     if (writer) return writer.rows([event])
@@ -45,7 +44,7 @@ export const followEvents = async (
   }
   try {
     if (writer?.header) io.stdout.write(writer.header)
-    for await (const event of streamEvents(io, to, input, { signal }))
+    for await (const event of streamEvents(to, input, { signal }))
       await writeOut(io, await formatEvent(event))
     return 0
   } finally {

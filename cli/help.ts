@@ -13,7 +13,7 @@ export const valuePlaceholder = (field: Field): string => {
 /** Longer descriptions of fields that take JSON are in `wcrm schema`: of filters, the operators of each field. */
 const MAX_ABOUT = 300
 
-const stripBackticks = (text: string): string => text.replaceAll('`', '')
+export const stripBackticks = (text: string): string => text.replaceAll('`', '')
 
 /** JSON with a space after each colon and comma, so that lines can break there. */
 export const spacedJson = (value: unknown): string =>

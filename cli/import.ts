@@ -47,17 +47,17 @@ const ROW_FLAGS = ['format', 'map', 'ignore', 'clear-empty', 'failures']
  * fails for good, such as a refused key or an unavailable server. In both cases `--resume` continues the import.
  */
 export const importFile = async (
-  io: Io,
   to: ServerConnection,
   spec: CommandSpec,
   parsed: ParsedCommand,
 ): Promise<Answer> => {
+  const { io } = to
   const startedAt = performance.now()
   if (parsed.dryRun === true && parsed.cliFlags.has('resume'))
     throw usageError('A dry run cannot be resumed.', '--resume', 'Leave --resume or --dry-run out.')
   const source = await openSource(io, parsed.args[0]!)
   try {
-    const summary = await importSource(io, to, spec, parsed, source)
+    const summary = await importSource({ to, operation: spec.operation }, parsed, source)
     const value = {
       ...summary.totals,
       seconds: Math.round((performance.now() - startedAt) / 100) / 10,
@@ -74,33 +74,35 @@ export const importFile = async (
 }
 
 const importSource = async (
-  io: Io,
-  to: ServerConnection,
-  spec: CommandSpec,
+  { to, operation }: { to: ServerConnection; operation: string },
   parsed: ParsedCommand,
   source: ImportSource,
 ): Promise<{ totals: ImportState['totals']; dryRun: boolean }> => {
+  const { io } = to
   const { cliFlags } = parsed
-  const caller = await readCaller(io, to)
+  const { workspace, key } = (await callOperation(to, 'workspace_whoami', {})).value as {
+    workspace: { id: string }
+    key: { test: boolean }
+  }
   // What a test key does is no progress of the import, which a live key could then take for done.
-  const dryRun = parsed.dryRun === true || caller.isTest
+  const dryRun = parsed.dryRun === true || key.test
   if (dryRun && cliFlags.has('resume'))
     throw usageError('With a test key every import is a dry run, which cannot be resumed.', '--resume')
   const format = detectFormat(source, await readHead(source), cliFlags.get('format')?.at(-1))
-  const { value: fields } = await fetchAllPages(io, to, 'crm_list_custom_fields', { limit: 100 })
-  const reader = await createReader(source, format, fields['data'] as ImportField[], cliFlags)
+  const { value: fields } = await fetchAllPages(to, 'crm_list_custom_fields', { limit: 100 })
+  const reader = await createReader({ source, format }, fields['data'] as ImportField[], cliFlags)
   const progress = await createImportProgress(io)
   const scan = await scanFile(reader, (bytes) => progress.showBytesRead(bytes, source.size)).finally(
     progress.end,
   )
   if (reader.ignored().length > 0)
     io.stderr.write(`Ignored, because these fields are read-only: ${formatCell(reader.ignored())}.\n`)
-  const groupIds = await resolveImportGroups(io, to, scan.groups, {
+  const groupIds = await resolveImportGroups(to, scan.groups, {
     create: cliFlags.has('create-groups'),
     dryRun,
   })
-  const path = statePath(io.env, to.url, caller.workspaceId, parsed.args[0] === '-' ? '-' : source.path)
-  const state = loadState(io, path, parsed, scan)
+  const path = statePath(io.env, [to.url, workspace.id, parsed.args[0] === '-' ? '-' : source.path])
+  const state = loadState({ io, path }, parsed, scan)
   const failuresPath = cliFlags.get('failures')?.at(-1)
   const failures =
     failuresPath === undefined
@@ -112,9 +114,8 @@ const importSource = async (
       (exitCode) => toInterruption(exitCode, dryRun),
       (signal) =>
         uploadRows({
-          io,
           to,
-          operation: spec.operation,
+          operation,
           rows: reader.rows(),
           totalRows: scan.rows,
           groupIds,
@@ -127,7 +128,9 @@ const importSource = async (
         }),
     )
   } catch (error) {
-    throw dryRun ? error : withResumeHint(error as Error, state.totals.rows, scan.rows)
+    const done = `${state.totals.rows} of ${scan.rows} rows`
+    const hint = `Stopped after ${done}. To continue, run the same command with --resume`
+    throw dryRun ? error : Object.assign(error as Error, { hint })
   } finally {
     progress.end()
     failures.close()
@@ -142,20 +145,15 @@ const importSource = async (
   return { totals: state.totals, dryRun }
 }
 
-const readCaller = async (
-  io: Io,
-  to: ServerConnection,
-): Promise<{ workspaceId: string; isTest: boolean }> => {
-  const { value } = await callOperation(io, to, 'workspace_whoami', {})
-  const { workspace, key } = value as { workspace: { id: string }; key: { test: boolean } }
-  return { workspaceId: workspace.id, isTest: key.test }
-}
-
 /**
  * Returns the state to start with: with `--resume` that of the interrupted import, otherwise a new one.
  * Throws a usage error when the file or the flags differ from those of the interrupted import.
  */
-const loadState = (io: Io, path: string, parsed: ParsedCommand, { sha256 }: ImportScan): ImportState => {
+const loadState = (
+  { io, path }: { io: Io; path: string },
+  parsed: ParsedCommand,
+  { sha256 }: ImportScan,
+): ImportState => {
   const options = JSON.stringify(ROW_FLAGS.map((name) => parsed.cliFlags.get(name) ?? null))
   const interrupted = readState(path)
   if (!interrupted || !parsed.cliFlags.has('resume')) {
@@ -196,11 +194,6 @@ const toInterruption = (exitCode: number, dryRun: boolean): CliError =>
     detail: dryRun
       ? 'Nothing was changed.'
       : 'Rows in flight may have been imported; --resume imports none of them twice.',
-  })
-
-const withResumeHint = (error: Error, done: number, total: number): Error =>
-  Object.assign(error, {
-    hint: `Stopped after ${done} of ${total} rows. To continue, run the same command with --resume`,
   })
 
 const printFailureNote = (io: Io, failed: number, failuresPath: string | undefined): void => {

@@ -15,7 +15,7 @@ const showInbox = async (io: Io, url: string | undefined): Promise<number> => {
     )
   const credentials = await loadCredentials(io.env, url, (message) => io.stderr.write(message))
   const inbox = await import('./inbox/run.ts')
-  return await inbox.showInbox(io, { ...credentials, version: readManifest().version })
+  return await inbox.showInbox({ io, ...credentials, version: readManifest().version })
 }
 
 /** The command with its flags, also for its manual page. */

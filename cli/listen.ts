@@ -1,25 +1,24 @@
 import { Command } from 'commander'
-import { runCommandTree } from './command-tree.ts'
+import { runOneCommand } from './command-tree.ts'
 import { loadCredentials } from './credentials.ts'
 import { isCliError, usageError } from './error.ts'
 import { type StreamedEvent, streamEvents } from './event-stream.ts'
 import { abortOnStop } from './follow.ts'
 import { type Io, writeOut } from './io.ts'
 import { watchConnection } from './listen/catch-up.ts'
-import { forwardEvent, type Outcome, type Target } from './listen/forward.ts'
-import {
-  isSigningSecret,
-  type ListenState,
-  readState,
-  type Start,
-  statePath,
-  writeState,
-} from './listen/state.ts'
 import { readManifest } from './manifest.ts'
 import { callOperation, type ServerConnection } from './remote.ts'
 import { parseSince, type Since } from './since.ts'
 import { formatCell, formatTsv } from './text.ts'
 import { createArgumentReader } from './values.ts'
+import { createHash, randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { makePrivate, writePrivateFile } from './files.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { signatureHeaders } from '../catalog/webhooks/sign.ts'
+import { sendRequest } from './transport.ts'
 
 type ListenFlags = {
   readonly forwardTo?: string
@@ -49,14 +48,13 @@ const parseAttempts = (text: string): number => {
 
 /** Finds where to begin: without `--since` after the last event of the last time, else with what happens now. */
 const findStart = async (
-  io: Io,
   to: ServerConnection,
   since: Since | undefined,
   { start }: ListenState,
 ): Promise<Start> => {
   if (since === undefined && start !== undefined) return start
   if (since !== undefined && since !== 'now' && 'after' in since) return since
-  const { value, clock } = await callOperation(io, to, 'events_list', { after: 'now' })
+  const { value, clock } = await callOperation(to, 'events_list', { after: 'now' })
   return since === undefined || since === 'now'
     ? { after: (value['next_cursor'] as string | null) ?? undefined }
     : { from: (clock?.now ?? Date.now()) - since.agoMs }
@@ -86,14 +84,14 @@ type Session = {
   readonly json: boolean
 }
 
-/** Forwards until it is stopped. Each event is dealt with, then noted, then the next one is taken. */
+/** Forwards until it is stopped. Each event is forwarded, then recorded, before the next one is read. */
 const forwardAll = async (
   io: Io,
   { to, types, start, path, state, target, json }: Session,
 ): Promise<void> => {
   const { signal, unsubscribe } = abortOnStop()
   const say = (text: string): void => void io.stderr.write(text)
-  const watch = watchConnection(io, to, types, start.after, say)
+  const watch = watchConnection({ to, types }, start.after, say)
   // Before it is printed: who sees the line may end this process.
   const note = ({ id }: StreamedEvent): void => writeState(path, { ...state, start: { after: String(id) } })
   const counts = { accepted: 0, refused: 0 }
@@ -103,10 +101,10 @@ const forwardAll = async (
     ...(start.from === undefined ? {} : { from: new Date(start.from).toISOString() }),
   }
   try {
-    for await (const event of streamEvents(io, to, input, { signal, onConnection: watch.connection })) {
+    for await (const event of streamEvents(to, input, { signal, onConnection: watch.connection })) {
       watch.begin()
       if (start.from === undefined || Date.parse(String(event['occurred_at'])) >= start.from) {
-        const outcome = target ? await forwardEvent(io, target, event, signal, say) : undefined
+        const outcome = target ? await forwardEvent({ io, target, signal, warn: say }, event) : undefined
         if (signal.aborted) break
         note(event)
         counts[outcome && !(outcome.status! < 300) ? 'refused' : 'accepted']++
@@ -135,14 +133,14 @@ const listen = async (io: Io, flags: ListenFlags): Promise<void> => {
   const given = flags.secret === undefined ? undefined : await readSecret(io, flags.secret, '--secret')
   const { version } = readManifest()
   const { url, key } = await loadCredentials(io.env, flags.url, (text) => io.stderr.write(text))
-  const to = { url, key, version }
-  const { workspace } = (await callOperation(io, to, 'workspace_whoami', {})).value as {
+  const to = { io, url, key, version }
+  const { workspace } = (await callOperation(to, 'workspace_whoami', {})).value as {
     workspace: { id: string; name: string }
   }
   const path = statePath(io.env, [url, workspace.id, targetUrl, types?.toSorted().join(',')])
   const stored = readState(path)
   const state = given === undefined ? stored : { ...stored, secret: given }
-  const start = await findStart(io, to, since, stored)
+  const start = await findStart(to, since, stored)
   writeState(path, { ...state, start })
   const { currentVersion } = await import('../catalog/index.ts')
   const target = targetUrl && {
@@ -192,5 +190,135 @@ export const createCommand = (io: Io): Command =>
     .action((flags: ListenFlags) => listen(io, flags))
 
 /** `wcrm listen`: forwards events to an address, as an endpoint gets them, until Ctrl-C. Returns the exit code. */
-export const run = (argv: string[], io: Io): Promise<number> =>
-  runCommandTree(createCommand(io), argv.length > 0 ? argv : ['--'], io)
+export const run = (argv: string[], io: Io): Promise<number> => runOneCommand(createCommand, argv, io)
+
+/**
+ * Where to begin: after an event (the last one forwarded), else with the oldest one; `from` leaves out those
+ * before a time of the workspace, in milliseconds.
+ */
+type Start = { readonly after?: string | undefined; readonly from?: number }
+
+/** The state of `wcrm listen` for its next start; no `start` on the first one. */
+type ListenState = { readonly secret: string; readonly start?: Start | undefined }
+
+/** Returns the path of the state: each server, workspace, target and list of types has its own. */
+const statePath = (env: Io['env'], subject: readonly (string | undefined)[]): string => {
+  const folder = env['XDG_STATE_HOME'] || join(env['HOME'] || homedir(), '.local', 'state')
+  const name = createHash('sha256').update(JSON.stringify(subject)).digest('hex').slice(0, 16)
+  return join(folder, 'wcrm', `listen-${name}.json`)
+}
+
+const SECRET = /^whsec_[A-Za-z0-9+/]{32,}={0,2}$/
+
+/** True for a signing secret as endpoints have it. */
+const isSigningSecret = (text: string): boolean => SECRET.test(text)
+
+/** Reads the state; a new secret alone where there is none. */
+const readState = (path: string): ListenState => {
+  try {
+    makePrivate(path)
+    const { secret, start } = JSON.parse(readFileSync(path, 'utf8')) as Partial<ListenState>
+    if (typeof secret === 'string' && isSigningSecret(secret))
+      return { secret, ...(typeof start === 'object' ? { start } : {}) }
+  } catch {
+    /* There is none yet, or it is broken: listening begins with what happens now. */
+  }
+  return { secret: `whsec_${randomBytes(32).toString('base64')}` }
+}
+
+const writeState = (path: string, state: ListenState): void =>
+  writePrivateFile(path, `${JSON.stringify(state)}\n`)
+
+type Target = {
+  readonly url: string
+  readonly secret: string
+  readonly workspaceId: string
+  readonly apiVersion: string
+  /** How often a target that answers with an error gets an event. */
+  readonly attempts: number
+}
+
+/** The outcome of an event: the status of the last answer, null when there was none. */
+type Outcome = { readonly status: number | null; readonly attempts: number; readonly ms: number }
+
+const TIMEOUT_MS = 15_000
+const FIRST_RETRY_MS = 500
+const MAX_RETRY_MS = 30_000
+
+/** The body that an endpoint gets (docs/webhooks.md). */
+const buildBody = (event: StreamedEvent, { workspaceId, apiVersion }: Target): string => {
+  const type = String(event['type'])
+  const slash = type.lastIndexOf('/')
+  return JSON.stringify({
+    id: event['id'],
+    type: type.slice(0, slash),
+    version: type.slice(slash + 1),
+    api_version: apiVersion,
+    occurred_at: event['occurred_at'],
+    company_id: workspaceId,
+    data: event['data'],
+  })
+}
+
+type Forwarding = {
+  readonly io: Io
+  readonly target: Target
+  readonly signal: AbortSignal
+  readonly warn: (text: string) => void
+}
+
+/** Makes one attempt. Returns the status of the answer; the code of the error when there was none. */
+const attempt = async (
+  { io, target, signal }: Forwarding,
+  { event, body }: { event: StreamedEvent; body: string },
+  count: number,
+): Promise<number | string> => {
+  const id = String(event['id'])
+  const unread = new AbortController()
+  try {
+    const response = await sendRequest(io, target.url, {
+      method: 'POST',
+      body,
+      headers: {
+        'content-type': 'application/json',
+        'user-agent': 'wcrm-webhooks/1',
+        'wc-event-type': String(event['type']),
+        'wc-attempt': String(count),
+        ...signatureHeaders([target.secret], id, Math.floor(Date.now() / 1000), body),
+      },
+      redirect: 'manual',
+      signal: AbortSignal.any([signal, unread.signal, AbortSignal.timeout(TIMEOUT_MS)]),
+    })
+    const { status } = response
+    // Only the status of the answer is used.
+    unread.abort()
+    return status
+  } catch (error) {
+    const { name, message, cause } = error as Error & { cause?: { code?: string } }
+    return name === 'TimeoutError' ? `no answer within ${TIMEOUT_MS / 1000} s` : (cause?.code ?? message)
+  }
+}
+
+/**
+ * Sends an event to the target until it is accepted. A target that answers with an error gets it again so many
+ * times; one that is not there is waited for. Undefined when the signal ended it before.
+ */
+const forwardEvent = async (forwarding: Forwarding, event: StreamedEvent): Promise<Outcome | undefined> => {
+  const { target, signal, warn } = forwarding
+  const body = buildBody(event, target)
+  let answers = 0
+  for (let count = 1; ; count++) {
+    const startedAt = performance.now()
+    const answer = await attempt(forwarding, { event, body }, count)
+    if (signal.aborted) return undefined
+    const status = typeof answer === 'number' ? answer : null
+    if (status !== null) answers++
+    const isDone = status !== null && status >= 200 && status < 300
+    if (isDone || answers >= target.attempts)
+      return { status, attempts: count, ms: Math.round(performance.now() - startedAt) }
+    const delay = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(count - 1, 10))
+    warn(`${String(event['id'])}: ${status ?? answer}, again in ${delay / 1000} s.\n`)
+    await sleep(delay, undefined, { signal }).catch(() => {})
+    if (signal.aborted) return undefined
+  }
+}

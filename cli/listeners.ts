@@ -36,10 +36,7 @@ export const listenOn = async (place: Place, settings: PortSettings, siblings?: 
   }
 }
 
-/**
- * listhen passes what it is given to `createServer`, which takes options there. It adds listeners of http-shutdown,
- * which throw for a connection that ended early: they are taken off, and `createListener` stops the server instead.
- */
+/** listhen passes what it is given to `createServer`, which takes options there. */
 const listenAlone = async ({ host, port }: Place): Promise<{ server: Server; url: string }> => {
   const { server, address } = await listen(serverOptions as never, {
     hostname: host,
@@ -56,9 +53,6 @@ const listenAlone = async ({ host, port }: Place): Promise<{ server: Server; url
     await findFreePort(host, port)
     throw error
   })
-  const [nodesOwn] = server.listeners('connection')
-  server.removeAllListeners('request').removeAllListeners('connection')
-  server.on('connection', nodesOwn as () => void)
   return { server: server as Server, url: `http://${formatHost(host)}:${address.port}` }
 }
 

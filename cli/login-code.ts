@@ -1,5 +1,6 @@
 import { loadCredentials } from './credentials.ts'
 import { cliError } from './error.ts'
+import type { LocalFlags } from './parsed-command.ts'
 import type { Io } from './io.ts'
 import { parseResponse, requestHeaders, unreachableError } from './remote.ts'
 import { type HttpResponse, sendRequest } from './transport.ts'
@@ -14,16 +15,14 @@ type LoginCode = { code: string; expires_at: string; staff: { name: string }; wo
  */
 export const printLoginCode = async (
   io: Io,
-  givenUrl: string | undefined,
-  json: boolean,
-  version: string,
+  { url: givenUrl, json, version }: LocalFlags,
 ): Promise<number> => {
   const { url, key } = await loadCredentials(io.env, givenUrl, (message) => io.stderr.write(message))
   let response: HttpResponse
   try {
     response = await sendRequest(io, `${url}/oauth/login-codes`, {
       method: 'POST',
-      headers: { ...requestHeaders({ url, key, version }), Accept: 'application/json' },
+      headers: { ...requestHeaders({ key, version }), Accept: 'application/json' },
       redirect: 'error',
       signal: AbortSignal.timeout(TIMEOUT_MS),
     })

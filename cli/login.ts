@@ -2,6 +2,7 @@ import { redactApiKeys } from '../catalog/redact.ts'
 import { clearNameCaches } from './completion/cache.ts'
 import { removeCredentials, requireHeaderText, resolveLoginUrl, storeCredentials } from './credentials.ts'
 import { cliError, interruptedError, usageError } from './error.ts'
+import type { LocalFlags } from './parsed-command.ts'
 import { type Io, readStream } from './io.ts'
 import { callOperation } from './remote.ts'
 import { formatCell } from './text.ts'
@@ -16,9 +17,13 @@ type Whoami = {
  * Reads the key from standard input: piped, or typed without echo. Never from the command line, which other
  * users of the machine can see.
  */
-const readKey = async (io: Io, url: string, json: boolean, piped: boolean): Promise<string> => {
+const readKey = async (
+  io: Io,
+  url: string,
+  { json, withToken }: { json: boolean; withToken: boolean },
+): Promise<string> => {
   if (!io.stdin.isTTY) return (await readStream(io.stdin)).toString('utf8').trim()
-  if (piped)
+  if (withToken)
     throw usageError(
       '--with-token reads the key from standard input, but nothing is piped in.',
       '--with-token',
@@ -32,17 +37,13 @@ const readKey = async (io: Io, url: string, json: boolean, piped: boolean): Prom
 }
 
 /** Checks a key with the server and stores it. Returns the exit code. */
-export const login = async (
-  io: Io,
-  givenUrl: string | undefined,
-  { json, withToken }: { json: boolean; withToken: boolean },
-  version: string,
-): Promise<number> => {
-  const url = resolveLoginUrl(io.env, givenUrl, (message) => io.stderr.write(message))
-  const key = await readKey(io, url, json, withToken)
+export const login = async (io: Io, flags: LocalFlags & { withToken: boolean }): Promise<number> => {
+  const { json, version } = flags
+  const url = resolveLoginUrl(io.env, flags.url, (message) => io.stderr.write(message))
+  const key = await readKey(io, url, flags)
   if (key === '') throw usageError('The key is empty.')
   requireHeaderText(key, 'The key')
-  const { value } = await callOperation(io, { url, key, version }, 'workspace_whoami', {})
+  const { value } = await callOperation({ io, url, key, version }, 'workspace_whoami', {})
   const whoami = value as unknown as Whoami
   const stored = await storeCredentials({
     url,

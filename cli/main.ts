@@ -34,7 +34,7 @@ const REPLACEMENT = '\ufffd'
 
 const API_KEY = /wc_(?:live|test)_[0-9A-Za-z]{40}/
 
-/** Throws a usage error: whatever the word was meant to be, nothing is done with it. */
+/** Throws a usage error, whatever the word was for. */
 const refuseApiKey = async (): Promise<never> => {
   const { usageError } = await import('./error.ts')
   throw usageError(
@@ -104,7 +104,7 @@ export const runCommandLine = async (argv: readonly string[], given: Io): Promis
     return await runProgram(words, io)
   } catch (error) {
     const { reportError } = await import('./report-error.ts')
-    return await reportError(io, error, undefined, argv.includes('--json'))
+    return await reportError(io, error, { json: argv.includes('--json') })
   }
 }
 
@@ -121,14 +121,14 @@ const reportBrokenText = async (argv: readonly string[]): Promise<number> => {
   const error = usageError(
     `An argument is not UTF-8 text: ${JSON.stringify(word)}. Set the terminal to UTF-8, or give the value in a file.`,
   )
-  return await reportError(process, error, undefined, argv.includes('--json'))
+  return await reportError(process, error, { json: argv.includes('--json') })
 }
 
 /** Runs the command line of this process. A reader that closes the pipe early (`| head`) is not an error. */
 export const main = async (): Promise<void> => {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(0)
-    // What the command did stands; only its output is lost.
+    // The command has done its work; only its output is lost.
     process.stderr.write(`wcrm: cannot write the output: ${error.message}\n`)
     process.exit(1)
   })

@@ -32,7 +32,8 @@ const request = async (
 }
 
 /** Requests the bytes. Where they are on another server, the key is not sent there. */
-const requestBytes = async (io: Io, to: ServerConnection, messageId: string): Promise<Bytes> => {
+const requestBytes = async (to: ServerConnection, messageId: string): Promise<Bytes> => {
+  const { io } = to
   const url = `${to.url}/v1/messages/${encodeURIComponent(messageId)}/media`
   const answer = await request(io, url, { ...requestHeaders(to), Accept: '*/*' }, 'manual')
   const location = answer.headers.get('location')
@@ -51,8 +52,8 @@ const requestBytes = async (io: Io, to: ServerConnection, messageId: string): Pr
 }
 
 /**
- * Copies the bytes; a connection that ends before they are all there is told as one that failed. A file gets them
- * without a stream of its own: one that fails never lets go of the file, whose closing would wait for that.
+ * Copies the bytes; a connection that ends early is reported as one that failed. They are written to a file without a
+ * write stream: one that fails keeps the file open, and closing it would wait for that.
  */
 const copyBytes = async (
   { stream, from }: Bytes,
@@ -67,7 +68,8 @@ const copyBytes = async (
 }
 
 /** Requests the file of an export from the URL in its answer: at the server in use, whatever its public name. */
-const requestExport = async (io: Io, to: ServerConnection, shown: Answered): Promise<Bytes> => {
+const requestExport = async (to: ServerConnection, shown: Answered): Promise<Bytes> => {
+  const { io } = to
   const url = shown.value['url']
   if (typeof url !== 'string')
     throw cliError(5, {
@@ -98,12 +100,11 @@ async function* checkDigest(stream: AsyncIterable<Uint8Array>, sha256: string): 
  * output. Returns the answer of the operation, which describes the file.
  */
 export const saveFile = async (
-  io: Io,
   to: ServerConnection,
-  operation: string,
-  input: Readonly<Record<string, unknown>>,
+  { operation, input }: { operation: string; input: Readonly<Record<string, unknown>> },
   output: string,
 ): Promise<Answered> => {
+  const { io } = to
   if (output === '-' && io.stdout.isTTY)
     throw usageError(
       '--output - would write the bytes to the terminal.',
@@ -112,11 +113,11 @@ export const saveFile = async (
     )
   const spool = output === '-' ? undefined : await openSpool(outputFolder(output))
   try {
-    const answer = await callOperation(io, to, operation, input)
+    const answer = await callOperation(to, operation, input)
     const bytes =
       operation === 'crm_get_export'
-        ? await requestExport(io, to, answer)
-        : await requestBytes(io, to, String(input['message_id']))
+        ? await requestExport(to, answer)
+        : await requestBytes(to, String(input['message_id']))
     if (spool) await naming(output, copyBytes(bytes, spool))
     else await copyBytes(bytes, io.stdout)
     if (spool) await naming(output, nameFile(spool, output))

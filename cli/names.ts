@@ -1,5 +1,4 @@
 import { cliError, usageError } from './error.ts'
-import type { Io } from './io.ts'
 import { type CommandSpec, type Field, type FieldNames } from './manifest.ts'
 import { fetchAllPages } from './pages.ts'
 import { callOperation, type ServerConnection } from './remote.ts'
@@ -19,33 +18,29 @@ const describeRow = (row: Row, { by, beside }: FieldNames): string =>
     .filter((part) => part !== '')
     .join(' ')
 
-/** Returns the rows that a name means: those with this name, else those whose name begins with it. */
-const matchName = (
-  rows: readonly Row[],
-  { by }: FieldNames,
-  text: string,
-  whole: boolean,
-): readonly Row[] => {
-  const wanted = foldName(text)
-  const names = (row: Row): string[] => by.map((field) => foldName(String(row[field] ?? '')))
-  const exact = rows.filter((row) => names(row).includes(wanted))
-  return exact.length > 0 || whole
-    ? exact
-    : rows.filter((row) => names(row).some((name) => name.startsWith(wanted)))
+/** What resolving names needs. `whole`: the beginning of a name is not enough. */
+type Lookup = {
+  readonly to: ServerConnection
+  readonly names: FieldNames
+  readonly flag: string
+  readonly whole: boolean
 }
 
-/** What resolving names needs. `whole`: the beginning of a name is not enough. */
-type Lookup = { readonly io: Io; readonly to: ServerConnection; readonly whole: boolean }
+/** Returns the rows that a name means: those with this name, else those whose name begins with it. */
+const matchName = (rows: readonly Row[], text: string, { names: { by }, whole }: Lookup): readonly Row[] => {
+  const wanted = foldName(text)
+  const namesOf = (row: Row): string[] => by.map((field) => foldName(String(row[field] ?? '')))
+  const exact = rows.filter((row) => namesOf(row).includes(wanted))
+  return exact.length > 0 || whole
+    ? exact
+    : rows.filter((row) => namesOf(row).some((name) => name.startsWith(wanted)))
+}
 
-const findRow = async (
-  { io, to, whole }: Lookup,
-  names: FieldNames,
-  flag: string,
-  text: string,
-): Promise<Row> => {
+const findRow = async (lookup: Lookup, text: string): Promise<Row> => {
+  const { to, names, flag, whole } = lookup
   const search = { [names.search ?? 'search']: text.trim().slice(0, MAX_SEARCH), limit: 100 }
-  const { value } = await fetchAllPages(io, to, names.operation, search)
-  const rows = matchName(value['data'] as Row[], names, text, whole)
+  const { value } = await fetchAllPages(to, names.operation, search)
+  const rows = matchName(value['data'] as Row[], text, lookup)
   if (rows.length === 1) return rows[0]!
   const shown = escapeControlCharacters(text)
   if (rows.length > 1) {
@@ -73,19 +68,15 @@ const findRow = async (
 }
 
 /** Returns the id that a name means; ids, and words that the server knows, are returned as they are. */
-const resolveName = async (
-  lookup: Lookup,
-  names: FieldNames,
-  flag: string,
-  text: string,
-): Promise<string> => {
+const resolveName = async (lookup: Lookup, text: string): Promise<string> => {
+  const { to, names, flag } = lookup
   if (text.trim() === '' || /^\d+$/.test(text) || new RegExp(names.pattern).test(text)) return text
   if (text === '@me' && names.me) {
-    const { value } = await callOperation(lookup.io, lookup.to, names.me.operation, {})
+    const { value } = await callOperation(to, names.me.operation, {})
     return String(readPath(value, names.me.path))
   }
-  const row = await findRow(lookup, names, flag, text)
-  if (lookup.io.stderr.isTTY) lookup.io.stderr.write(`${flag}: ${describeRow(row, names)}\n`)
+  const row = await findRow(lookup, text)
+  if (to.io.stderr.isTTY) to.io.stderr.write(`${flag}: ${describeRow(row, names)}\n`)
   return String(row['id'])
 }
 
@@ -94,20 +85,17 @@ const resolveName = async (
  * counts. Throws a usage error that lists the candidates for a name that several have.
  */
 export const resolveNames = async (
-  io: Io,
-  to: ServerConnection,
-  spec: CommandSpec,
+  { to, spec }: { to: ServerConnection; spec: CommandSpec },
   field: Field,
   value: unknown,
 ): Promise<unknown> => {
   const { names } = field
   if (!names) return value
-  const lookup = { io, to, whole: spec.confirm !== undefined }
   const flag = spec.args.includes(field.name) ? field.name : (names.flag ?? field.flag)
-  if (typeof value === 'string') return await resolveName(lookup, names, flag, value)
+  const lookup = { to, names, flag, whole: spec.confirm !== undefined }
+  if (typeof value === 'string') return await resolveName(lookup, value)
   if (!Array.isArray(value)) return value
   const ids: unknown[] = []
-  for (const item of value)
-    ids.push(typeof item === 'string' ? await resolveName(lookup, names, flag, item) : item)
+  for (const item of value) ids.push(typeof item === 'string' ? await resolveName(lookup, item) : item)
   return ids
 }

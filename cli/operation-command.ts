@@ -17,7 +17,7 @@ import {
 } from './error.ts'
 import { withInterruption } from './interruption.ts'
 import { type Io, isInteractive } from './io.ts'
-import { formatAskedHint, getResponseExitCode, listJsonFields, printRehearsal } from './output.ts'
+import { formatAskedHint, getResponseExitCode, listJsonFields, printDryRun } from './output.ts'
 import type { JsonFlag, ParsedCommand } from './parsed-command.ts'
 import { printResult } from './result.ts'
 import { type CommandSpec, commandName } from './manifest.ts'
@@ -31,6 +31,14 @@ import { parseObjectArgument, parseFieldValue, createArgumentReader, isIndirect 
 type CommandInput = {
   readonly input: Readonly<Record<string, unknown>>
   readonly given: Readonly<Record<string, unknown>>
+}
+
+/** A command as the words give it, whom it calls, and how it prints the answer. */
+type CommandRun = {
+  readonly to: ServerConnection
+  readonly spec: CommandSpec
+  readonly parsed: ParsedCommand
+  readonly format: AnswerFormat
 }
 
 /** Reads the input from the words, files and standard input. */
@@ -50,7 +58,6 @@ const readInput = async (io: Io, spec: CommandSpec, parsed: ParsedCommand): Prom
 
 /** Returns the fields that `--since` stands for. */
 const readStart = async (
-  io: Io,
   to: ServerConnection,
   text: string | undefined,
 ): Promise<Record<string, unknown>> => {
@@ -58,19 +65,19 @@ const readStart = async (
   const since = (await import('./since.ts')).parseSince(text)
   if (since === 'now') return { after: 'now' }
   if ('after' in since) return since
-  const { now } = await (await import('./phrases.ts')).readServerClock(io, to)
+  const { now } = await (await import('./phrases.ts')).readServerClock(to)
   return { from: new Date(now - since.agoMs).toISOString() }
 }
 
 /** Opens an editor for the text that a command is about, on a terminal, where nothing else was given. */
-const composeText = async (
-  io: Io,
-  spec: CommandSpec,
-  parsed: ParsedCommand,
-  json: JsonFlag,
-): Promise<Record<string, unknown>> => {
+const composeText = async ({
+  to: { io },
+  spec,
+  parsed,
+  format,
+}: CommandRun): Promise<Record<string, unknown>> => {
   const isAsked = spec.compose !== undefined && parsed.flags.size === 0 && parsed.input === undefined
-  if (!isAsked || json.on || !isInteractive(io)) return {}
+  if (!isAsked || format.json || !isInteractive(io)) return {}
   const { writeInEditor } = await import('./editor.ts')
   const words = [commandName(spec), ...parsed.args.filter((arg) => arg !== undefined)]
   return { [spec.compose!]: await writeInEditor(io, `${spec.summary} (wcrm ${words.join(' ')}).`) }
@@ -81,20 +88,17 @@ const composeText = async (
  * times, which are replaced by ids and times.
  */
 const buildInput = async (
-  io: Io,
-  spec: CommandSpec,
-  parsed: ParsedCommand,
+  { to, spec, parsed }: CommandRun,
   { input, given }: CommandInput,
-  to: ServerConnection,
 ): Promise<Record<string, unknown>> => {
   const built: Record<string, unknown> = { ...input, ...given }
   for (const field of spec.fields)
-    if (field.names && field.name in given)
-      built[field.name] = await (
-        await import('./names.ts')
-      ).resolveNames(io, to, spec, field, given[field.name])
+    if (field.names && field.name in given) {
+      const { resolveNames } = await import('./names.ts')
+      built[field.name] = await resolveNames({ to, spec }, field, given[field.name])
+    }
   if (spec.fields.some((field) => field.time && field.name in given))
-    Object.assign(built, await (await import('./phrases.ts')).resolveTimes(io, to, spec, given))
+    Object.assign(built, await (await import('./phrases.ts')).resolveTimes(to, spec, given))
   if (parsed.dryRun && spec.writes) built['dry_run'] = true
   return built
 }
@@ -104,15 +108,12 @@ const buildInput = async (
  * Without a terminal the call is sent unconfirmed and the server refuses it.
  */
 const confirmCall = async (
-  io: Io,
-  spec: CommandSpec,
-  parsed: ParsedCommand,
-  json: JsonFlag,
-  rehearse: (() => Promise<Answer>) | undefined,
+  { to: { io }, spec, parsed, format }: CommandRun,
+  dryRun: (() => Promise<Answer>) | undefined,
 ): Promise<string | undefined> => {
-  if (parsed.confirm !== undefined || !spec.confirm || !rehearse || json.on || !isInteractive(io))
+  if (parsed.confirm !== undefined || !spec.confirm || !dryRun || format.json || !isInteractive(io))
     return parsed.confirm
-  await printRehearsal(io, await rehearse())
+  await printDryRun(io, await dryRun())
   const { promptUser } = await import('./prompt.ts')
   const command = [commandName(spec), ...parsed.args.filter((arg) => arg !== undefined)].join(' ')
   const answer = await promptUser(io, `${spec.summary} (${command}). Type ${spec.confirm} to continue:`)
@@ -133,10 +134,7 @@ const withLargePages = (spec: CommandSpec, input: Record<string, unknown>): Reco
 
 /** Calls a change: at once, or in batches for a long list of ids from a file or standard input. */
 const callChange = async (
-  io: Io,
-  spec: CommandSpec,
-  parsed: ParsedCommand,
-  to: ServerConnection,
+  { to, spec, parsed }: CommandRun,
   input: Record<string, unknown>,
   headers: CallHeaders,
 ): Promise<Answer> => {
@@ -144,28 +142,22 @@ const callChange = async (
   const ids = field && input[field.name]
   const isPiped = field && parsed.flags.get(field.name)?.some(isIndirect)
   if (!isPiped || !Array.isArray(ids) || ids.length <= field.ids!)
-    return await callOperation(io, to, spec.operation, input, headers)
+    return await callOperation(to, spec.operation, input, headers)
   const { callInBatches } = await import('./batches.ts')
-  const batches = { field: field.name, size: field.ids! }
-  return await callInBatches(io, to, spec.operation, input, batches, { ...headers, plan: undefined })
+  const batches = { operation: spec.operation, field: field.name, size: field.ids! }
+  return await callInBatches(to, batches, input, { ...headers, plan: undefined })
 }
 
-const callCommand = async (
-  io: Io,
-  spec: CommandSpec,
-  parsed: ParsedCommand,
-  json: JsonFlag,
-  to: ServerConnection,
-  input: Record<string, unknown>,
-): Promise<Answer> => {
+const callCommand = async (run: CommandRun, input: Record<string, unknown>): Promise<Answer> => {
+  const { to, spec, parsed } = run
   if (parsed.all && spec.output.paged)
-    return await fetchAllPages(io, to, spec.operation, withLargePages(spec, input))
-  if (!spec.writes) return await callOperation(io, to, spec.operation, input)
-  const rehearse = () => callChange(io, spec, parsed, to, { ...input, dry_run: true }, { plan: 'show' })
-  const confirm = await confirmCall(io, spec, parsed, json, input['dry_run'] === true ? undefined : rehearse)
+    return await fetchAllPages(to, spec.operation, withLargePages(spec, input))
+  if (!spec.writes) return await callOperation(to, spec.operation, input)
+  const dryRun = () => callChange(run, { ...input, dry_run: true }, { plan: 'show' })
+  const confirm = await confirmCall(run, input['dry_run'] === true ? undefined : dryRun)
   const idempotencyKey = parsed.idempotencyKey ?? (await import('node:crypto')).randomUUID()
   return await withInterruption(idempotencyKey, (signal) =>
-    callChange(io, spec, parsed, to, input, { confirm, reason: parsed.reason, idempotencyKey, signal }),
+    callChange(run, input, { confirm, reason: parsed.reason, idempotencyKey, signal }),
   )
 }
 
@@ -203,7 +195,7 @@ const printAsked = async (io: Io, { value, body }: Answer, format: AnswerFormat)
   else {
     // A program that reads one field of the answer must not take the request for the answer.
     if (!format.quiet && !format.jq && !format.template)
-      await printResult(io, {}, value['approval'] as Record<string, unknown>, false)
+      await printResult(io, value['approval'] as Record<string, unknown>)
     io.stderr.write(formatAskedHint(id))
   }
   return APPROVAL_EXIT_CODE
@@ -221,12 +213,8 @@ const refuseFlags = (flags: readonly string[], beside: string): void => {
 
 /** Runs the commands of operations that do more than call and print. Returns undefined for any other. */
 const runOwnCommand = async (
-  io: Io,
-  to: ServerConnection,
-  spec: CommandSpec,
-  parsed: ParsedCommand,
+  { to, spec, parsed, format }: CommandRun,
   input: Record<string, unknown>,
-  format: AnswerFormat,
 ): Promise<number | undefined> => {
   const { json, picks } = format
   const flag = (name: string): string | undefined => parsed.cliFlags.get(name)?.at(-1)
@@ -236,73 +224,56 @@ const runOwnCommand = async (
     if (isFromFile(spec, parsed)) throw usageError('Imports of files have no plan; use --dry-run.', '--plan')
     refuseFlags(ignored, '--plan')
     const { makePlan } = await import('./plan/make.ts')
-    return await makePlan(io, to, spec, input, { path: parsed.plan, key: parsed.idempotencyKey, json })
+    return await makePlan({ to, spec }, input, { path: parsed.plan, key: parsed.idempotencyKey, json })
   }
   if (spec.verb === 'export') {
     refuseFlags(ignored, 'an export')
-    return await (
-      await import('./export.ts')
-    ).exportRows(io, to, spec, input, {
-      format: json ? 'json' : flag('format'),
-      output: flag('output'),
-    })
+    const { exportRows } = await import('./export.ts')
+    return await exportRows(to, input, { format: json ? 'json' : flag('format'), output: flag('output') })
   }
   if (parsed.cliFlags.has('follow')) {
     const ofPages = ['limit', 'cursor'].filter((name) => parsed.flags.has(name)).map((name) => `--${name}`)
     refuseFlags([...(parsed.all ? ['--all'] : []), ...ofPages], '--follow')
-    return await (
-      await import('./follow.ts')
-    ).followEvents(io, to, spec, input, { json, picks, writer: createStreamWriter(io, spec, format) })
+    const { followEvents } = await import('./follow.ts')
+    const writer = createStreamWriter(to.io, spec, format)
+    return await followEvents({ to, spec }, input, { json, picks, writer })
   }
   return undefined
 }
 
-const fetchAnswer = async (
-  io: Io,
-  to: ServerConnection,
-  spec: CommandSpec,
-  parsed: ParsedCommand,
-  json: JsonFlag,
-  input: Record<string, unknown>,
-): Promise<Answer> => {
-  if (isFromFile(spec, parsed)) return await (await import('./import.ts')).importFile(io, to, spec, parsed)
+const fetchAnswer = async (run: CommandRun, input: Record<string, unknown>): Promise<Answer> => {
+  const { to, spec, parsed } = run
+  if (isFromFile(spec, parsed)) return await (await import('./import.ts')).importFile(to, spec, parsed)
   const hasFile = spec.operation === 'messaging_get_media' || spec.operation === 'crm_get_export'
   const output = hasFile ? parsed.cliFlags.get('output')?.at(-1) : undefined
   return output === undefined
-    ? await callCommand(io, spec, parsed, json, to, input)
-    : await (await import('./media.ts')).saveFile(io, to, spec.operation, input, output)
+    ? await callCommand(run, input)
+    : await (await import('./media.ts')).saveFile(to, { operation: spec.operation, input }, output)
 }
 
-const isForPeople = ({ json, rows, jq, template, quiet }: AnswerFormat): boolean =>
-  !json && !rows && !jq && !template && !quiet
-
 /** Makes the call of a command and prints the answer. Returns the exit code. */
-const callAndPrint = async (
-  io: Io,
-  to: ServerConnection,
-  spec: CommandSpec,
-  parsed: ParsedCommand,
-  json: JsonFlag,
-  format: AnswerFormat,
-  input: Record<string, unknown>,
-): Promise<number> => {
-  const ended = await runOwnCommand(io, to, spec, parsed, input, format)
+const callAndPrint = async (run: CommandRun, input: Record<string, unknown>): Promise<number> => {
+  const { to, spec, parsed, format } = run
+  const ended = await runOwnCommand(run, input)
   if (ended !== undefined) return ended
-  const all = parsed.all === true && spec.output.paged === true
-  const pages = () =>
-    all
-      ? fetchPages(io, to, spec.operation, withLargePages(spec, input))
-      : callOperation(io, to, spec.operation, input).then((page) => [page])
-  const print = async (out: Io): Promise<number> => {
-    if (await printList(out, spec, format, all, pages)) return 0
-    const answer = await fetchAnswer(io, to, spec, parsed, json, input)
-    if (answer.approvalId !== undefined) return await printAsked(io, answer, format)
-    if (parsed.cliFlags.get('output')?.at(-1) !== '-') await printAnswer(out, spec, format, answer)
+  const pages =
+    parsed.all && spec.output.paged
+      ? { all: true, read: () => fetchPages(to, spec.operation, withLargePages(spec, input)) }
+      : { all: false, read: async () => [await callOperation(to, spec.operation, input)] }
+  const print = async (io: Io): Promise<number> => {
+    const target = { io, spec, format }
+    if (await printList(target, pages)) return 0
+    const answer = await fetchAnswer(run, input)
+    if (answer.approvalId !== undefined) return await printAsked(to.io, answer, format)
+    if (parsed.cliFlags.get('output')?.at(-1) !== '-') await printAnswer(target, answer)
     return getResponseExitCode(answer.value)
   }
-  // What programs read, and what may be asked for at a prompt, is never shown in a pager.
-  const mayPage = spec.output.list && !spec.writes && isForPeople(format) && isInteractive(io)
-  return mayPage ? await (await import('./pager.ts')).withPager(io, print) : await print(io)
+  const { json, rows, jq, template, quiet } = format
+  const isForPrograms = json || rows || jq || template || quiet
+  // Output for programs, and of commands that may prompt, is never shown in a pager.
+  return spec.output.list && !spec.writes && !isForPrograms && isInteractive(to.io)
+    ? await (await import('./pager.ts')).withPager(to.io, print)
+    : await print(to.io)
 }
 
 /**
@@ -311,10 +282,8 @@ const callAndPrint = async (
  */
 const withMeaning = (
   error: unknown,
-  spec: CommandSpec,
-  given: Readonly<Record<string, unknown>>,
-  composed: Readonly<Record<string, unknown>>,
-  input: Readonly<Record<string, unknown>>,
+  { spec }: CommandRun,
+  { given, composed, input }: Record<'given' | 'composed' | 'input', Readonly<Record<string, unknown>>>,
 ): unknown => {
   const times = spec.fields.filter((field) => field.time && given[field.name] !== input[field.name])
   const meaning: CommandMeaning = {
@@ -326,13 +295,17 @@ const withMeaning = (
   return isCliError(error) ? Object.assign(error, { meaning }) : error
 }
 
+type OperationCommand = {
+  readonly command: CommandSpec
+  readonly parsed: ParsedCommand
+  readonly json: JsonFlag
+  readonly version: string
+}
+
 /** Runs the command of an operation and prints the response. Returns the exit code; throws a CLI error. */
 export const runOperationCommand = async (
   io: Io,
-  command: CommandSpec,
-  parsed: ParsedCommand,
-  json: JsonFlag,
-  version: string,
+  { command, parsed, json, version }: OperationCommand,
 ): Promise<number> => {
   const spec = await resolveFileArgument(command, parsed)
   if (json.fields === '?') {
@@ -346,25 +319,29 @@ export const runOperationCommand = async (
   const format = await parseAnswerFormat(spec, parsed, json)
   const words = await readInput(io, spec, parsed)
   const to: ServerConnection = {
+    io,
     ...(await loadCredentials(io.env, parsed.url, (message) => io.stderr.write(message))),
     version,
     retries: parseRetries(parsed.retries),
     apiVersion: io.env['WCRM_API_VERSION'],
   }
-  const composed = await composeText(io, spec, parsed, json)
-  const given = { ...words, given: { ...words.given, ...composed } }
-  const input = withNamedDetail(io, spec, format, {
-    ...(await buildInput(io, spec, parsed, given, to)),
-    ...(await readStart(io, to, parsed.cliFlags.get('since')?.at(-1))),
-  })
-  const run = (values: Record<string, unknown>) => callAndPrint(io, to, spec, parsed, json, format, values)
+  const run: CommandRun = { to, spec, parsed, format }
+  const composed = await composeText(run)
+  const given = { ...words.given, ...composed }
+  const input = withNamedDetail(
+    { io, spec, format },
+    {
+      ...(await buildInput(run, { ...words, given })),
+      ...(await readStart(to, parsed.cliFlags.get('since')?.at(-1))),
+    },
+  )
   try {
-    return await run(input).catch((error: unknown) => {
-      const other = withOtherDetail(spec, given.given, input, error)
+    return await callAndPrint(run, input).catch((error: unknown) => {
+      const other = withOtherDetail(spec, { given, input }, error)
       if (other === undefined) throw error
-      return run(other)
+      return callAndPrint(run, other)
     })
   } catch (error) {
-    throw withMeaning(error, spec, given.given, composed, input)
+    throw withMeaning(error, run, { given, composed, input })
   }
 }

@@ -49,7 +49,7 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
     spec = await requireOperation(argv[at]!)
   } catch (error) {
     const { reportError } = await import('./report-error.ts')
-    return reportError(io, error, undefined, argv.includes('--json'))
+    return reportError(io, error, { json: argv.includes('--json') })
   }
   const { runProgram } = await import('./program.ts')
   return runProgram([...commandName(spec).split(' '), ...argv.slice(0, at), ...argv.slice(at + 1)], io)

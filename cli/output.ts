@@ -1,4 +1,4 @@
-import { isObject } from '../catalog/values.ts'
+import { isObject, pick } from '../catalog/values.ts'
 import { usageError } from './error.ts'
 import type { TableColumn } from '../catalog/operation.ts'
 import { hasColor, type Io, isDrawn, writeOut } from './io.ts'
@@ -31,9 +31,6 @@ export const parsePickedFields = (spec: CommandSpec, text: string): string[] => 
     )
   return names
 }
-
-const pick = (value: ResponseBody, names: readonly string[]): ResponseBody =>
-  Object.fromEntries(names.filter((name) => name in value).map((name) => [name, value[name]]))
 
 /**
  * Returns what `--json=a,b` selects. Of a list: the selected fields of each row and of the envelope, and
@@ -183,7 +180,10 @@ export const formatNotes = (spec: CommandSpec, value: ResponseBody): string => {
 }
 
 /** Of a text in a list; `--columns` shows all of it. */
-const MOST_LINES = 4
+const MAX_LINES = 4
+
+/** Where a response is shown, of which command, and by which flags. */
+type Display = { readonly io: Io; readonly spec: CommandSpec; readonly flags: ViewFlags }
 
 type Page = { readonly value: ResponseBody; readonly clock?: ServerClock | undefined }
 
@@ -193,10 +193,8 @@ export const isDrawnByPages = (io: Io, { group, output }: CommandSpec): boolean 
 
 /** Draws the pages of a list on a terminal, each as soon as it is there. */
 export const printPages = async (
-  io: Io,
-  spec: CommandSpec,
+  { io, spec, flags }: Display,
   pages: AsyncIterable<Page> | Iterable<Page>,
-  flags: ViewFlags,
 ): Promise<void> => {
   const { createTable, paint, wrap } = await import('./table.ts')
   let style = createStyle(io, flags, undefined)
@@ -210,7 +208,7 @@ export const printPages = async (
       table = createTable(listColumns(spec, flags), style, {
         wide: flags.wide,
         all: flags.columns !== undefined,
-        ...(flags.columns === undefined ? { mostLines: MOST_LINES } : {}),
+        ...(flags.columns === undefined ? { maxLines: MAX_LINES } : {}),
       })
     }
     const rows = value['data'] as ResponseBody[]
@@ -234,15 +232,11 @@ export const printPages = async (
 }
 
 /** Prints a response: drawn on a terminal, plain lines into a pipe. */
-export const printResponse = async (
-  io: Io,
-  spec: CommandSpec,
-  value: ResponseBody,
-  flags: ViewFlags = { wide: false, utc: false },
-  clock?: ServerClock,
-): Promise<void> => {
+export const printResponse = async (display: Display, page: Page): Promise<void> => {
+  const { io, spec, flags } = display
+  const { value, clock } = page
   const rows = spec.output.list ? (value['data'] as ResponseBody[]) : undefined
-  if (rows && isDrawnByPages(io, spec)) return await printPages(io, spec, [{ value, clock }], flags)
+  if (rows && isDrawnByPages(io, spec)) return await printPages(display, [page])
   if (isDrawn(io)) {
     const style = createStyle(io, flags, clock)
     if (spec.group === 'reports') {
@@ -250,9 +244,12 @@ export const printResponse = async (
       io.stdout.write(drawReport(spec, value, formatPageNote(spec, value, style.width), style))
       return
     }
-    if (rows && (flags.columns || flags.wide)) await printPages(io, spec, [{ value, clock }], flags)
-    else if (rows) await printThread(io, spec, value, style)
-    else io.stdout.write((await import('./views.ts')).drawRecord(value, style))
+    if (rows && (flags.columns || flags.wide)) await printPages(display, [page])
+    else if (rows) {
+      io.stdout.write((await import('./thread.ts')).drawThread(value['data'] as unknown[], style))
+      const note = formatPageNote(spec, value, style.width)
+      if (note) io.stdout.write(`${note}\n`)
+    } else io.stdout.write((await import('./views.ts')).drawRecord(value, style))
     if (spec.group === 'short-links' && typeof value['url'] === 'string')
       io.stdout.write(await (await import('./qr.ts')).drawQrCode(value['url'], style))
   } else if (rows) {
@@ -267,17 +264,6 @@ export const printResponse = async (
   }
 }
 
-const printThread = async (
-  io: Io,
-  spec: CommandSpec,
-  value: ResponseBody,
-  style: TerminalStyle,
-): Promise<void> => {
-  io.stdout.write((await import('./thread.ts')).drawThread(value['data'] as unknown[], style))
-  const note = formatPageNote(spec, value, style.width)
-  if (note) io.stdout.write(`${note}\n`)
-}
-
 /** Leaves out what is not there, so that what a person agrees to stands together. */
 const dropEmpty = (value: ResponseBody): ResponseBody =>
   Object.fromEntries(
@@ -288,7 +274,7 @@ const dropEmpty = (value: ResponseBody): ResponseBody =>
   )
 
 /** Shows on stderr, before a prompt, what a dry run answered: in words where the server gives them, else the answer. */
-export const printRehearsal = async (io: Io, { value, clock }: Page): Promise<void> => {
+export const printDryRun = async (io: Io, { value, clock }: Page): Promise<void> => {
   const style = createStyle(io, { wide: false, utc: false }, clock)
   const { plan, ...answer } = value
   const summary = isObject(plan) && Array.isArray(plan['summary']) ? (plan['summary'] as string[]) : []

@@ -56,7 +56,7 @@ const createPagedOutput = (io: Io, command: string, rows: number) => {
       pager.stdin.write(text, done)
     },
   })
-  // Whoever writes next is told; a list that has been written already needs nothing more.
+  // The next write fails with it; a list that was written completely needs nothing more.
   stdout.on('error', () => {})
   const end = async (): Promise<void> => {
     if (held !== '') io.stdout.write(held)

@@ -1,23 +1,17 @@
-import type { Io } from './io.ts'
 import { type ApiResponse, callOperation, createPatientPolicy, type ServerConnection } from './remote.ts'
 
 /** Yields the pages of a list, and waits where the rate limit says so. */
 export async function* fetchPages(
-  io: Io,
   to: ServerConnection,
   operation: string,
   input: Readonly<Record<string, unknown>>,
 ): AsyncGenerator<ApiResponse> {
-  const onWait = (reason: string, seconds: number): void => {
-    io.stderr.write(`${reason}: continuing in ${seconds} s.\n`)
-  }
   for (let cursor: unknown; cursor !== null;) {
     const page = await callOperation(
-      io,
       to,
       operation,
       typeof cursor === 'string' ? { ...input, cursor } : input,
-      { policy: createPatientPolicy(to, onWait) },
+      { policy: createPatientPolicy(to) },
     )
     yield page
     cursor = page.value['next_cursor'] ?? null
@@ -29,7 +23,6 @@ export async function* fetchPages(
  * searched is that of the last one, which came to the end.
  */
 export const fetchAllPages = async (
-  io: Io,
   to: ServerConnection,
   operation: string,
   input: Readonly<Record<string, unknown>>,
@@ -38,7 +31,7 @@ export const fetchAllPages = async (
   const rows: unknown[] = []
   let clock: ApiResponse['clock']
   let searched = {}
-  for await (const page of fetchPages(io, to, operation, input)) {
+  for await (const page of fetchPages(to, operation, input)) {
     first ??= page.value
     clock ??= page.clock
     if ('searched_to' in page.value) searched = { searched_to: page.value['searched_to'] }

@@ -30,3 +30,10 @@ export type ParsedCommand = {
 
 /** `--json`: absent, alone, or with the text after `=`. */
 export type JsonFlag = { readonly on: boolean; readonly fields?: string | undefined }
+
+/** What the commands of this machine, such as `login` and `doctor`, take in common. */
+export type LocalFlags = {
+  readonly url: string | undefined
+  readonly json: boolean
+  readonly version: string
+}

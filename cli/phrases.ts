@@ -11,7 +11,7 @@ const EXAMPLES = {
   day: 'today, yesterday, -7d, "last monday" or 2026-11-30.',
 }
 
-/** True for text that is no phrase: a time with its zone, or a day where a day is asked for. */
+/** True for text that is not a phrase: a time with its zone, or a date where a date is expected. */
 const isAbsolute = (text: string, kind: 'time' | 'day'): boolean =>
   kind === 'time'
     ? /^\d{4}-\d{2}-\d{2}t\d{2}:\d{2}\S*(?:z|[+-]\d{2}:?\d{2})$/i.test(text)
@@ -26,8 +26,8 @@ const formatTime = (instant: number | undefined): string | undefined => {
 }
 
 /** Asks the server for its time and the workspace's zone: those of this machine may differ. */
-export const readServerClock = async (io: Io, to: ServerConnection): Promise<ServerClock> => {
-  const { clock } = await callOperation(io, to, 'workspace_whoami', {})
+export const readServerClock = async (to: ServerConnection): Promise<ServerClock> => {
+  const { clock } = await callOperation(to, 'workspace_whoami', {})
   return clock ?? { zone: 'UTC', now: Date.now() }
 }
 
@@ -47,17 +47,17 @@ const resolvePhrase = (io: Io, field: Field, text: string, clock: ServerClock): 
 
 /** Replaces phrases such as `tomorrow 9:00` by the times that they mean in the workspace's zone. */
 export const resolveTimes = async (
-  io: Io,
   to: ServerConnection,
   spec: CommandSpec,
   given: Readonly<Record<string, unknown>>,
 ): Promise<Record<string, unknown>> => {
+  const { io } = to
   const resolved: Record<string, unknown> = {}
   let clock: ServerClock | undefined
   for (const field of spec.fields) {
     const text = given[field.name]
     if (!field.time || typeof text !== 'string' || isAbsolute(text.trim(), field.time)) continue
-    clock ??= await readServerClock(io, to)
+    clock ??= await readServerClock(to)
     resolved[field.name] = resolvePhrase(io, field, text, clock)
   }
   return resolved

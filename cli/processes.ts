@@ -1,13 +1,14 @@
-import cluster, { type Worker } from 'node:cluster'
+import cluster from 'node:cluster'
+import type { Worker } from 'node:cluster'
 import { availableParallelism } from 'node:os'
 import type { Logger } from 'pino'
 import type { Config } from '../server/config.ts'
 import { findFreePort } from '../server/http/free-port.ts'
 import { COUNT_VARIABLE, type FromWorker, GROUP_VARIABLE, type ToWorker } from '../server/siblings.ts'
-import { createMetricsCollector } from './process-metrics.ts'
 import { METRICS_PORT, SERVER_PORT } from './listeners.ts'
 import { nextStopSignal, type StopSignal, waitForStopSignal } from './service.ts'
 import { listenError } from './start-errors.ts'
+import type { ProcessMetrics } from '../server/metrics.ts'
 
 /** A process that ended is started again after this, doubled while it goes on to end, up to the second. */
 const RESTART_MS = { first: 100, last: 10_000 }
@@ -37,22 +38,23 @@ type Group = {
 const listWorkers = (): Worker[] =>
   Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
 
-const tell = (worker: Worker, message: ToWorker): void => {
+const send = (worker: Worker, message: ToWorker): void => {
   if (worker.isConnected()) worker.send(message, () => {})
 }
 
-const tellAll = (message: ToWorker, except?: Worker): void => {
-  for (const worker of listWorkers()) if (worker !== except) tell(worker, message)
+const sendToAll = (message: ToWorker, except?: Worker): void => {
+  for (const worker of listWorkers()) if (worker !== except) send(worker, message)
 }
 
-const tellState = ({ ready, count }: Group): void => tellAll({ kind: 'state', ready: ready.size, of: count })
+const sendState = ({ ready, count }: Group): void =>
+  sendToAll({ kind: 'state', ready: ready.size, of: count })
 
 /** One process does the background work: the oldest that serves. */
 const chooseLeader = (group: Group): void => {
   if (group.leader || group.isStopping) return
   const [oldest] = group.ready
   group.leader = oldest
-  if (oldest) tell(oldest, { kind: 'lead' })
+  if (oldest) send(oldest, { kind: 'lead' })
 }
 
 const receive = (group: Group, worker: Worker, message: FromWorker): void => {
@@ -60,12 +62,12 @@ const receive = (group: Group, worker: Worker, message: FromWorker): void => {
     case 'ready':
       group.ready.add(worker)
       group.hasServed = true
-      tellState(group)
+      sendState(group)
       return chooseLeader(group)
     case 'pong':
       return void group.unanswered.delete(worker)
     case 'signal':
-      return tellAll(message, worker)
+      return sendToAll(message, worker)
     case 'gather':
       return group.metrics.collect(worker, message.id, message.metrics)
     case 'metrics':
@@ -82,7 +84,7 @@ const killStuck = ({ ready, unanswered, log }: Group): void => {
   for (const worker of ready) {
     const count = unanswered.get(worker) ?? 0
     unanswered.set(worker, count + 1)
-    if (count < PING.unanswered) tell(worker, { kind: 'ping' })
+    if (count < PING.unanswered) send(worker, { kind: 'ping' })
     else if (count === PING.unanswered) {
       log.error({ pid: worker.process.pid }, 'A server process does not respond; killing it')
       worker.process.kill('SIGKILL')
@@ -102,7 +104,7 @@ const start = (group: Group): Worker => {
     if (group.leader === worker) group.leader = undefined
     if (group.isStopping || !group.hasServed) return
     chooseLeader(group)
-    tellState(group)
+    sendState(group)
     group.log.error({ pid: worker.process.pid, code, signal }, 'A server process ended; starting another')
     if (performance.now() - startedAt > STABLE_MS) group.restartMs = RESTART_MS.first
     setTimeout(() => {
@@ -173,7 +175,7 @@ export const superviseProcesses = async (
     log,
     ready,
     unanswered: new Map(),
-    metrics: createMetricsCollector(ready, tell),
+    metrics: createMetricsCollector(ready, send),
     leader: undefined,
     restartMs: RESTART_MS.first,
     hasServed: false,
@@ -194,4 +196,76 @@ export const superviseProcesses = async (
   setInterval(killStuck, PING.everyMs, group).unref()
   await stopAll(await stopSignal)
   return 0
+}
+
+/** A process that does not answer in time counts with its last metrics. */
+const GATHER_MS = 1_000
+
+const isCounter = ({ type }: ProcessMetrics[number]): boolean => type === 'counter' || type === 'histogram'
+
+/** Adds counters and histograms to `sum`. */
+const addCounters = (sum: ProcessMetrics, metrics: ProcessMetrics): void => {
+  for (const metric of metrics.filter(isCounter)) {
+    const known = sum.find(({ name }) => name === metric.name)
+    if (!known) {
+      sum.push({ ...metric, values: metric.values.map((value) => ({ ...value })) })
+      continue
+    }
+    const identify = ({ metricName, labels }: (typeof metric.values)[number]): string =>
+      JSON.stringify([metricName, Object.entries(labels).toSorted(([a], [b]) => (a < b ? -1 : 1))])
+    const byId = new Map(known.values.map((value) => [identify(value), value]))
+    for (const value of metric.values) {
+      const before = byId.get(identify(value))
+      if (before) before.value += value.value
+      else known.values.push({ ...value })
+    }
+  }
+}
+
+/**
+ * Gathers the metrics of all processes for the one that was asked. What counts must never go down, or Prometheus takes
+ * it for a restart: the last counters of processes that ended are kept, and those that are late count as in their
+ * last answer. Gauges are those of the processes that answer.
+ */
+const createMetricsCollector = (
+  ready: ReadonlySet<Worker>,
+  send: (worker: Worker, message: ToWorker) => void,
+) => {
+  const last = new Map<Worker, ProcessMetrics>()
+  const ended: ProcessMetrics = []
+  const open = new Map<number, { missing: Set<Worker>; finish: () => void }>()
+  let lastId = 0
+  return {
+    /** `metrics` are those of the process that asks; `id` identifies the answer for it. */
+    collect: (asker: Worker, id: number, metrics: ProcessMetrics): void => {
+      last.set(asker, metrics)
+      const others = [...ready].filter((worker) => worker !== asker)
+      const missing = new Set(others)
+      const gatherId = ++lastId
+      const finish = (): void => {
+        clearTimeout(timer)
+        open.delete(gatherId)
+        const found = others.flatMap((worker) => {
+          const known = ready.has(worker) ? last.get(worker) : undefined
+          return known ? [missing.has(worker) ? known.filter(isCounter) : known] : []
+        })
+        send(asker, { kind: 'metrics', id, metrics: [ended, ...found] })
+      }
+      const timer = setTimeout(finish, GATHER_MS)
+      if (others.length === 0) return finish()
+      open.set(gatherId, { missing, finish })
+      for (const worker of others) send(worker, { kind: 'gather', id: gatherId })
+    },
+    receive: (worker: Worker, id: number, metrics: ProcessMetrics): void => {
+      // Of one that has ended, what it sent last may arrive after its end.
+      if (ready.has(worker)) last.set(worker, metrics)
+      const gather = open.get(id)
+      if (gather?.missing.delete(worker) && gather.missing.size === 0) gather.finish()
+    },
+    /** Keeps the counters of a process that ended. */
+    keep: (worker: Worker): void => {
+      addCounters(ended, last.get(worker) ?? [])
+      last.delete(worker)
+    },
+  }
 }

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { runCommandTree } from './command-tree.ts'
+import { runOneCommand } from './command-tree.ts'
 import { readCredentials } from './credentials-file.ts'
 import type { Io } from './io.ts'
 import { printResult } from './result.ts'
@@ -20,10 +20,9 @@ export const createCommand = (io: Io): Command =>
         url,
         store,
       }))
-      await printResult(io, { columns: ['name', 'default', 'url', 'store'] }, { data }, json === true)
+      await printResult(io, { data }, { columns: ['name', 'default', 'url', 'store'], json: json === true })
       if (data.length === 0) io.stderr.write('No key is stored. Store one with: wcrm login\n')
     })
 
 /** `wcrm profiles`: lists the stored keys, never the keys themselves. Returns the exit code. */
-export const run = (argv: string[], io: Io): Promise<number> =>
-  runCommandTree(createCommand(io), argv.length > 0 ? argv : ['--'], io)
+export const run = (argv: string[], io: Io): Promise<number> => runOneCommand(createCommand, argv, io)

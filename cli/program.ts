@@ -2,15 +2,12 @@ import { Argument, Command, CommanderError, Option } from 'commander'
 import { aliasesOf, describeAliases } from './aliases.ts'
 import { type CliError, usageError } from './error.ts'
 import { exitCodes, commandGroups, completionInstalls, localCommands } from './groups.ts'
-import { findHabitHint } from './habits.ts'
-import { describeField, renderHelpDetails, valuePlaceholder } from './help.ts'
+import { describeField, renderHelpDetails, valuePlaceholder, stripBackticks } from './help.ts'
 import { type CollectedHelp, collectHelp, LINE_OF_ITEM, writeErrorHelp, writeHelp } from './help-layout.ts'
+import type { LocalFlags, ParsedCommand } from './parsed-command.ts'
 import type { Io } from './io.ts'
 import { type CommandLine, parseCommandLine, findGroupIndex, commanderWords } from './command-line.ts'
-import { refuseFlagsAsValues } from './flag-values.ts'
 import { type CommandIndex, type CommandSpec, commandName, type Field, readCommandIndex } from './manifest.ts'
-import { addPlanCommands } from './plan/commands.ts'
-import type { ParsedCommand } from './parsed-command.ts'
 
 type ProgramContext = {
   readonly io: Io
@@ -21,8 +18,6 @@ type ProgramContext = {
 }
 
 const appendValue = (value: string, before: string[] | undefined): string[] => [...(before ?? []), value]
-
-const stripBackticks = (text: string): string => text.replaceAll('`', '')
 
 const addField = (command: Command, spec: CommandSpec, field: Field): void => {
   const about = describeField(spec, field).join(LINE_OF_ITEM)
@@ -156,8 +151,7 @@ const toParsedCommand = (program: Command, command: Command, spec: CommandSpec):
 
 const configureCommand = (
   context: ProgramContext,
-  program: Command,
-  command: Command,
+  { program, command }: { program: Command; command: Command },
   spec: CommandSpec,
 ): void => {
   // Path fields may be part of --input.
@@ -184,13 +178,12 @@ const configureCommand = (
   command.addHelpText('after', renderHelpDetails(spec))
   command.action(async () => {
     const { runOperationCommand } = await import('./operation-command.ts')
-    context.exitCode = await runOperationCommand(
-      context.io,
-      spec,
-      toParsedCommand(program, command, spec),
-      context.line.json,
-      context.index.version,
-    )
+    context.exitCode = await runOperationCommand(context.io, {
+      command: spec,
+      parsed: toParsedCommand(program, command, spec),
+      json: context.line.json,
+      version: context.index.version,
+    })
   })
 }
 
@@ -198,19 +191,23 @@ const configureCommand = (
  * Adds a group: with its verbs where it is on the command line, or with the verb that is there, which alone has flags.
  * Each command that is added takes time at every start.
  */
-const addGroup = (context: ProgramContext, program: Command, name: string, summary: string): void => {
+const addGroup = (
+  context: ProgramContext,
+  program: Command,
+  [name, summary]: readonly [string, string],
+): void => {
   const { index, line } = context
   const entries = index.entries.filter((entry) => entry.group === name)
   if (entries.length === 0) return
   const group = program.command(name).summary(summary).description(`${summary}.`).helpCommand(false)
   if (line.group !== name) return
-  if (line.spec?.verb === '') return configureCommand(context, program, group, line.spec)
+  if (line.spec?.verb === '') return configureCommand(context, { program, command: group }, line.spec)
   const verbs = entries.map(({ verb }) => verb)
   group.usage('<verb> [arguments] [options]').addHelpText('after', describeAliases(verbs))
   for (const { verb, summary: about } of entries) {
     if (line.spec && line.spec.verb !== verb) continue
     const command = group.command(verb).aliases(aliasesOf(verb, verbs)).summary(stripBackticks(about))
-    if (line.spec) configureCommand(context, program, command, line.spec)
+    if (line.spec) configureCommand(context, { program, command }, line.spec)
   }
 }
 
@@ -221,7 +218,12 @@ const addLocalCommands = (context: ProgramContext, program: Command): void => {
   const url = '--url <url>'
   const find = (name: string): Command => program.commands.find((c) => c.name() === name)!
   const globalUrl = (): string | undefined => program.opts<{ url?: string }>().url
-  addPlanCommands(context, find, globalUrl)
+  const localFlags = ({ url = globalUrl() }: { url?: string }): LocalFlags => ({
+    url,
+    json: context.line.json.on,
+    version: context.index.version,
+  })
+  addPlanCommands(context, find, localFlags)
   find('login')
     .option(url, 'base URL of the server')
     .option('--profile <name>', 'a name for the key (default: the address of the server)')
@@ -233,10 +235,8 @@ const addLocalCommands = (context: ProgramContext, program: Command): void => {
         'It is stored in the keychain or, where there is none, in a file that only you can read.',
     )
     .action(async (options: { url?: string; withToken?: boolean }) => {
-      const flags = { json: context.line.json.on, withToken: options.withToken === true }
-      context.exitCode = await (
-        await import('./login.ts')
-      ).login(context.io, options.url ?? globalUrl(), flags, context.index.version)
+      const flags = { ...localFlags(options), withToken: options.withToken === true }
+      context.exitCode = await (await import('./login.ts')).login(context.io, flags)
     })
   find('logout')
     .option(url, 'base URL of the server')
@@ -251,9 +251,8 @@ const addLocalCommands = (context: ProgramContext, program: Command): void => {
       '\nThe code is valid once, for 10 minutes. The client gets at most the scopes of your key.',
     )
     .action(async (options: { url?: string }) => {
-      context.exitCode = await (
-        await import('./login-code.ts')
-      ).printLoginCode(context.io, options.url ?? globalUrl(), context.line.json.on, context.index.version)
+      const { printLoginCode } = await import('./login-code.ts')
+      context.exitCode = await printLoginCode(context.io, localFlags(options))
     })
   find('doctor')
     .option(url, 'base URL of the server (also WCRM_URL)')
@@ -263,9 +262,7 @@ const addLocalCommands = (context: ProgramContext, program: Command): void => {
       '\nExit code 0 without problems, also with warnings; 1 with a problem. The findings are printed either way.',
     )
     .action(async (options: { url?: string }) => {
-      context.exitCode = await (
-        await import('./doctor.ts')
-      ).doctor(context.io, options.url ?? globalUrl(), context.line.json.on, context.index.version)
+      context.exitCode = await (await import('./doctor.ts')).doctor(context.io, localFlags(options))
     })
   find('completion')
     .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish']))
@@ -302,7 +299,7 @@ const buildProgram = (context: ProgramContext): Command => {
   for (const { heading, commands } of commandGroups) {
     program.commandsGroup(`${heading}:`)
     for (const [name, summary] of Object.entries(commands))
-      if (group === undefined || group === name) addGroup(context, program, name, summary)
+      if (group === undefined || group === name) addGroup(context, program, [name, summary])
   }
   if (group === undefined) addLocalCommands(context, program)
   const isBoolean = (flag: string): boolean =>
@@ -375,6 +372,109 @@ export const runProgram = async (argv: readonly string[], io: Io): Promise<numbe
       return 2
     }
     const { reportError } = await import('./report-error.ts')
-    return reportError(io, usage ? await toUsageError(context, usage) : error, line.spec, line.json.on, argv)
+    const failure = usage ? await toUsageError(context, usage) : error
+    return reportError(io, failure, { spec: line.spec, json: line.json.on, words: argv })
   }
+}
+
+/**
+ * Throws a usage error where the value of a flag is another flag of the command, as after an empty variable without
+ * quotes: `--text $MSG --dry-run` would write `--dry-run`, and make the change.
+ */
+const refuseFlagsAsValues = (program: Command, words: readonly string[]): void => {
+  let command = program
+  const end = words.includes('--') ? words.indexOf('--') : words.length
+  for (let at = 0; at < end; at++) {
+    const word = words[at]!
+    const option = command.options.find(({ long, short }) => word === long || word === short)
+    command = (option ? undefined : command.commands.find((one) => one.name() === word)) ?? command
+    if (!option?.required) continue
+    const value = words[++at] ?? ''
+    const [name] = value.split('=', 1)
+    if (value.startsWith('--') && command.options.some(({ long }) => long === name))
+      throw usageError(
+        `${word} has no value.`,
+        word,
+        `Give ${word} a value; for this text itself: ${word}=${value}`,
+      )
+  }
+}
+
+const VERSION = 'The version of this program: wcrm --version'
+
+/** Commands that other programs have, and what does it here. */
+const otherCommands: Readonly<Record<string, string>> = {
+  version: VERSION,
+  start: 'To start the server: wcrm serve',
+  init: 'To make a workspace, on the machine of the server: wcrm admin init --help',
+}
+
+/** Returns the equivalent of a word or an option of other programs; undefined when there is none. */
+const findHabitHint = (
+  { spec, group }: Pick<CommandLine, 'spec' | 'group'>,
+  { code, message }: CommanderError,
+): string | undefined => {
+  if (code === 'commander.unknownCommand') {
+    const name = /'([^']+)'/.exec(message)?.[1] ?? ''
+    return group === undefined && Object.hasOwn(otherCommands, name) ? otherCommands[name] : undefined
+  }
+  if (code === 'commander.excessArguments')
+    return spec?.args.length === 0 && spec.fields.some(({ flag }) => flag === '--query')
+      ? `To find by text: wcrm ${commandName(spec)} --query TEXT`
+      : undefined
+  if (code !== 'commander.unknownOption') return undefined
+  const flag = /'(-[^']+)'/.exec(message)?.[1] ?? ''
+  if (/^-[vV]$/.test(flag)) return VERSION
+  if (!/^(?:-[yf]|--yes|--force)$/.test(flag)) return undefined
+  return spec?.confirm ? `To confirm, add: --confirm ${spec.confirm}` : 'Leave it out: it asks nothing.'
+}
+
+/** Adds the flags and actions of `diff` and `apply`. */
+const addPlanCommands = (
+  context: ProgramContext,
+  find: (name: string) => Command,
+  localFlags: (options: { url?: string }) => LocalFlags,
+): void => {
+  const { io } = context
+  find('diff')
+    .argument('<file>', 'a plan, as --plan FILE of a command writes it')
+    .option('--url <url>', 'base URL of the server (also WCRM_URL)')
+    .option('--json', 'print the plan as JSON')
+    .addHelpText('after', '\nExit code 5 if a step no longer applies.')
+    .action(async (file: string, options: { url?: string }) => {
+      context.exitCode = await (await import('./plan/apply.ts')).showPlan(io, file, localFlags(options))
+    })
+  find('apply')
+    .argument('<file>', 'a plan, as --plan FILE of a command writes it')
+    .addOption(
+      new Option('--confirm <verb>', 'confirms steps that need this verb; may be repeated').argParser(
+        (value: string, before?: string[]) => [...(before ?? []), value],
+      ),
+    )
+    .option('--reason <text>', "the reason, shown to the person who approves an AI agent's call")
+    .option('--retry <times>', 'retry when the service is unavailable or rate limited')
+    .option('--url <url>', 'base URL of the server (also WCRM_URL)')
+    .option('--json', 'print the answers as JSON')
+    .addHelpText(
+      'after',
+      '\nEach step does exactly what the plan says; otherwise it does nothing, shows what has changed, ' +
+        'and exits with 5. Applied steps are noted in the file and skipped, so it is safe to repeat.',
+    )
+    .action(
+      async (
+        file: string,
+        options: { confirm?: string[]; reason?: string; retry?: string; url?: string },
+      ) => {
+        const [{ applyPlan }, { parseRetries }] = await Promise.all([
+          import('./plan/apply.ts'),
+          import('./operation-command.ts'),
+        ])
+        context.exitCode = await applyPlan(io, file, {
+          ...localFlags(options),
+          confirm: options.confirm ?? [],
+          reason: options.reason,
+          retries: parseRetries(options.retry),
+        })
+      },
+    )
 }

@@ -4,8 +4,6 @@ import type { Io } from './io.ts'
 
 const CTRL_D = '\u0004'
 const CTRL_U = '\u0015'
-const isControl = (key: string): boolean => /\p{Cc}/u.test(key)
-
 const Question = ({
   text,
   hidden,
@@ -29,7 +27,7 @@ const Question = ({
       if (key === '\r' || key === '\n') return submit()
       if (key === CTRL_D && buffer.current === '') return exit()
       if (key === CTRL_U) set('')
-      else if (!isControl(key)) set(buffer.current + key)
+      else if (!/\p{Cc}/u.test(key)) set(buffer.current + key)
     }
   }
   useInput((input, key) => {

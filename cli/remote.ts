@@ -8,6 +8,8 @@ import type { Io } from './io.ts'
 import { type HttpResponse, sendRequest } from './transport.ts'
 
 export type ServerConnection = {
+  /** The command that calls: its settings, and where it says that it waits. */
+  readonly io: Io
   readonly url: string
   readonly key: string | undefined
   readonly version: string
@@ -60,10 +62,13 @@ const doorHeaders = (version: string): Record<string, string> => ({
   'Wcrm-Door': 'cli',
 })
 
-const toApiVersion = ({ apiVersion }: ServerConnection): string | undefined =>
+/** What headers say of who calls. */
+type Caller = Pick<ServerConnection, 'key' | 'version' | 'apiVersion'>
+
+const toApiVersion = ({ apiVersion }: Caller): string | undefined =>
   apiVersion === null ? undefined : apiVersion || currentVersion
 
-export const requestHeaders = (to: ServerConnection): Record<string, string> => {
+export const requestHeaders = (to: Caller): Record<string, string> => {
   const version = toApiVersion(to)
   return {
     ...doorHeaders(to.version),
@@ -73,12 +78,12 @@ export const requestHeaders = (to: ServerConnection): Record<string, string> => 
 }
 
 /** Returns what the client library needs to call the server as the command line. */
-export const toSendOptions = (io: Io, to: ServerConnection): SendOptions => ({
+export const toSendOptions = (to: ServerConnection): SendOptions => ({
   url: to.url,
   apiKey: to.key || undefined,
   apiVersion: toApiVersion(to),
   headers: doorHeaders(to.version),
-  fetch: (address, options) => sendRequest(io, address, options),
+  fetch: (address, options) => sendRequest(to.io, address, options),
   timeoutMs: TIMEOUT_MS,
 })
 
@@ -176,24 +181,24 @@ const isBrief = (error: WcrmError): boolean =>
     : (error.status === 503 || error.status === 504) && mayPass(error)
 
 /** What is said while a command waits: why, and for how many seconds. */
-type Tell = (reason: string, seconds: number) => void
+type OnWait = (reason: string, seconds: number) => void
 
-const tellWaits = (url: string, tell: Tell): Required<Pick<RetryPolicy, 'onFailure'>> => ({
+const reportWaits = (url: string, onWait: OnWait): Required<Pick<RetryPolicy, 'onFailure'>> => ({
   onFailure: (error, _attempts, waitMs) => {
     if (waitMs === undefined) return
     const { problem } = toCliError(error, url) as CliError
-    tell(error.status === 429 ? 'Rate limited' : problem.title, Math.ceil(waitMs / 1000))
+    onWait(error.status === 429 ? 'Rate limited' : problem.title, Math.ceil(waitMs / 1000))
   },
 })
 
-/** Of `--retry`: so many times, as late as the server says. Without it once, when that is soon and may well succeed. */
-const toPolicy = (io: Io, { url, retries }: ServerConnection): RetryPolicy =>
+/** With `--retry`: that many times, after the wait that the server names. Without it: once, after a short wait. */
+const toPolicy = ({ io, url, retries }: ServerConnection): RetryPolicy =>
   retries === undefined
     ? { retries: 1, maxWaitMs: MAX_SILENT_WAIT_MS, isRetried: isBrief }
     : {
         retries,
         maxWaitMs: MAX_WAIT_MS,
-        ...tellWaits(url, (reason, s) => io.stderr.write(`${reason}: trying again in ${s} s.\n`)),
+        ...reportWaits(url, (reason, s) => io.stderr.write(`${reason}: trying again in ${s} s.\n`)),
       }
 
 /**
@@ -202,8 +207,11 @@ const toPolicy = (io: Io, { url, retries }: ServerConnection): RetryPolicy =>
  */
 export const createPatientPolicy = (
   to: ServerConnection,
-  tell: Tell,
-  { failures, isStopped = () => false }: { failures?: number; isStopped?: () => boolean } = {},
+  {
+    onWait = (reason, seconds) => void to.io.stderr.write(`${reason}: continuing in ${seconds} s.\n`),
+    failures,
+    isStopped = () => false,
+  }: { onWait?: OnWait; failures?: number; isStopped?: () => boolean } = {},
 ): RetryPolicy => {
   let limited = 0
   const { retries = 1 } = to
@@ -219,7 +227,7 @@ export const createPatientPolicy = (
       limited += 1
       return error.retryAfterSeconds !== undefined
     },
-    ...tellWaits(to.url, tell),
+    ...reportWaits(to.url, onWait),
   }
 }
 
@@ -228,7 +236,6 @@ export const createPatientPolicy = (
  * code of the last failure.
  */
 export const callOperation = async (
-  io: Io,
   to: ServerConnection,
   operation: string,
   input: object,
@@ -237,7 +244,7 @@ export const callOperation = async (
   try {
     return toApiResponse(
       await sendCall(
-        { ...toSendOptions(io, to), ...(policy ?? toPolicy(io, to)) },
+        { ...toSendOptions(to), ...(policy ?? toPolicy(to)) },
         { ...headers, operation, input, key },
       ),
     )

@@ -4,7 +4,6 @@ import { redactApiKeys } from '../catalog/redact.ts'
 import { type CliError, cliError, type CommandMeaning, isCliError } from './error.ts'
 import { hasColor, type Io, isDumb } from './io.ts'
 import type { CommandSpec } from './manifest.ts'
-import { describeProxy } from './proxy-hint.ts'
 import { formatProblem, toProblemText } from './text.ts'
 
 /** Returns the words of a command with what they meant when it failed. */
@@ -46,10 +45,9 @@ const describeMismatch = (detail: string): string | undefined => {
 
 /** Returns how to fix a problem, in terms of the command line where the server's own fix is about headers. */
 const findFix = (
-  error: CliError & { hint?: string; retryAfter?: number; meaning?: CommandMeaning },
-  spec: CommandSpec | undefined,
-  words: readonly string[],
   io: Io,
+  error: CliError & { hint?: string; retryAfter?: number; meaning?: CommandMeaning },
+  { spec, words }: { spec: CommandSpec | undefined; words: readonly string[] },
 ): string | undefined => {
   if (error.hint) return error.hint
   const { code } = error.problem
@@ -101,13 +99,18 @@ const redactError = (error: CliError): CliError =>
     ...(error.body === undefined ? {} : { body: redactApiKeys(error.body) }),
   })
 
+/** The command that failed, as far as it is known, with its words after `wcrm`. */
+type FailedCommand = {
+  readonly spec?: CommandSpec | undefined
+  readonly json: boolean
+  readonly words?: readonly string[]
+}
+
 /** Prints an error on stderr: as JSON, in a box on a terminal, else as lines. Returns the exit code. */
 export const reportError = async (
   io: Io,
   error: unknown,
-  spec: CommandSpec | undefined,
-  json: boolean,
-  words: readonly string[] = [],
+  { spec, json, words = [] }: FailedCommand,
 ): Promise<number> => {
   // The reader of stdout has what it wanted, as `head` has.
   if (
@@ -121,7 +124,7 @@ export const reportError = async (
     return reported.exitCode
   }
   // What fails here has nothing to do with the problem of the server that has the same code.
-  const fix = findFix(reported, isCliError(error) ? spec : undefined, words, io)
+  const fix = findFix(io, reported, { spec: isCliError(error) ? spec : undefined, words })
   const text = toProblemText(reported.problem, spec, fix)
   if (io.stderr.isTTY && io.stdin.isTTY && !isDumb(io)) {
     const { drawProblem } = await import('./views.ts')
@@ -134,4 +137,41 @@ export const reportError = async (
     )
   }
   return reported.exitCode
+}
+
+/** Codes of a connection that was refused at once: where it was made directly, no proxy was needed for it. */
+const REACHED = /\bECONNREFUSED\b/
+
+const findProxy = (env: Io['env'], { protocol }: URL): [name: string, value: string] | undefined => {
+  const name = `${protocol.slice(0, -1)}_proxy`
+  return [name, name.toUpperCase()].flatMap((one): [string, string][] => {
+    const value = env[one]
+    return value ? [[one, value]] : []
+  })[0]
+}
+
+/** Whether `NO_PROXY` names the host: itself, a domain of it, or all. */
+const isExempt = (env: Io['env'], { hostname, port }: URL): boolean =>
+  (env['no_proxy'] ?? env['NO_PROXY'] ?? '')
+    .split(/[\s,]+/)
+    .filter((item) => item !== '')
+    .some((item) => {
+      const domain = item.replace(/^\*?\.?/, '')
+      return (
+        item === '*' || [hostname, `${hostname}:${port}`].includes(domain) || hostname.endsWith(`.${domain}`)
+      )
+    })
+
+/**
+ * Returns what to look at when a server cannot be reached and a proxy is set: Node uses it only when it is told to.
+ * `detail`: the address of the server, and why.
+ */
+const describeProxy = ({ env }: Pick<Io, 'env'>, detail: string): string | undefined => {
+  const url = URL.parse(/^\S+(?=: )/.exec(detail)?.[0] ?? '')
+  const [name, value] = (url && findProxy(env, url)) ?? []
+  if (!url || name === undefined || isExempt(env, url)) return undefined
+  const isUsed = env['NODE_USE_ENV_PROXY'] === '1' || /--use-env-proxy\b/.test(env['NODE_OPTIONS'] ?? '')
+  const host = URL.parse(value!)?.host ?? 'no URL'
+  if (isUsed) return `Requests go through the proxy of ${name} (${host}): does it reach the server?`
+  return REACHED.test(detail) ? undefined : `${name} is set, but used only with NODE_USE_ENV_PROXY=1.`
 }

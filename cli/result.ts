@@ -7,23 +7,22 @@ export type CommandResult = Record<string, unknown>
 /** Prints a result: as JSON on request, drawn on a terminal, plain lines into a pipe. */
 export const printResult = async (
   io: Io,
-  verb: { readonly columns?: readonly string[] },
   result: CommandResult,
-  json: boolean,
+  { columns, json = false }: { columns?: readonly string[] | undefined; json?: boolean } = {},
 ): Promise<void> => {
   if (json) {
     io.stdout.write(`${JSON.stringify(result)}\n`)
     return
   }
-  const rows = verb.columns ? (result['data'] as CommandResult[]) : undefined
+  const list = columns && { columns, rows: result['data'] as CommandResult[] }
   if (isDrawn(io)) {
     const { drawRecord, drawTable } = await import('./views.ts')
     const style = { width: io.stdout.columns ?? 80, color: hasColor(io) }
-    io.stdout.write(rows ? drawTable(rows, verb.columns!, undefined, style) : drawRecord(result, style))
+    io.stdout.write(list ? drawTable(list.rows, list.columns, style) : drawRecord(result, style))
   } else {
     io.stdout.write(
-      rows
-        ? formatTsv(rows, verb.columns!)
+      list
+        ? formatTsv(list.rows, list.columns)
         : formatRecord(result)
             .map((line) => `${line}\n`)
             .join(''),

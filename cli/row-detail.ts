@@ -1,6 +1,6 @@
-import type { AnswerFormat } from './answer.ts'
+import type { AnswerTarget } from './answer.ts'
 import { isCliError } from './error.ts'
-import { type Io, isDrawn } from './io.ts'
+import { isDrawn } from './io.ts'
 import type { CommandSpec } from './manifest.ts'
 
 /** Fields that rows have only with `detail: full`, of the lists whose default is another one. */
@@ -9,7 +9,7 @@ export const FULL_FIELDS: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** The fields that the output names, in a flag or a header, or by their place in a line. */
-const namedFields = (io: Io, spec: CommandSpec, format: AnswerFormat): readonly string[] => {
+const namedFields = ({ io, spec, format }: AnswerTarget): readonly string[] => {
   const { picks, rows, view, templateFields, json, jq, quiet } = format
   const isLines = rows === undefined && !json && !jq && !quiet && !isDrawn(io)
   if (picks) return picks
@@ -20,14 +20,13 @@ const namedFields = (io: Io, spec: CommandSpec, format: AnswerFormat): readonly 
 
 /** Asks for the rows in full where the output names a field that they lack otherwise: it would look empty. */
 export const withNamedDetail = (
-  io: Io,
-  spec: CommandSpec,
-  format: AnswerFormat,
+  target: AnswerTarget,
   input: Readonly<Record<string, unknown>>,
 ): Record<string, unknown> => {
+  const { spec } = target
   const full = FULL_FIELDS[spec.operation]
   if (full === undefined) return { ...input }
-  const isNamed = namedFields(io, spec, format).some((name) => full.includes(name))
+  const isNamed = namedFields(target).some((name) => full.includes(name))
   return isNamed && input['detail'] === undefined && spec.verb !== 'export'
     ? { ...input, detail: 'full' }
     : { ...input }
@@ -40,8 +39,7 @@ export const withNamedDetail = (
  */
 export const withOtherDetail = (
   spec: CommandSpec,
-  given: Readonly<Record<string, unknown>>,
-  input: Readonly<Record<string, unknown>>,
+  { given, input }: Record<'given' | 'input', Readonly<Record<string, unknown>>>,
   error: unknown,
 ): Record<string, unknown> | undefined => {
   if (!isCliError(error) || error.problem['reason'] !== 'cursor_invalid') return undefined

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { JsonSchema } from '../catalog/json-schema.ts'
 import type { Operation } from '../catalog/operation.ts'
-import { runCommandTree } from './command-tree.ts'
+import { runOneCommand } from './command-tree.ts'
 import { cliError, usageError } from './error.ts'
 import { helpWidth, layOutHelp } from './help-layout.ts'
 import type { Io } from './io.ts'
@@ -198,5 +198,4 @@ export const createCommand = (io: Io): Command =>
     })
 
 /** `wcrm schema OPERATION [FIELD]`: what an operation takes. Returns the exit code. */
-export const run = (argv: string[], io: Io): Promise<number> =>
-  runCommandTree(createCommand(io), argv.length > 0 ? argv : ['--'], io)
+export const run = (argv: string[], io: Io): Promise<number> => runOneCommand(createCommand, argv, io)

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { runCommandTree } from './command-tree.ts'
+import { runOneCommand } from './command-tree.ts'
 import { loadCredentials } from './credentials.ts'
 import { credentialsPath } from './credentials-file.ts'
 import type { Io } from './io.ts'
@@ -17,9 +17,9 @@ type Whoami = {
 const VERSION_TIMEOUT_MS = 10_000
 
 /** The version of the server; null when it does not tell. */
-const fetchVersion = async (io: Io, to: ServerConnection): Promise<string | null> => {
+const fetchVersion = async (to: ServerConnection): Promise<string | null> => {
   try {
-    const response = await sendRequest(io, `${to.url}/healthz`, {
+    const response = await sendRequest(to.io, `${to.url}/healthz`, {
       headers: requestHeaders({ ...to, key: undefined }),
       redirect: 'error',
       signal: AbortSignal.timeout(VERSION_TIMEOUT_MS),
@@ -34,11 +34,11 @@ const fetchVersion = async (io: Io, to: ServerConnection): Promise<string | null
 const readStatus = async (io: Io, givenUrl: string | undefined) => {
   const { version } = readManifest()
   const loaded = await loadCredentials(io.env, givenUrl, (text) => io.stderr.write(text))
-  const to = { url: loaded.url, key: loaded.key, version }
+  const to = { io, url: loaded.url, key: loaded.key, version }
   // The first call opens the connection, which the second one uses: its time is that of a call.
-  const serverVersion = await fetchVersion(io, to)
+  const serverVersion = await fetchVersion(to)
   const startedAt = performance.now()
-  const { value } = await callOperation(io, to, 'workspace_whoami', {})
+  const { value } = await callOperation(to, 'workspace_whoami', {})
   const latencyMs = Math.round(performance.now() - startedAt)
   const { workspace, staff, key } = value as unknown as Whoami
   return {
@@ -94,9 +94,8 @@ export const createCommand = (io: Io): Command =>
     .option('--json', 'print JSON')
     .action(async ({ url, json }: { url?: string; json?: boolean }) => {
       const shown = await readStatus(io, url)
-      await printResult(io, {}, json ? shown : toLines(shown, io), json === true)
+      await printResult(io, json ? shown : toLines(shown, io), { json: json === true })
     })
 
 /** `wcrm status`: which server and key are in use, and what the key may do. Returns the exit code. */
-export const run = (argv: string[], io: Io): Promise<number> =>
-  runCommandTree(createCommand(io), argv.length > 0 ? argv : ['--'], io)
+export const run = (argv: string[], io: Io): Promise<number> => runOneCommand(createCommand, argv, io)

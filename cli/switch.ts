@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { runCommandTree } from './command-tree.ts'
+import { runOneCommand } from './command-tree.ts'
 import { switchProfile } from './credentials.ts'
 import type { Io } from './io.ts'
 
@@ -19,5 +19,4 @@ export const createCommand = (io: Io): Command =>
     })
 
 /** `wcrm switch NAME`: makes a profile the default. Returns the exit code. */
-export const run = (argv: string[], io: Io): Promise<number> =>
-  runCommandTree(createCommand(io), argv.length > 0 ? argv : ['--'], io)
+export const run = (argv: string[], io: Io): Promise<number> => runOneCommand(createCommand, argv, io)

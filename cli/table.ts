@@ -102,11 +102,11 @@ const readCell = (row: Row, column: TableColumn, time: TimeStyle | undefined): s
 const GAP = 2
 /** A column of at most this width is shown whole: a time fits. */
 const WHOLE_WIDTH = 16
-/** What a wider column needs at least, and what it gets before others have what they need. */
-const LEAST_WIDTH = 12
-const LEAST_WRAPPED_WIDTH = 24
+/** The minimum of a wider column, and what it gets before others get their natural width. */
+const MIN_WIDTH = 12
+const MIN_WRAPPED_WIDTH = 24
 const USUAL_WIDTH = 40
-const MAX_LINES = 3
+const MAX_WHOLE_LINES = 3
 
 const isLink = (cells: readonly string[]): boolean => cells.some((cell) => /^https?:/.test(cell))
 
@@ -149,7 +149,7 @@ const place = (
     if (cells.every((cell) => cell === '')) return []
     const natural = Math.max(measure(toTitle(column)), ...cells.map(measure))
     const uncut = isUncut(column, cells)
-    const least = column.wrap ? Math.max(LEAST_WRAPPED_WIDTH, wordWidth(cells)) : LEAST_WIDTH
+    const least = column.wrap ? Math.max(MIN_WRAPPED_WIDTH, wordWidth(cells)) : MIN_WIDTH
     const isWhole = uncut || natural <= Math.max(WHOLE_WIDTH, least)
     const width = isWhole ? natural : least
     const link = uncut && isLink(cells)
@@ -185,14 +185,14 @@ const drawRow = (
   row: Row,
   { placed: columns, below }: Layout,
   style: TerminalStyle,
-  mostLines: number,
+  maxLines: number,
 ): string => {
   const cells = columns.map((column) => {
     const lines = readCell(row, column, style.time)
     if (column.uncut) return lines
     if (!column.wrap) return lines.map((line) => cut(line, column.width))
     const wrapped = lines.flatMap((line) => wrap(line, column.width))
-    return cutLines(wrapped, mostLines, column.width)
+    return cutLines(wrapped, maxLines, column.width)
   })
   const links = below.flatMap((column) => readCell(row, column, style.time)).filter((link) => link !== '')
   const height = Math.max(1, ...cells.map((lines) => lines.length))
@@ -212,7 +212,7 @@ export type TableOptions = {
   /** No column is left out; texts take as many lines as they need. */
   readonly all?: boolean
   /** Lines that a text may take; the last one says that there are more. */
-  readonly mostLines?: number
+  readonly maxLines?: number
 }
 
 type Table = {
@@ -230,7 +230,7 @@ type Table = {
 export const createTable = (
   columns: readonly TableColumn[],
   style: TerminalStyle,
-  { wide = false, all = false, mostLines = Infinity }: TableOptions = {},
+  { wide = false, all = false, maxLines = Infinity }: TableOptions = {},
 ): Table => {
   let layout: Layout | undefined
   return {
@@ -242,13 +242,13 @@ export const createTable = (
       const titles = placed.map((column) =>
         paint(style, 'bold', pad(cut(toTitle(column), column.width), column.width)),
       )
-      const lines = rows.map((row) => drawRow(row, layout!, style, mostLines))
+      const lines = rows.map((row) => drawRow(row, layout!, style, maxLines))
       return `${[...(head ? [titles.join(' '.repeat(GAP)).trimEnd()] : []), ...lines].join('\n')}\n`
     },
     left: () => layout?.left ?? [],
     isWhole: () =>
       layout?.left.length === 0 &&
       layout.below.length === 0 &&
-      layout.placed.every(({ width, natural, wrap }) => natural <= (wrap ? MAX_LINES * width : width)),
+      layout.placed.every(({ width, natural, wrap }) => natural <= (wrap ? MAX_WHOLE_LINES * width : width)),
   }
 }

@@ -24,7 +24,7 @@ export type ThreadMessage = {
   readonly reactions: readonly { readonly emoji: string }[]
 }
 
-/** An AI agent goes by the name of its key, and is always marked. */
+/** An AI agent is shown by the name of its key, and always marked as one. */
 const describeAuthor = ({ from, actor }: ThreadMessage): string => {
   if (!actor?.agent) return from?.name ?? ''
   const approver = actor.approved_by ? `, approved by ${actor.approved_by.name ?? 'a colleague'}` : ''

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Command } from 'commander'
 import { type EventTypeId, eventTypes } from '../catalog/events.ts'
-import { runCommandTree } from './command-tree.ts'
+import { runOneCommand } from './command-tree.ts'
 import { loadCredentials } from './credentials.ts'
 import { cliError, isCliError, usageError } from './error.ts'
 import type { Io } from './io.ts'
@@ -56,13 +56,6 @@ const requireEvent = (given: string): EventTypeId => {
   })
 }
 
-const listEvents = () =>
-  names.map((event) => ({
-    event,
-    how: recipes[event]?.how ?? TEST_FORM,
-    about: eventTypes[event].description,
-  }))
-
 /** Whether the server plays the sandbox. */
 const hasSandbox = async (sandbox: SandboxClient): Promise<boolean> => {
   try {
@@ -116,8 +109,7 @@ const chooseEndpoint = async (event: EventTypeId, { call }: TriggerContext): Pro
 
 const sendTest = async (
   event: EventTypeId,
-  endpoint: string | undefined,
-  waitSeconds: number,
+  { endpoint, waitSeconds }: { endpoint: string | undefined; waitSeconds: number },
   context: TriggerContext,
 ) => {
   const endpointId = endpoint ?? (await chooseEndpoint(event, context))
@@ -129,11 +121,18 @@ const sendTest = async (
 
 const trigger = async (io: Io, given: string | undefined, flags: TriggerFlags): Promise<void> => {
   const json = flags.json === true
-  if (given === undefined)
-    return await printResult(io, { columns: ['event', 'how', 'about'] }, { data: listEvents() }, json)
+  if (given === undefined) {
+    const data = names.map((name) => ({
+      event: name,
+      how: recipes[name]?.how ?? TEST_FORM,
+      about: eventTypes[name].description,
+    }))
+    return await printResult(io, { data }, { columns: ['event', 'how', 'about'], json })
+  }
   const event = requireEvent(given)
   const waitSeconds = parseWait(flags.wait)
   const to: ServerConnection = {
+    io,
     ...(await loadCredentials(io.env, flags.url, (text) => io.stderr.write(text))),
     version: readManifest().version,
   }
@@ -142,7 +141,6 @@ const trigger = async (io: Io, given: string | undefined, flags: TriggerFlags): 
     call: async (operation, input, confirm) =>
       (
         await callOperation(
-          io,
           to,
           operation,
           input,
@@ -158,9 +156,10 @@ const trigger = async (io: Io, given: string | undefined, flags: TriggerFlags): 
     !(await hasSandbox(context.sandbox))
   await printResult(
     io,
-    {},
-    asTest ? await sendTest(event, flags.endpoint, waitSeconds, context) : await happen(event, context),
-    json,
+    asTest
+      ? await sendTest(event, { endpoint: flags.endpoint, waitSeconds }, context)
+      : await happen(event, context),
+    { json },
   )
 }
 
@@ -181,5 +180,4 @@ export const createCommand = (io: Io): Command =>
     .action((event: string | undefined, flags: TriggerFlags) => trigger(io, event, flags))
 
 /** `wcrm trigger <event>`: makes an event happen in the sandbox, or sends it as a test. Returns the exit code. */
-export const run = (argv: string[], io: Io): Promise<number> =>
-  runCommandTree(createCommand(io), argv.length > 0 ? argv : ['--'], io)
+export const run = (argv: string[], io: Io): Promise<number> => runOneCommand(createCommand, argv, io)

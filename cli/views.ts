@@ -1,5 +1,4 @@
 import { isObject } from '../catalog/values.ts'
-import type { TableColumn } from '../catalog/operation.ts'
 import { createTable, formatValue, indentLines, measure, paint, type TerminalStyle, wrap } from './table.ts'
 import { areSentences, escapeControlCharacters, fitsOneCell, type ProblemText } from './text.ts'
 
@@ -65,19 +64,13 @@ const drawFields = (record: Row, style: TerminalStyle): string[] => {
 const toText = (lines: readonly string[]): string => `${lines.map((line) => line.trimEnd()).join('\n')}\n`
 
 /** Draws the rows of a list that was read whole. */
-export const drawTable = (
-  rows: readonly Row[],
-  columns: readonly (string | TableColumn)[],
-  note: string | undefined,
-  style: TerminalStyle,
-): string => {
-  const table = createTable(
-    columns.map((column) => (typeof column === 'string' ? { path: column } : column)),
-    style,
-  )
-  const drawn = rows.length > 0 ? table.page(rows) : 'Nothing found.\n'
-  return drawn + (note ? `${paint(style, 'dim', note)}\n` : '')
-}
+export const drawTable = (rows: readonly Row[], columns: readonly string[], style: TerminalStyle): string =>
+  rows.length === 0
+    ? 'Nothing found.\n'
+    : createTable(
+        columns.map((path) => ({ path })),
+        style,
+      ).page(rows)
 
 export const drawRecord = (record: Row, style: TerminalStyle): string =>
   toText([

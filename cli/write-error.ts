@@ -18,7 +18,7 @@ const nameError = (what: string, cause: unknown): unknown => {
     : cause
 }
 
-/** Says what could not be written: of the code alone nobody would know which of several disks is full. */
+/** Names what could not be written: the error code alone does not say which of several disks is full. */
 export const naming = async <T>(what: string, writing: Promise<T>): Promise<T> => {
   try {
     return await writing

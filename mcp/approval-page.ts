@@ -38,11 +38,11 @@ export const opensPages = (capabilities: unknown): boolean => {
  */
 export const callOrOpenPage = async (
   app: App,
-  call: CallRequest,
-  { workspace, key: caller }: Actor,
-  { mcpReq }: ServerContext,
+  { call, actor, context }: { call: CallRequest; actor: Actor; context: ServerContext },
   run: () => Promise<CallResponse>,
 ): Promise<CallResponse | { ask: InputRequiredResult }> => {
+  const { workspace, key: caller } = actor
+  const { mcpReq } = context
   const binding = `approval page\n${caller.id}`
   const answer = inputResponse(mcpReq.inputResponses, 'approval')
   const state: unknown = answer.kind === 'elicit' ? mcpReq.requestState() : undefined

@@ -6,7 +6,7 @@ export const readSetting = (env: Environment, name: string): string | undefined 
   return value === undefined || value === '' || value.startsWith('${') ? undefined : value
 }
 
-/** What an MCP connection is asked for by the environment, for clients that start the bridge without arguments. */
+/** Settings of the bridge from the environment, for clients that start it without arguments. */
 export const readBridgeSettings = (
   env: Environment,
 ): { toolsets: string | undefined; readonly: boolean; compact: boolean } => ({

@@ -66,10 +66,12 @@ export const requireClient = (response: CallResponse): CallResponse => {
  */
 export const toCallRequest = (
   op: Operation,
-  args: Record<string, unknown> = {},
-  view: View | undefined,
-  request: Request | undefined,
-  client: string | undefined,
+  args: Record<string, unknown>,
+  {
+    view,
+    request,
+    client,
+  }: { view?: View | undefined; request: Request | undefined; client: string | undefined },
 ) => {
   const input = view?.input ?? args
   const { idempotency_key: given, ...rest } = input
@@ -149,7 +151,7 @@ export const createRunRead =
   ): RunRead =>
   async (name, input) => {
     const op = byName.get(name)!
-    const call = toCallRequest(op, input, undefined, requestInfo, client)
+    const call = toCallRequest(op, input, { request: requestInfo, client })
     const response = requireClient(
       await withProblems(app, async () => await perform(app, { ...call, address })),
     )

@@ -23,10 +23,12 @@ import type { CallResponse } from '../server/core/respond.ts'
 
 /** How long a person may take to answer. */
 const CONFIRMATION_TTL_MS = 600_000
-/** A question that is longer is not asked in a client, which might cut it. */
+/** A longer question is not sent to a client, which might cut it. */
 const MAX_QUESTION_CHARACTERS = 10_000
 
 type ToolCall = CallRequest & { input: Record<string, unknown> }
+/** A tool call of an actor. */
+type AgentCall = { op: Operation; call: ToolCall; actor: Actor }
 type Confirmation = { ask: InputRequiredResult } | { refused: CallResponse } | { call: CallRequest }
 
 /**
@@ -39,7 +41,7 @@ export const mayAskClient = (actor: Actor, op: Operation): boolean =>
   (!actor.key.agent || (mayClientConfirm(actor) && getDecision(actor, op).decision !== 'deny'))
 
 /** Whether a person decides on this call: of an agent's, also where a bound of its policy is not met. */
-const needsPerson = async (app: App, actor: Actor, op: Operation, call: ToolCall): Promise<boolean> => {
+const needsPerson = async (app: App, { actor, op, call }: AgentCall): Promise<boolean> => {
   if (!actor.key.agent || getDecision(actor, op).decision === 'ask') return true
   const input = tryValidate(op, call.input)
   return input !== undefined && (await wouldAsk(app, actor, op, input))
@@ -65,11 +67,10 @@ const tryValidate = (op: Operation, given: unknown): Record<string, unknown> | u
  */
 export const confirmCall = async (
   app: App,
-  op: Operation,
-  call: ToolCall,
-  actor: Actor,
+  asked: AgentCall,
   context: ServerContext,
 ): Promise<Confirmation> => {
+  const { op, call, actor } = asked
   if (!mayAskClient(actor, op) || actor.key.test || call.input.dry_run === true || !canElicit(context))
     return { call }
   const binding = `${actor.key.id}\n${op.name}\n${hash('sha256', canonicalJson(call.input), 'base64url')}`
@@ -95,9 +96,9 @@ export const confirmCall = async (
         `The client answered twice without ${op.confirm} in the field confirm. Let a person make the call.`,
         { confirm: op.confirm },
       )
-    return await ask(app, op, call, { actor, binding, key: state.key, isRepeated: !isYes })
+    return await ask(app, asked, { binding, key: state.key, isRepeated: !isYes })
   }
-  return await ask(app, op, call, { actor, binding, key: call.idempotencyKey, isRepeated: false })
+  return await ask(app, asked, { binding, key: call.idempotencyKey, isRepeated: false })
 }
 
 /**
@@ -123,21 +124,20 @@ const isAsShown = async (
 }
 
 type Asking = {
-  actor: Actor
   binding: string
   key: string | undefined
   /** The client has answered this question once, with neither yes nor no. */
   isRepeated: boolean
 }
 
-/** Rehearses the call and returns the question, or what the dry run refuses. */
+/** Makes a dry run and returns the question, or what the dry run refuses. */
 const ask = async (
   app: App,
-  op: Operation,
-  call: ToolCall,
-  { actor, binding, key, isRepeated }: Asking,
+  asked: AgentCall,
+  { binding, key, isRepeated }: Asking,
 ): Promise<Confirmation> => {
-  if (!(await needsPerson(app, actor, op, call))) return { call }
+  const { op, call, actor } = asked
+  if (!(await needsPerson(app, asked))) return { call }
   const dryRun = await perform(app, { ...call, input: { ...call.input, dry_run: true } })
   if (dryRun.status >= 400) return { refused: dryRun }
   const { input } = validate(op, call.input)

@@ -69,7 +69,7 @@ export const serveContent = (server: Server, source: ContentSource): void => {
   })
 }
 
-/** Says which addresses there are: what the one that was asked for may have been meant to be. */
+/** Lists the URIs that exist, which the requested one may be a misspelling of. */
 const resourceNotFound = (
   uri: string,
   asked: RecordResource | undefined,

@@ -41,11 +41,12 @@ const narrow = (schema: JsonSchema, depth = 0): JsonSchema => {
   const branches = (anyOf ?? oneOf ?? allOf) as JsonSchema[] | undefined
   const merged: JsonSchema = branches ? { ...mergeBranches(branches), ...node } : node
   const kept = depth < 2 ? [...keptKeywords, ...keptNearRoot] : keptKeywords
-  const type = chooseType(merged.type)
+  const types = merged.type
+  const type = Array.isArray(types) ? typesByPreference.find((each) => types.includes(each)) : types
   return {
     ...Object.fromEntries(Object.entries(merged).filter(([keyword]) => kept.includes(keyword))),
     ...(type === undefined ? {} : { type }),
-    ...(acceptsNull(merged.type) ? { nullable: true } : {}),
+    ...(Array.isArray(merged.type) && merged.type.includes('null') ? { nullable: true } : {}),
     ...(merged.format === 'date-time' && depth < 2 ? { format: 'date-time' } : {}),
     ...(Array.isArray(merged.enum)
       ? { enum: merged.enum.filter((value) => value !== null && value !== '') }
@@ -55,11 +56,6 @@ const narrow = (schema: JsonSchema, depth = 0): JsonSchema => {
 
 /** Of several types the one that a model writes most easily; the server takes a number's text for a number. */
 const typesByPreference = ['string', 'array', 'object', 'number', 'integer', 'boolean']
-
-const chooseType = (type: unknown): unknown =>
-  Array.isArray(type) ? typesByPreference.find((each) => type.includes(each)) : type
-
-const acceptsNull = (type: unknown): boolean => Array.isArray(type) && type.includes('null')
 
 /**
  * Merges the branches of a union into one schema: all properties of its objects, required where each of them

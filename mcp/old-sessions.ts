@@ -53,9 +53,6 @@ export type OldSessions = {
 
 const bind = (keyId: string): string => `mcp-session\n${keyId}`
 
-const toSession = (text: string | undefined): Session | undefined =>
-  text === undefined ? undefined : (JSON.parse(text) as Session)
-
 /** The questions that wait for an answer in this process, by id. */
 type Questions = Map<string, Pending>
 
@@ -179,8 +176,9 @@ export const createOldSessions = (sealer: Sealer): OldSessions => {
     serve: (keyId, request, message, call) => {
       const id = readSessionId(request)
       if (id === undefined || !isOldCall(message) || !hasId(message)) return undefined
-      const session = toSession(sealer.open(id, bind(keyId)))
-      if (!session) return undefined
+      const opened = sealer.open(id, bind(keyId))
+      if (opened === undefined) return undefined
+      const session = JSON.parse(opened) as Session
       const name = nameCall(keyId, id, message.id)
       return streamOf(message.id, (stream) => {
         cancels.set(name, stream.cancel)

@@ -1,7 +1,7 @@
 import { type JsonSchema, toInlinedJsonSchema } from '../catalog/json-schema.ts'
 import { getOutputSchema, type Operation } from '../catalog/operation.ts'
 import { HIDDEN, UNTRUSTED } from '../catalog/text.ts'
-import { isObject } from '../catalog/values.ts'
+import { escapePointer, isObject } from '../catalog/values.ts'
 
 /** What hides in JSON text, in which control characters are escapes. */
 const HIDDEN_JSON = new RegExp(`\\\\(?:u[\\da-f]{4}|.)|${HIDDEN}|[\\x7f-\\x9f]`, 'gv')
@@ -30,14 +30,12 @@ export const removeHidden = (json: string): string =>
       )
     : json
 
-const escapeSegment = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1')
-
 /** Yields the JSON Pointers of what is marked in a schema, with `*` for the items of a list. */
 const findMarked = function* (node: unknown, pointer = ''): Generator<string> {
   if (!isObject(node)) return
   if (node[UNTRUSTED] === true) return yield pointer
   for (const [name, child] of Object.entries((node.properties ?? {}) as JsonSchema))
-    yield* findMarked(child, `${pointer}/${escapeSegment(name)}`)
+    yield* findMarked(child, `${pointer}/${escapePointer(name)}`)
   yield* findMarked(node.items, `${pointer}/*`)
   yield* findMarked(node.additionalProperties, `${pointer}/*`)
   for (const branches of [node.anyOf, node.oneOf, node.allOf])

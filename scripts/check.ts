@@ -37,7 +37,7 @@ const allowedImports: readonly (readonly [prefix: string, allowed: readonly stri
 ]
 
 /** Commands that run a server or its tools compose the whole and may import all of it. */
-const composition = /^cli\/(serve|listeners|processes|process-metrics|worker|admin|mcp|sandbox)(\.ts|\/)/
+const composition = /^cli\/(serve|listeners|processes|worker|admin|mcp|sandbox)(\.ts|\/)/
 
 const MAX_COLUMNS = 120
 

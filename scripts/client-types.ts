@@ -23,7 +23,6 @@ import {
 
 const FOLDER = join(import.meta.dirname, '../client')
 const CATALOG = join(import.meta.dirname, '../catalog')
-const operations: readonly Operation[] = catalog
 
 const toCamelCase = (words: string): string =>
   words.replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
@@ -55,7 +54,7 @@ const toKnown = (name: string, value: unknown): Definitions => {
   if (value instanceof z.ZodObject || value instanceof z.ZodEnum)
     return { [called]: toJsonSchema(value).schema }
   if (isShape(value)) return { [`${called}Fields`]: toJsonSchema(z.object(value)).schema }
-  const op = operations.find(({ alternatives }) => alternatives !== undefined && alternatives === value)
+  const op = catalog.find(({ alternatives }) => alternatives !== undefined && alternatives === value)
   return op ? { [called]: splitAlternatives(op, toJsonSchema(op.input).schema).allOf![0]! } : {}
 }
 
@@ -69,7 +68,7 @@ const listKnown = async (): Promise<Definitions> => {
 const createDefinitions = (): Definitions => {
   const asked = toJsonSchema(AskedAnswer)
   const definitions: Record<string, JsonSchema> = { ...asked.definitions }
-  for (const op of operations) {
+  for (const op of catalog) {
     const input = toJsonSchema(op.input.strict())
     const output = toJsonSchema(getOutputSchema(op))
     Object.assign(definitions, input.definitions, output.definitions, {
@@ -99,7 +98,7 @@ export const renderTypes = async (): Promise<string> =>
 /** A group of methods, `null` for those of the client itself, with the operations of its methods. */
 const groupMethods = (): Map<string | null, [method: string, op: Operation][]> => {
   const groups = new Map<string | null, [string, Operation][]>()
-  for (const op of operations) {
+  for (const op of catalog) {
     const [first, second] = op.cli.split(' ').map(toCamelCase) as [string, string | undefined]
     const group = second === undefined ? null : first
     groups.set(group, [...(groups.get(group) ?? []), [second ?? first, op]])

@@ -12,7 +12,6 @@ import { buildExampleInputs, seedWorld, type World } from './world.ts'
 
 /* Creates a marked person, runs every operation on them, and searches the whole database for their data. */
 
-export const operations: readonly Operation[] = catalog
 export const declared: Readonly<Record<string, PersonalData | 'none'>> = personalData
 
 /** The unique markers of the person: in names, texts and values, and in phones. */
@@ -96,7 +95,7 @@ const markInput = (input: Record<string, unknown>): Record<string, unknown> => {
 export const runEverything = async (world: World, doors: readonly Door[]): Promise<Set<string>> => {
   const answered = new Set<string>()
   const isLast = (op: Operation): boolean => op.confirm !== undefined || op.name === 'crm_merge_contacts'
-  const ordered = [...operations.filter((op) => !isLast(op)), ...operations.filter(isLast)]
+  const ordered = [...catalog.filter((op) => !isLast(op)), ...catalog.filter(isLast)]
   for (const [n, op] of ordered.entries()) {
     if (op.name.startsWith('crm_delete_contact') || op.name === 'crm_erase_contact') continue
     for (const input of buildExampleInputs(world, op).map(markInput)) {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { RehearsalWarnings } from '../fields.ts'
+import { DryRunWarnings } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { Contact, ContactId, PhoneInput, contact } from './schemas.ts'
 
@@ -41,7 +41,7 @@ export const changePhone = defineOperation({
   output: z.object({
     contact: Contact.describe('The contact.'),
     changed: z.boolean().describe('False: it had this number.'),
-    warnings: RehearsalWarnings,
+    warnings: DryRunWarnings,
   }),
   errors: ['not_found', 'conflict', 'confirm_required', 'precondition_failed'],
   examples: [

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Id, IdInput, RehearsalWarnings, VisibleName } from '../fields.ts'
+import { Id, IdInput, DryRunWarnings, VisibleName } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { TagRef } from '../tags.ts'
 import { untrusted } from '../text.ts'
@@ -88,7 +88,7 @@ export const upsertContact = defineOperation({
     id: Id.nullable().describe('Contact id; null when a dry run would create it.'),
     action: z.enum(['created', 'updated', 'unchanged']).describe('What was done.'),
     contact: WouldBeContact.describe('The contact in full.'),
-    warnings: RehearsalWarnings,
+    warnings: DryRunWarnings,
   }),
   errors: ['not_found', 'forbidden', 'conflict', 'upstream_error'],
   examples: [

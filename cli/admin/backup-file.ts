@@ -10,7 +10,6 @@ import type { BackupLines } from '../../storage/backup/dump.ts'
 import { usageError } from '../error.ts'
 import { nameFile, openUnnamedFile } from '../unnamed-file.ts'
 import { naming } from '../write-error.ts'
-import { createSeal, digestOf, isSeal, SEAL_BYTES } from './backup-seal.ts'
 
 type Compression = 'rows' | 'files'
 
@@ -95,9 +94,6 @@ const isOfSealedVersion = (line: string): boolean =>
   line.startsWith('{"format":"wcrm-backup",') && !line.startsWith('{"format":"wcrm-backup","version":1,')
 
 const truncated = (): Error => usageError('The backup is truncated: its end is missing.', '<file>')
-const damaged = (): Error =>
-  usageError('The backup is damaged: the checksum of the whole file does not match.', '<file>')
-
 /** What the beginning of a file that is no backup says that it is. */
 const foreignFormats: readonly (readonly [prefix: string, about: string])[] = [
   ['PGDMP', 'It is a dump of pg_dump: restore it with pg_restore.'],
@@ -150,7 +146,8 @@ export const readBackupFile = (file: string): BackupFileReader => {
       isFirst = false
       yield batch
     }
-    if (hasSeal && (bytes !== size || !content.digest().equals(digestOf(end)))) throw damaged()
+    if (hasSeal && (bytes !== size || !content.digest().equals(digestOf(end))))
+      throw usageError('The backup is damaged: the checksum of the whole file does not match.', '<file>')
   }
   return { lines: lines(), digest: () => ({ bytes, sha256: whole.digest('hex') }) }
 }
@@ -182,3 +179,34 @@ async function* decompress(file: string, raw: AsyncGenerator<Buffer>): AsyncGene
   }
   if (tail !== '') yield [tail]
 }
+
+/*
+ * A backup is a gzip file of several members. The last one is empty but for an extra field (RFC 1952, 2.3.1.1) with
+ * the SHA-256 of all bytes before it. Any tool can decompress the file, and a change of any of its bytes, or a missing
+ * end, is found without decompressing it.
+ */
+
+const EXTRA = 0x04
+const UNKNOWN_SYSTEM = 0xff
+const DIGEST_BYTES = 32
+/** Subfield `WC`. */
+const PREFIX = Buffer.concat([
+  Buffer.from([0x1f, 0x8b, 8, EXTRA, 0, 0, 0, 0, 0, UNKNOWN_SYSTEM]),
+  Buffer.from([DIGEST_BYTES + 4, 0, 0x57, 0x43, DIGEST_BYTES, 0]),
+])
+/** An empty block, its CRC-32 and its size. */
+const SUFFIX = Buffer.from([3, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+
+const SEAL_BYTES = PREFIX.length + DIGEST_BYTES + SUFFIX.length
+
+/** `digest`: SHA-256 of all bytes before the seal. */
+export const createSeal = (digest: Buffer): Buffer => Buffer.concat([PREFIX, digest, SUFFIX])
+
+/** The digest in a seal. */
+const digestOf = (seal: Buffer): Buffer => seal.subarray(PREFIX.length, PREFIX.length + DIGEST_BYTES)
+
+/** Whether these last bytes of a file are a seal, of whatever bytes. */
+const isSeal = (bytes: Buffer): boolean =>
+  bytes.length === SEAL_BYTES &&
+  bytes.subarray(0, PREFIX.length).equals(PREFIX) &&
+  bytes.subarray(-SUFFIX.length).equals(SUFFIX)

@@ -11,12 +11,7 @@ import {
   type BackupTrailer,
   dumpDatabase,
 } from '../../storage/backup/dump.ts'
-import {
-  type BackupParts,
-  inspectBackup,
-  isBackupLoadError,
-  requireBackupSchema,
-} from '../../storage/backup/lines.ts'
+import { inspectBackup, isBackupLoadError, requireBackupSchema } from '../../storage/backup/lines.ts'
 import { type LoadedBackup, loadBackup, requireEmptyDatabase } from '../../storage/backup/load.ts'
 import { countOtherSessions, withoutWriters } from '../../storage/backup/schema.ts'
 import { FOLDER_IN_USE } from '../../storage/embedded/folder.ts'
@@ -188,14 +183,14 @@ const verify: AdminVerb = {
       media: trailer.media ?? null,
       rows: sumRows(trailer.rows),
       ...(flags['json'] === true
-        ? { tables: trailer.rows, checksums: sumsOf(parts) }
+        ? {
+            tables: trailer.rows,
+            checksums: Object.fromEntries(Object.entries(parts).map(([name, { sha256 }]) => [name, sha256])),
+          }
         : { tables: Object.fromEntries(Object.entries(trailer.rows).filter(([, count]) => count > 0)) }),
     }
   },
 }
-
-const sumsOf = (parts: BackupParts): Record<string, string | null> =>
-  Object.fromEntries(Object.entries(parts).map(([name, { sha256 }]) => [name, sha256]))
 
 /** Whether a backup with these migrations is of the schema of this version. */
 const compareMigrations = (migrations: readonly string[]): 'same' | 'older' | 'newer' => {

@@ -139,19 +139,17 @@ export const notFoundError = (detail: string, parameter?: string, fix?: string):
 export const conflictError = (title: string, detail: string): CliError =>
   cliError(5, { type: 'about:blank', title, status: 409, detail, code: 'conflict' })
 
-/** Throws when the workspace lacks one of the ids of a flag. `group` is the admin group that lists them. */
+/** Throws when the workspace lacks one of the ids of a flag, which has the name of the group that lists them. */
 export const requireExistingIds = (
   ids: readonly string[],
-  existing: readonly string[],
-  noun: string,
-  flag: string,
-  group: string,
+  existing: readonly { id: string }[],
+  { noun, group }: { noun: string; group: 'channels' | 'teams' | 'staff' },
 ): void => {
-  const missing = ids.filter((id) => !existing.includes(id))
+  const missing = ids.filter((id) => !existing.some((row) => row.id === id))
   if (missing.length > 0)
     throw notFoundError(
-      `${flag}: the workspace has no ${noun} ${missing.join(', ')}.`,
-      flag,
+      `--${group}: the workspace has no ${noun} ${missing.join(', ')}.`,
+      `--${group}`,
       `List them with: wcrm admin ${group} list`,
     )
 }

@@ -81,13 +81,7 @@ const readPolicyFields = async (session: AdminSession, flags: AdminFlags) => {
   const db = await session.db()
   const { id } = await session.workspace()
   if (channelIds)
-    requireExistingIds(
-      channelIds,
-      (await listAllChannels(db, id)).map((c) => c.id),
-      'channel',
-      '--channels',
-      'channels',
-    )
+    requireExistingIds(channelIds, await listAllChannels(db, id), { noun: 'channel', group: 'channels' })
   return { db, workspaceId: id, fields }
 }
 

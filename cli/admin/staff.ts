@@ -49,21 +49,9 @@ const readStaffFields = async (session: AdminSession, flags: AdminFlags) => {
   const db = await session.db()
   const { id } = await session.workspace()
   if (channelIds?.length)
-    requireExistingIds(
-      channelIds,
-      (await listAllChannels(db, id)).map((c) => c.id),
-      'channel',
-      '--channels',
-      'channels',
-    )
+    requireExistingIds(channelIds, await listAllChannels(db, id), { noun: 'channel', group: 'channels' })
   if (teamIds?.length)
-    requireExistingIds(
-      teamIds,
-      (await listAllTeams(db, id)).map((t) => t.id),
-      'team',
-      '--teams',
-      'teams',
-    )
+    requireExistingIds(teamIds, await listAllTeams(db, id), { noun: 'team', group: 'teams' })
   return { db, workspaceId: id, fields, teamIds }
 }
 
@@ -174,13 +162,10 @@ export const staffGroup: AdminGroup = {
 const membersFlag = async (session: AdminSession, flags: AdminFlags): Promise<string[] | undefined> => {
   const staffIds = idsFlag(flags, 'staff')
   if (staffIds?.length)
-    requireExistingIds(
-      staffIds,
-      (await listAllStaff(await session.db(), (await session.workspace()).id)).map((s) => s.id),
-      'staff member',
-      '--staff',
-      'staff',
-    )
+    requireExistingIds(staffIds, await listAllStaff(await session.db(), (await session.workspace()).id), {
+      noun: 'staff member',
+      group: 'staff',
+    })
   return staffIds
 }
 

@@ -1,4 +1,3 @@
-import type { Io } from '../io.ts'
 import { type ApiResponse, type CallHeaders, callOperation, type ServerConnection } from '../remote.ts'
 
 /** A person decides on a call of the import. */
@@ -9,13 +8,12 @@ export const isAskedError = (error: unknown): error is AskedError =>
 
 /** Returns the answer of a call. Throws where a person decides on it, because nothing was done yet. */
 export const callUnlessAsked = async (
-  io: Io,
   to: ServerConnection,
   operation: string,
   input: Readonly<Record<string, unknown>>,
   headers: CallHeaders,
 ): Promise<Record<string, unknown>> => {
-  const asked = await callOperation(io, to, operation, input, headers)
+  const asked = await callOperation(to, operation, input, headers)
   if (asked.approvalId !== undefined) throw Object.assign(new Error('A person decides.'), { asked })
   return asked.value
 }

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { usageError } from '../error.ts'
-import type { Io } from '../io.ts'
 import { fetchAllPages } from '../pages.ts'
 import { BATCH_FAILURES, createPatientPolicy, type ServerConnection } from '../remote.ts'
 import { callUnlessAsked } from './asked.ts'
@@ -20,13 +19,12 @@ const foldName = (name: string): string => name.normalize('NFC').toLowerCase()
  * otherwise throws a usage error.
  */
 export const resolveImportGroups = async (
-  io: Io,
   to: ServerConnection,
   names: readonly string[],
   { create, dryRun }: { create: boolean; dryRun: boolean },
 ): Promise<GroupIds> => {
   if (names.length === 0) return new Map()
-  const { value: list } = await fetchAllPages(io, to, 'crm_list_groups', { limit: 100 })
+  const { value: list } = await fetchAllPages(to, 'crm_list_groups', { limit: 100 })
   const groups = list['data'] as Group[]
   const idsByName = new Map(groups.map((group) => [foldName(group.name), group.id]))
   const ids = new Map<string, string | null>()
@@ -36,7 +34,7 @@ export const resolveImportGroups = async (
   }
   const missing = names.filter((name) => !ids.has(name))
   if (missing.length > 0 && !create) throw missingGroupsError(missing, groups)
-  for (const name of missing) ids.set(name, await createGroup(io, to, name, dryRun))
+  for (const name of missing) ids.set(name, await createGroup(to, name, dryRun))
   return ids
 }
 
@@ -58,15 +56,10 @@ const missingGroupsError = (missing: readonly string[], groups: readonly Group[]
 }
 
 /** Returns the id of the new group; null in a dry run. */
-const createGroup = async (
-  io: Io,
-  to: ServerConnection,
-  name: string,
-  dryRun: boolean,
-): Promise<string | null> => {
+const createGroup = async (to: ServerConnection, name: string, dryRun: boolean): Promise<string | null> => {
   const input = { name, ...(dryRun ? { dry_run: true } : {}) }
   const idempotencyKey = randomUUID()
-  const policy = createPatientPolicy(to, () => {}, { failures: BATCH_FAILURES })
-  const value = await callUnlessAsked(io, to, 'crm_create_group', input, { idempotencyKey, policy })
+  const policy = createPatientPolicy(to, { onWait: () => {}, failures: BATCH_FAILURES })
+  const value = await callUnlessAsked(to, 'crm_create_group', input, { idempotencyKey, policy })
   return (value['group'] as { id: string | null }).id
 }

@@ -28,14 +28,9 @@ export type ImportState = {
 /** Returns the path of the state of importing this file into this workspace. */
 export const statePath = (
   env: Readonly<Record<string, string | undefined>>,
-  url: string,
-  workspaceId: string,
-  file: string,
+  subject: readonly [url: string, workspaceId: string, file: string],
 ): string => {
-  const name = createSha256()
-    .update(JSON.stringify([url, workspaceId, file]))
-    .digest('hex')
-    .slice(0, 32)
+  const name = createSha256().update(JSON.stringify(subject)).digest('hex').slice(0, 32)
   return join(
     env['XDG_STATE_HOME'] || join(env['HOME'] || homedir(), '.local', 'state'),
     'wcrm',

@@ -1,10 +1,8 @@
-import type { Io } from '../io.ts'
 import { BATCH_FAILURES, createPatientPolicy, type ServerConnection } from '../remote.ts'
 import { callUnlessAsked } from './asked.ts'
 import type { FailureSink, RowFailure } from './failures.ts'
 import type { GroupIds } from './groups.ts'
 import type { ImportProgress } from './progress.ts'
-import { createRepeatCounter } from './repeats.ts'
 import type { ParsedRow } from './rows.ts'
 import { createBatches, type ImportBatch, sendInOrder } from './send.ts'
 import { createSha256 } from './source.ts'
@@ -18,7 +16,6 @@ type BatchResponse = {
 }
 
 export type UploadOptions = {
-  readonly io: Io
   readonly to: ServerConnection
   readonly operation: string
   readonly rows: AsyncIterable<ParsedRow>
@@ -39,7 +36,7 @@ export type UploadOptions = {
  * many rows of a dry run may end otherwise in the import, because they name contacts of earlier batches.
  */
 export const uploadRows = async (options: UploadOptions): Promise<number> => {
-  const { io, to, operation, dryRun, progress, state } = options
+  const { to, operation, dryRun, progress, state } = options
   const countRepeats = createRepeatCounter()
   let stopped = false
   let repeated = 0
@@ -54,8 +51,12 @@ export const uploadRows = async (options: UploadOptions): Promise<number> => {
     const input = { rows, ...(dryRun ? { dry_run: true } : {}) }
     try {
       const isStopped = (): boolean => stopped
-      const policy = createPatientPolicy(to, progress.showWait, { failures: BATCH_FAILURES, isStopped })
-      const value = await callUnlessAsked(io, to, operation, input, {
+      const policy = createPatientPolicy(to, {
+        onWait: progress.showWait,
+        failures: BATCH_FAILURES,
+        isStopped,
+      })
+      const value = await callUnlessAsked(to, operation, input, {
         idempotencyKey,
         policy,
         signal: options.signal,
@@ -116,4 +117,28 @@ const collectFailures = (batch: ImportBatch, response: BatchResponse, groupIds: 
     errors: errors.map((error) => ({ ...error, pointer: error.pointer.replace(`#/rows/${row}`, '#') })),
   }))
   return [...rejected, ...refused].toSorted((a, b) => a.line - b.line)
+}
+
+/** What names the contact of a row: numbers are phones, which take less memory than texts. */
+const listKeys = ({ draft: { phone, external_id: externalId } }: ParsedRow): (number | string)[] => {
+  const digits =
+    typeof phone === 'string' || typeof phone === 'number' ? String(phone).replaceAll(/\D/g, '') : ''
+  return [
+    ...(digits === '' ? [] : [Number(digits)]),
+    ...(typeof externalId === 'string' && externalId !== '' ? [externalId] : []),
+  ]
+}
+
+/**
+ * Returns a function that counts the rows of a batch that name a contact of an earlier batch. A dry run leaves nothing
+ * of that for the later one to find.
+ */
+const createRepeatCounter = (): ((batch: ImportBatch) => number) => {
+  const seen = new Set<number | string>()
+  return ({ rows }) => {
+    const keys = rows.filter((row) => !row.rejection).map(listKeys)
+    const repeated = keys.filter((ofRow) => ofRow.some((key) => seen.has(key))).length
+    for (const key of keys.flat()) seen.add(key)
+    return repeated
+  }
 }

@@ -1,5 +1,4 @@
 import { isCliError } from '../error.ts'
-import type { Io } from '../io.ts'
 import { type ApiResponse, type CallHeaders, callOperation, type ServerConnection } from '../remote.ts'
 import { type Send, sendRequest } from '../transport.ts'
 
@@ -8,14 +7,18 @@ export type Api = (operation: string, input: object, headers?: CallHeaders) => P
 
 /** `signal` ends reads; a change is always waited for. */
 export const createApi =
-  (io: Io, to: ServerConnection, signal?: AbortSignal): Api =>
+  (to: ServerConnection, signal?: AbortSignal): Api =>
   (operation, input, headers) => {
-    if (!signal || headers?.idempotencyKey !== undefined)
-      return callOperation(io, to, operation, input, headers)
-    const { stdin, stdout, stderr, env } = io
+    if (!signal || headers?.idempotencyKey !== undefined) return callOperation(to, operation, input, headers)
+    const { stdin, stdout, stderr, env } = to.io
     const read: Send = (url, init) =>
-      sendRequest(io, url, { ...init, signal: AbortSignal.any([init.signal!, signal]) })
-    return callOperation({ stdin, stdout, stderr, env, fetch: read }, to, operation, input, headers)
+      sendRequest(to.io, url, { ...init, signal: AbortSignal.any([init.signal!, signal]) })
+    return callOperation(
+      { ...to, io: { stdin, stdout, stderr, env, fetch: read } },
+      operation,
+      input,
+      headers,
+    )
   }
 
 /** A failure in one line. */

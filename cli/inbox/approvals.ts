@@ -95,7 +95,7 @@ const takeShown = (inbox: Inbox): Approval | undefined => {
   return undefined
 }
 
-/** Says what it does, and for whom. */
+/** Describes the call and its subject. */
 const describeCall = ({ operation, contact }: Approval): string => {
   const [, ...words] = operation.split('_')
   return `${words.join(' ')}${contact?.name ? ` · ${contact.name}` : ''}`

@@ -20,7 +20,7 @@ type Change = {
   explain?: (error: unknown, id: string) => Promise<string | undefined>
 }
 
-/** Calls an operation for each target, and says what has happened to whom. */
+/** Calls an operation for each target, and reports the results. */
 const change = async (
   inbox: Inbox,
   targets: Targets,

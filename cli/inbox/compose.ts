@@ -119,7 +119,7 @@ export const startSend = (inbox: Inbox, id: string, send: Send): void => {
   void attempt(inbox, id, send)
 }
 
-/** What a person is asked before the draft is sent; undefined: nothing. */
+/** The question before a draft is sent; undefined when there is none. */
 export const questionBeforeSend = (state: InboxState): string | undefined => {
   const { thread } = state
   const { kind, text } = getDraft(state)

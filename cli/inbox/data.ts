@@ -42,13 +42,13 @@ const MAX_REFRESHED = 200
 const MAX_CHANGED_BELOW = 20
 const MESSAGES_SHOWN = 100
 
-/** Tells the person at the screen, until the next key. */
+/** Shows a notice until the next key. */
 export const notify = (inbox: Inbox, text: string): void => {
   inbox.state.notice = text
   inbox.changed()
 }
 
-/** Tells a failure. A key that no longer works ends all work; a rate limit is waited out, and then read again. */
+/** Reports a failure. A key that no longer works ends all work; after a rate limit the list is read again. */
 export const reportFailure = (inbox: Inbox, error: unknown): void => {
   const { state } = inbox
   if (isFatal(error)) state.fatal = describeFailure(error)
@@ -314,7 +314,7 @@ const describeOtherAuthor = ({ type, data }: StreamedEvent, { me }: InboxState):
   return actor.staff.id === me.staffId ? undefined : 'A colleague'
 }
 
-/** Tells who writes in the open conversation what happened to it meanwhile. */
+/** Reports what happened to the open conversation while its draft was written. */
 const warnOfChange = (inbox: Inbox, id: string, event: StreamedEvent): void => {
   const { state } = inbox
   if ((state.drafts.get(id)?.text ?? '') === '') return

@@ -1,12 +1,10 @@
 import type { Key } from 'ink'
 import { openApprovals, pressInApprovals } from './approvals.ts'
 import { askAssignee, askReason, askReminder, askTags, claim, markRead, reopen, unassign } from './changes.ts'
-import { askCommand } from './commands.ts'
 import { deleteBack, insertText, moveCursor, repeatSends, submitDraft, switchKind } from './compose.ts'
 import { type Inbox, loadMore, notify, openThread, reportFailure, showView } from './data.ts'
-import { ask, insertInPrompt, openPager, type Pressed, pressInPrompt } from './overlays.ts'
+import { ask, insertInPrompt, openPager, type Pressed, pressInPrompt, askAfter } from './overlays.ts'
 import { isTooSmall, type Size } from './size.ts'
-import { askSavedReply } from './saved-replies.ts'
 import { askTemplate, insertInForm, pressInForm } from './templates.ts'
 import {
   type Conversation,
@@ -17,6 +15,35 @@ import {
   showsApprovals,
   views,
 } from './state.ts'
+import { escapeControlCharacters } from '../text.ts'
+
+// Any other command, run in this process with the same key; its output fills a pane.
+
+/** Splits a line into words as a shell does: quotes keep spaces together. */
+export const splitWords = (line: string): string[] =>
+  [...line.matchAll(/(?:[^\s'"]+|'[^']*'|"[^"]*")+/g)].map(([word]) =>
+    word.replaceAll(/'([^']*)'|"([^"]*)"/g, (_, single?: string, double?: string) => single ?? double ?? ''),
+  )
+
+/** Commands that need the terminal for themselves, or never end. */
+const OWN_TERMINAL = ['inbox', 'serve', 'worker', 'mcp', 'sandbox', 'login', 'listen', 'admin']
+
+const run = async (inbox: Inbox, line: string): Promise<void> => {
+  const [first, ...rest] = splitWords(line)
+  const words = first === 'wcrm' ? rest : [first ?? '', ...rest]
+  if (words[0] === undefined || words[0] === '') return
+  if (OWN_TERMINAL.includes(words[0]) || words.includes('--follow'))
+    return notify(inbox, `wcrm ${words[0]} needs a terminal of its own.`)
+  const title = `wcrm ${words.join(' ')}`
+  const pager = openPager(inbox, ['Running …'], title)
+  const { printed, exitCode } = await inbox.runCommand(words)
+  pager.lines = printed.replace(/\n$/, '').split('\n').map(escapeControlCharacters)
+  if (exitCode !== 0) pager.title = `${title}  (exit code ${exitCode})`
+  inbox.changed()
+}
+
+const askCommand = (inbox: Inbox): void =>
+  void ask(inbox, { label: 'wcrm', submit: (line) => void run(inbox, line) })
 
 /** What each key does; the help screen is made of this. */
 const help: readonly (readonly [string, string])[] = [
@@ -338,3 +365,61 @@ export const pasteText = (inbox: Inbox, text: string, size: Size): void => {
   else if (state.focus === 'composer') insertText(inbox, text)
   inbox.changed()
 }
+
+// Saved replies: found by their code, filled in for the customer.
+
+/** The reader trims the name: with optional spaces in the pattern, matching would take cubic time. */
+const PLACEHOLDER = /\{\{([^{}]+)\}\}/g
+
+type Contact = {
+  readonly name: string | null
+  readonly phone: string | null
+  readonly attributes: readonly { readonly key: string; readonly display: string | null }[]
+}
+
+/** Returns the values of the placeholders of a customer, as a send by the id of the saved reply fills them in. */
+const readValues = async (inbox: Inbox): Promise<ReadonlyMap<string, string | null>> => {
+  const { me, thread } = inbox.state
+  const values = new Map<string, string | null>([['staff.name', me.name]])
+  const id = thread?.conversation.contact?.id
+  if (id === undefined) return values
+  const { value } = await inbox.api('crm_get_contact', { contact_id: id })
+  const { name, phone, attributes } = value as unknown as Contact
+  for (const { key, display } of attributes) values.set(`contact.${key}`, display)
+  // A masked number would reach the customer as it is.
+  return values.set('contact.name', name).set('contact.phone', me.hidesPhones ? null : phone)
+}
+
+/** Fills in what is known; what is missing stays a placeholder, and is named. */
+const fill = (text: string, values: ReadonlyMap<string, string | null>) => {
+  const missing = new Set<string>()
+  const filled = text.replaceAll(PLACEHOLDER, (placeholder: string, name: string) => {
+    const value = values.get(name.trim()) ?? ''
+    if (value === '') missing.add(placeholder)
+    return value || placeholder
+  })
+  return { filled, missing: [...missing].join(', ') }
+}
+
+/** Asks for a saved reply by its code or words, with the texts filled in, and inserts the one that is chosen. */
+const askSavedReply = (inbox: Inbox, text = ''): Promise<void> =>
+  askAfter(inbox, { label: 'Saved reply', text, cancel: (typed) => insertText(inbox, typed) }, async () => {
+    const [{ value }, values] = await Promise.all([
+      inbox.api('messaging_list_quick_messages', { limit: 100 }),
+      readValues(inbox),
+    ])
+    const found = (
+      value['data'] as { code: string | null; title: string | null; text: string | null }[]
+    ).filter(({ text }) => (text ?? '') !== '')
+    if (found.length === 0) return 'There is no saved reply yet: wcrm quick-messages create --help'
+    return found.map(({ code, title, text }) => {
+      const { filled, missing } = fill(text!, values)
+      return {
+        label: `/${code ?? ''}  ${missing ? `(no ${missing}) ` : ''}${title ?? ''}  ${filled}`,
+        run: () => {
+          insertText(inbox, filled)
+          if (missing) notify(inbox, `The customer has no value for ${missing}: write it yourself.`)
+        },
+      }
+    })
+  })

@@ -8,8 +8,11 @@ import { callOperation, type ServerConnection } from '../remote.ts'
 import { loadApprovals } from './approvals.ts'
 import { createApi, describeFailure, isFatal } from './api.ts'
 import { type Inbox, loadList, reloadAll, takeEvent } from './data.ts'
-import { readDrafts, writeDrafts } from './drafts.ts'
-import { createState, type InboxState, type Send } from './state.ts'
+import { createState, type InboxState, type Send, type Draft } from './state.ts'
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { credentialsPath } from '../credentials-file.ts'
+import { makePrivate, writePrivateFile } from '../files.ts'
 
 // The life of the inbox on a terminal: what it starts with, what it listens to, and how it is left.
 
@@ -25,8 +28,9 @@ const KEEP_DRAFTS_AFTER_MS = 300
 const SETTLE_MS = 10_000
 const RECONNECT_MS = 2000
 
-const readWhoami = async (io: Io, to: ServerConnection): Promise<{ state: InboxState; owner: string }> => {
-  const { value, clock } = await callOperation(io, to, 'workspace_whoami', {})
+const readWhoami = async (to: ServerConnection): Promise<{ state: InboxState; owner: string }> => {
+  const { io } = to
+  const { value, clock } = await callOperation(to, 'workspace_whoami', {})
   const { workspace, staff, key } = value as unknown as Whoami
   const owner = `${to.url} ${staff.id}`
   const me = {
@@ -49,7 +53,7 @@ const readWhoami = async (io: Io, to: ServerConnection): Promise<{ state: InboxS
  * Listens to events until the signal is aborted. Whatever was shown is read again after a lost connection, so that
  * nothing is missed.
  */
-const follow = async (io: Io, to: ServerConnection, inbox: Inbox, signal: AbortSignal): Promise<void> => {
+const follow = async (to: ServerConnection, inbox: Inbox, signal: AbortSignal): Promise<void> => {
   const { state } = inbox
   const onConnection = (isConnected: boolean): void => {
     if (isConnected === (state.lostAt === undefined)) return
@@ -59,7 +63,7 @@ const follow = async (io: Io, to: ServerConnection, inbox: Inbox, signal: AbortS
   }
   while (!signal.aborted)
     try {
-      for await (const event of streamEvents(io, to, { after: 'now' }, { signal, onConnection }))
+      for await (const event of streamEvents(to, { after: 'now' }, { signal, onConnection }))
         takeEvent(inbox, event)
     } catch (error) {
       if (signal.aborted) return
@@ -72,7 +76,8 @@ const follow = async (io: Io, to: ServerConnection, inbox: Inbox, signal: AbortS
 }
 
 /** Runs a command in this process, drawn as on a terminal of this width. */
-const runInPane = async (io: Io, to: ServerConnection, words: readonly string[]) => {
+const runInPane = async (to: ServerConnection, words: readonly string[]) => {
+  const { io } = to
   const output = Object.assign(new PassThrough(), { columns: (io.stdout.columns || 80) - 1 })
   const chunks: string[] = []
   output.on('data', (chunk: Buffer) => chunks.push(chunk.toString()))
@@ -90,14 +95,11 @@ const runInPane = async (io: Io, to: ServerConnection, words: readonly string[])
 type Listeners = Set<() => void>
 
 const createInbox = (
-  io: Io,
   to: ServerConnection,
   state: InboxState,
-  listeners: Listeners,
-  signal: AbortSignal,
-  keepDrafts: () => void,
+  { listeners, signal, keepDrafts }: { listeners: Listeners; signal: AbortSignal; keepDrafts: () => void },
 ): Inbox => {
-  const call = createApi(io, to, signal)
+  const call = createApi(to, signal)
   const inbox: Inbox = {
     state,
     api: async (...args) => {
@@ -110,9 +112,9 @@ const createInbox = (
     keepDrafts,
     approvalsChanged: () => void loadApprovals(inbox),
     copy: (text) => {
-      io.stdout.write(`\u001b]52;c;${Buffer.from(text).toString('base64')}\u0007`)
+      to.io.stdout.write(`\u001b]52;c;${Buffer.from(text).toString('base64')}\u0007`)
     },
-    runCommand: (words) => runInPane(io, to, words),
+    runCommand: (words) => runInPane(to, words),
     loads: 0,
     threadLoads: 0,
     turn: Promise.resolve(),
@@ -154,7 +156,7 @@ const repeatCommand = (profile: string | undefined, { kind, key, input }: Send):
     key,
   ].join(' ')
 
-/** Tells what may not have been sent, and how to repeat it without sending it twice. */
+/** Reports what may not have been sent, and how to repeat it without sending it twice. */
 const reportOpenSends = (io: Io, state: InboxState): void => {
   for (const send of listSends(state))
     io.stderr.write(
@@ -166,8 +168,9 @@ const reportOpenSends = (io: Io, state: InboxState): void => {
 const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 
 /** Shows the inbox until it is left. Returns the exit code; throws what was thrown anywhere in it. */
-export const showInbox = async (io: Io, to: ServerConnection): Promise<number> => {
-  const { state, owner } = await readWhoami(io, to)
+export const showInbox = async (to: ServerConnection): Promise<number> => {
+  const { io } = to
+  const { state, owner } = await readWhoami(to)
   // Only what React keeps for developers reads this; it costs memory with every drawing.
   process.env['NODE_ENV'] ??= 'production'
   // React is CommonJS: only its default is there both from the source and in the bundle of the client.
@@ -185,10 +188,11 @@ export const showInbox = async (io: Io, to: ServerConnection): Promise<number> =
   const stop = new AbortController()
   const keep = (): void => writeDrafts(io.env, owner, state.drafts)
   let keeping: NodeJS.Timeout | undefined
-  const inbox = createInbox(io, to, state, listeners, stop.signal, () => {
+  const keepDrafts = (): void => {
     clearTimeout(keeping)
     keeping = setTimeout(keep, KEEP_DRAFTS_AFTER_MS)
-  })
+  }
+  const inbox = createInbox(to, state, { listeners, signal: stop.signal, keepDrafts })
   let exitCode = 0
   const quit = (code = 0): void => {
     exitCode = code
@@ -217,7 +221,7 @@ export const showInbox = async (io: Io, to: ServerConnection): Promise<number> =
   process.once('uncaughtException', fail)
   void loadList(inbox)
   inbox.approvalsChanged()
-  const following = follow(io, to, inbox, stop.signal)
+  const following = follow(to, inbox, stop.signal)
   try {
     await app.waitUntilExit()
   } finally {
@@ -235,4 +239,37 @@ export const showInbox = async (io: Io, to: ServerConnection): Promise<number> =
   reportOpenSends(io, state)
   if (failure !== undefined) throw failure
   return exitCode
+}
+
+type Env = Readonly<Record<string, string | undefined>>
+
+/** Drafts survive a restart, in a file that only its owner can read. `owner`: server and staff member. */
+const draftsPath = (env: Env): string => join(dirname(credentialsPath(env)), 'drafts.json')
+
+type Stored = Record<string, Record<string, Draft>>
+
+const readAll = (env: Env): Stored => {
+  try {
+    const path = draftsPath(env)
+    makePrivate(path)
+    return JSON.parse(readFileSync(path, 'utf8')) as Stored
+  } catch {
+    return {}
+  }
+}
+
+const isDraft = (value: unknown): value is Draft => {
+  const { kind, text, at } = (value ?? {}) as Partial<Draft>
+  return (kind === 'reply' || kind === 'note') && typeof text === 'string' && Number.isSafeInteger(at)
+}
+
+/** Returns the drafts by conversation; none when the file is unreadable. */
+export const readDrafts = (env: Env, owner: string): Map<string, Draft> => {
+  const stored = readAll(env)
+  return new Map(Object.entries(stored[owner] ?? {}).filter(([, draft]) => isDraft(draft)))
+}
+
+export const writeDrafts = (env: Env, owner: string, drafts: ReadonlyMap<string, Draft>): void => {
+  const kept = Object.fromEntries([...drafts].filter(([, { text }]) => text !== ''))
+  writePrivateFile(draftsPath(env), `${JSON.stringify({ ...readAll(env), [owner]: kept })}\n`)
 }

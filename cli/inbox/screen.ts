@@ -61,7 +61,7 @@ const drawHeader = (state: InboxState, style: TerminalStyle): string => {
   const isShort = measure(`${drawTabs(state, false)} ${aside.slice(least).join(' · ')}`) > style.width
   const left = drawTabs(state, isShort)
   const room = style.width - measure(left) - 1
-  // Where all does not fit, the end of it is told: what is wrong, and whether the screen is live.
+  // Where not all fits, the end is kept: what is wrong, and whether the screen is live.
   const parts = aside.findIndex((_, i) => measure(aside.slice(i).join(' · ')) <= room)
   const shown = cut(aside.slice(parts === -1 ? least : parts).join(' · '), style.width)
   const line = `${fit(left, style.width - measure(shown) - (shown ? 1 : 0))}${shown ? ' ' : ''}${shown}`
@@ -107,7 +107,7 @@ const describeKeys = (state: InboxState): string => {
 /** A text that leads to an address, where the terminal knows OSC 8. */
 const linkTo = (url: string, text: string): string => `\u001b]8;;${url}\u001b\\${text}\u001b]8;;\u001b\\`
 
-/** Says whom the next actions hit, also where the list is not seen. */
+/** Names the targets of the next actions, also while the list is hidden. */
 const describeSelection = (state: InboxState): string => {
   const targets = findTargets(state)
   const names = targets.map(describeContact).join(', ') || 'all have left it'

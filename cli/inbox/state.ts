@@ -264,7 +264,7 @@ export const findTargets = (state: InboxState): readonly Conversation[] => {
 export const describeContact = ({ contact }: Conversation): string =>
   contact ? (contact.name ?? contact.phone ?? `Contact ${contact.id}`) : 'Deleted contact'
 
-/** Says whom an action hits, or how many. */
+/** Names the target of an action, or counts them. */
 export const describeTargets = (targets: readonly Conversation[]): string =>
   targets.length === 1 ? describeContact(targets[0]!) : `${targets.length} conversations`
 

@@ -57,7 +57,7 @@ const MAX_COMPOSER_LINES = 8
 /** Lines around what is about to be sent: the rule above it, the question, and one of the thread. */
 const LINES_BESIDE = 5
 
-/** What is about to be sent is shown whole as far as the screen is high, and what is left out is told. */
+/** Shows as much of what is about to be sent as fits the screen, and says how much is left out. */
 const showWhole = (lines: readonly string[], height: number): readonly string[] => {
   const most = Math.max(MAX_COMPOSER_LINES, height - LINES_BESIDE)
   if (lines.length <= most) return lines

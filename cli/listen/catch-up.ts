@@ -1,18 +1,18 @@
 import type { StreamedEvent } from '../event-stream.ts'
-import type { Io } from '../io.ts'
 import { callOperation, type ServerConnection } from '../remote.ts'
 
 const IDLE_MS = 1_000
 const MAX_PAGES = 200
+
+/** What is listened to: these types, or all. */
+type Watched = { readonly to: ServerConnection; readonly types: readonly string[] | undefined }
 
 /**
  * Counts the events of the log after `from`, up to `last`, that are not among those that were dealt with.
  * Undefined when the log is too long to tell.
  */
 const countMissed = async (
-  io: Io,
-  to: ServerConnection,
-  types: readonly string[] | undefined,
+  { to, types }: Watched,
   { from, last, seen }: { from: string | undefined; last: string; seen: ReadonlySet<string> },
 ): Promise<number | undefined> => {
   let missed = 0
@@ -23,7 +23,7 @@ const countMissed = async (
       ...(types ? { types } : {}),
       ...(cursor === undefined ? {} : { after: cursor }),
     }
-    const { value } = await callOperation(io, to, 'events_list', input)
+    const { value } = await callOperation(to, 'events_list', input)
     const { data, next_cursor: next } = value as { data: { id: string }[]; next_cursor: string | null }
     for (const { id } of data) {
       if (!seen.has(id)) missed++
@@ -51,9 +51,7 @@ export type CatchUp = {
  * missed. It does so when no event has come for a second. `start`: the event after which listening began.
  */
 export const watchConnection = (
-  io: Io,
-  to: ServerConnection,
-  types: readonly string[] | undefined,
+  watched: Watched,
   start: string | undefined,
   say: (text: string) => void,
 ): CatchUp => {
@@ -75,7 +73,7 @@ export const watchConnection = (
     const missed =
       ids.size === 0 || lastSeen === undefined
         ? 0
-        : await countMissed(io, to, types, { from: begin, last: lastSeen, seen: ids }).catch(() => undefined)
+        : await countMissed(watched, { from: begin, last: lastSeen, seen: ids }).catch(() => undefined)
     say(`Caught up ${ids.size}, missed ${missed ?? 'unknown: the log could not be compared'}.\n`)
   }
   const count = (): void => {

@@ -45,7 +45,7 @@ const connectFor = async (
       '--url',
       `If you know that server: --url ${other.server}`,
     )
-  return { ...credentials, version, retries, apiVersion: io.env['WCRM_API_VERSION'] }
+  return { io, ...credentials, version, retries, apiVersion: io.env['WCRM_API_VERSION'] }
 }
 
 /** Returns the present plan, when an error says that it is another one. */
@@ -66,10 +66,10 @@ type Check = {
   present?: Plan
 }
 
-const check = async (io: Io, to: ServerConnection, step: Step): Promise<Check> => {
+const check = async (to: ServerConnection, step: Step): Promise<Check> => {
   if (step.applied_at) return { state: 'applied', lines: [`Applied at ${step.applied_at}.`] }
   try {
-    await callOperation(io, to, step.operation, { ...step.input, dry_run: true }, { plan: step.plan.token })
+    await callOperation(to, step.operation, { ...step.input, dry_run: true }, { plan: step.plan.token })
     return { state: 'holds', lines: ['It would do the same now.'] }
   } catch (error) {
     const present = findPresent(error)
@@ -97,7 +97,7 @@ export const showPlan = async (
   const steps = readPlan(path)
   const to = await connectFor(io, steps, { url, version, retries: undefined })
   const checks: (Check & { step: Step })[] = []
-  for (const step of steps) checks.push({ step, ...(await check(io, to, step)) })
+  for (const step of steps) checks.push({ step, ...(await check(to, step)) })
   io.stdout.write(
     json
       ? `${JSON.stringify({
@@ -121,11 +121,12 @@ export type ApplyOptions = {
   readonly version: string
 }
 
+type NumberedStep = { readonly step: Step; readonly index: number }
+
 /** Returns the verb of a step: given, or typed at a prompt that shows the step first. */
 const confirmStep = async (
   io: Io,
-  step: Step,
-  index: number,
+  { step, index }: NumberedStep,
   { confirm, json }: ApplyOptions,
 ): Promise<string | undefined> => {
   if (step.confirm === null) return undefined
@@ -160,17 +161,14 @@ const explain = (error: CliError, path: string, { confirm }: Step): CliError => 
 
 /** Makes the call of a step. Undefined: nothing was left to do. */
 const applyStep = async (
-  io: Io,
-  to: ServerConnection,
-  step: Step,
-  index: number,
-  path: string,
+  { to, path }: { to: ServerConnection; path: string },
+  { step, index }: NumberedStep,
   options: ApplyOptions,
 ): Promise<ApiResponse | undefined> => {
-  const confirm = await confirmStep(io, step, index, options)
+  const confirm = await confirmStep(to.io, { step, index }, options)
   try {
     return await withInterruption(step.idempotency_key, (signal) =>
-      callOperation(io, to, step.operation, step.input, {
+      callOperation(to, step.operation, step.input, {
         plan: step.plan.token,
         idempotencyKey: step.idempotency_key,
         confirm,
@@ -182,7 +180,7 @@ const applyStep = async (
     const present = findPresent(error)
     if (present && isReached(step, present)) return undefined
     if (present && !options.json)
-      io.stderr.write(
+      to.io.stderr.write(
         toText([
           `Step ${index + 1}, changed since it was planned:`,
           ...formatDifferences(step.plan, present),
@@ -208,7 +206,7 @@ export const applyPlan = async (io: Io, path: string, options: ApplyOptions): Pr
   const to = await connectFor(io, steps, options)
   const results: StepResult[] = []
   try {
-    return await applySteps(io, { path, steps, to }, options, results)
+    return await applySteps({ path, steps, to }, options, results)
   } finally {
     // Also of what was done before a step that was refused.
     if (options.json && results.length > 0) io.stdout.write(`${JSON.stringify({ steps: results })}\n`)
@@ -217,11 +215,11 @@ export const applyPlan = async (io: Io, path: string, options: ApplyOptions): Pr
 
 /** The same, with the results added to `results`. */
 const applySteps = async (
-  io: Io,
   { path, steps, to }: { path: string; steps: Step[]; to: ServerConnection },
   options: ApplyOptions,
   results: StepResult[],
 ): Promise<number> => {
+  const { io } = to
   let exitCode = 0
   for (const [i, step] of steps.entries()) {
     const note = (outcome: string, answer: unknown = null): void => {
@@ -232,7 +230,7 @@ const applySteps = async (
       note('applied_before')
       continue
     }
-    const response = await applyStep(io, to, step, i, path, options)
+    const response = await applyStep({ to, path }, { step, index: i }, options)
     if (response?.approvalId !== undefined) {
       note('waits_for_approval', response.value)
       exitCode = APPROVAL_EXIT_CODE

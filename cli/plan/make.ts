@@ -1,15 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import type { Plan } from '../../catalog/plan.ts'
 import { usageError } from '../error.ts'
-import type { Io } from '../io.ts'
 import { type CommandSpec, commandName } from '../manifest.ts'
 import { callOperation, type ServerConnection } from '../remote.ts'
 import { readSteps, type Step, writeSteps } from './file.ts'
 import { formatStep } from './show.ts'
 
-const readWorkspace = async (io: Io, to: ServerConnection): Promise<Step['workspace']> => {
+const readWorkspace = async (to: ServerConnection): Promise<Step['workspace']> => {
   try {
-    return (await callOperation(io, to, 'workspace_whoami', {})).value['workspace'] as Step['workspace']
+    return (await callOperation(to, 'workspace_whoami', {})).value['workspace'] as Step['workspace']
   } catch {
     return null
   }
@@ -27,32 +26,25 @@ const toBatches = (spec: CommandSpec, input: Readonly<Record<string, unknown>>) 
 }
 
 /**
- * Rehearses a change and appends what it would do to a plan, each step with a key of its own. Prints the new steps on
- * stdout. Returns the exit code; throws a CLI error, after which the file is as it was.
+ * Makes a dry run of a change and appends what it would do to a plan, each step with a key of its own. Prints the new
+ * steps on stdout. Returns the exit code; throws a CLI error, after which the file is as it was.
  */
 export const makePlan = async (
-  io: Io,
-  to: ServerConnection,
-  spec: CommandSpec,
+  { to, spec }: { to: ServerConnection; spec: CommandSpec },
   given: Readonly<Record<string, unknown>>,
   { path, key, json }: { path: string; key: string | undefined; json: boolean },
 ): Promise<number> => {
+  const { io } = to
   const steps = readSteps(path)
   const { dry_run: _, ...input } = given
   const batches = toBatches(spec, input)
   if (key !== undefined && batches.length > 1)
     throw usageError('One idempotency key cannot be used for several calls.', '--idempotency-key')
-  const workspace = await readWorkspace(io, to)
+  const workspace = await readWorkspace(to)
   const added: Step[] = []
   for (const batch of batches) {
-    const rehearsed = await callOperation(
-      io,
-      to,
-      spec.operation,
-      { ...batch, dry_run: true },
-      { plan: 'show' },
-    )
-    const { plan, dry_run: _mark, ...answer } = rehearsed.value
+    const dryRun = await callOperation(to, spec.operation, { ...batch, dry_run: true }, { plan: 'show' })
+    const { plan, dry_run: _mark, ...answer } = dryRun.value
     added.push({
       wcrm_plan: 1,
       made_at: new Date().toISOString(),

@@ -28,18 +28,15 @@ const formatPlanned = ({ kind, id, before, after }: PlannedRecord): string[] => 
   ]
 }
 
-/** Returns what a plan would change. */
-const formatPlan = ({ records, more_records: more }: Plan): string[] => [
-  ...records.flatMap(formatPlanned),
-  ...(more > 0 ? [`  and ${more} more records`] : []),
-]
-
 /** Returns a step in words: the command, what it was given, and what it would change. */
 export const formatStep = (step: Step, index: number): string[] => [
   `${index + 1}. wcrm ${step.command}  (${step.server}${step.workspace ? `, ${formatCell(step.workspace.name)}` : ''})`,
   ...formatRecord(step.input).map((line) => `  ${line}`),
   ...(step.plan.records.length > 0
-    ? formatPlan(step.plan)
+    ? [
+        ...step.plan.records.flatMap(formatPlanned),
+        ...(step.plan.more_records > 0 ? [`  and ${step.plan.more_records} more records`] : []),
+      ]
     : formatRecord(step.answer).map((line) => `  → ${line}`)),
 ]
 

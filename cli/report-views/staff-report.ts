@@ -39,7 +39,7 @@ export type StaffReportData = {
   source: string
   report: { name: string | null; from: string; to: string } | null
   data: StaffRow[]
-  /** The same of as many days before, where it was asked for. */
+  /** The same for the period before, where it was requested. */
   previous?: { range: { from: string; to: string }; data: StaffRow[] }
   population: { total: NullableNumber; note: string | null }
   workload_now: WorkloadRow[]
@@ -87,7 +87,7 @@ const insertBarColumn = (
   ]
 }
 
-/** Columns of the medians, none where they were not asked for. */
+/** Columns of the medians, where they were requested. */
 const medianColumns = (rows: readonly StaffRow[]): ReportColumn[] =>
   rows.some((row) => row.median_first_response_seconds !== undefined)
     ? [

@@ -16,7 +16,7 @@ export type SummaryReportData = {
   broadcasts: Numbers
   sla: { running: boolean | null; breaches: number | null; config_problems: number | null }
   agents: Numbers
-  /** The same figures of as many days before, where they were asked for. */
+  /** The same figures for the period before, where they were requested. */
   previous?: {
     range: { from: string; to: string }
     messages: Numbers
@@ -89,7 +89,7 @@ const Section = ({
   )
 }
 
-/** Says what a figure was in the period before; nothing where that was not asked for. */
+/** Formats a figure of the period before; empty where that was not requested. */
 const sayBefore = (
   past: Numbers | undefined,
   name: string,
@@ -138,9 +138,6 @@ const textLine = (label: string, text: string, before: { before?: string } = {})
   text: text.padStart(NUMBER_WIDTH),
   ...before,
 })
-
-const formatPolicies = (running: boolean | null): string =>
-  running === null ? '–' : running ? 'in force' : 'none'
 
 const conversationSections = ({
   messages,
@@ -241,7 +238,7 @@ const workspaceSections = ({
   {
     title: 'Service levels',
     lines: [
-      textLine('policies', formatPolicies(sla.running)),
+      textLine('policies', sla.running === null ? '–' : sla.running ? 'in force' : 'none'),
       textLine('breaches', formatCount(sla.breaches), sayBefore(past?.sla, 'breaches')),
       textLine('misconfigured', formatCount(sla.config_problems)),
     ],

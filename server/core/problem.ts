@@ -1,6 +1,7 @@
 import { type ErrorCode, errors } from '../../catalog/errors.ts'
 import type { Reason } from '../../catalog/reasons.ts'
 import { redactApiKeys } from '../../catalog/redact.ts'
+import { escapePointer } from '../../catalog/values.ts'
 
 /** One error of the input: where it is, what is wrong and how to fix it (docs/errors.md). */
 export type FieldError = {
@@ -105,6 +106,4 @@ export const invalidField = (
 
 /** Returns a JSON Pointer as a URI fragment (RFC 6901, section 6), without percent-encoding. */
 export const toPointer = (path: readonly PropertyKey[]): string =>
-  path.length === 0
-    ? '#'
-    : `#/${path.map((p) => String(p).replaceAll('~', '~0').replaceAll('/', '~1')).join('/')}`
+  path.length === 0 ? '#' : `#/${path.map((p) => escapePointer(String(p))).join('/')}`

@@ -7,9 +7,8 @@ import { showContact } from '../contacts/view.ts'
 import type { App } from '../core/app.ts'
 import type { Actor } from '../core/context.ts'
 import { Problem } from '../core/problem.ts'
-import type { MediaStore } from '../media/store.ts'
 import { canSeeManagerFields, hasHiddenPhones, listVisibleChannels } from '../visibility/policy.ts'
-import { digestParts, type FileEnd, type StepResult, writePart } from './parts.ts'
+import { digestParts, type ExportWork, type FileEnd, type StepResult, writePart } from './parts.ts'
 
 /* A file of contacts, as the key that asked for it may see them: a part has the contacts of some batches. */
 
@@ -36,11 +35,10 @@ const requireViewer = async (app: App, running: RunningContactsExport): Promise<
 
 /** Writes the contacts of the next batches as a part; undefined when all are written. */
 export const writeNext = async (
-  app: App,
-  store: MediaStore,
-  running: RunningContactsExport,
+  work: ExportWork<RunningContactsExport>,
   signal: AbortSignal,
 ): Promise<StepResult | undefined> => {
+  const { app, running } = work
   const { workspace_id: workspaceId, id, contacts, counts } = running
   const actor = await requireViewer(app, running)
   const { header, line } = createContactLines(contacts.format, contacts.fields)
@@ -64,7 +62,7 @@ export const writeNext = async (
   } while (characters < PART_CHARS && performance.now() < until && !signal.aborted)
   // A file without contacts has its header still.
   if (step === running.step && step > 0) return undefined
-  const part = await writePart(app, store, running, [Buffer.from(texts.join(''))])
+  const part = await writePart(work, [Buffer.from(texts.join(''))])
   const sum = (name: keyof typeof found) => (counts[name] ?? 0) + found[name]
   return {
     parts: [{ ...part, entry: null }],
@@ -77,13 +75,10 @@ export const writeNext = async (
 }
 
 /** Reads the file for its digest. */
-export const writeEnd = async (
-  app: App,
-  store: MediaStore,
-  running: RunningContactsExport,
-): Promise<FileEnd> => {
+export const writeEnd = async (work: ExportWork<RunningContactsExport>): Promise<FileEnd> => {
+  const { app, running } = work
   await requireViewer(app, running)
   const parts = await listParts(app.db, running.workspace_id, running.id)
-  const hash = await digestParts(app, store, running, parts)
+  const hash = await digestParts(work, parts)
   return { parts: [], size: parts.reduce((sum, { size }) => sum + size, 0), sha256: hash.digest('hex') }
 }

@@ -24,14 +24,20 @@ const PART_LEASE_SECONDS = 360
 
 type ExportRef = { readonly workspace_id: string; readonly id: string }
 
+/** An export that this server makes, as it was when the step began, and where its files go. */
+export type ExportWork<T extends ExportRef = ExportRef> = {
+  readonly app: App
+  readonly store: MediaStore
+  readonly running: T
+}
+
 /** How long an export is taken for at a time; `keepLease` takes it for longer. */
 export const LEASE_SECONDS = 60
 const RENEW_MS = 10_000
 
 /** Passes bytes on, however long that takes. Throws when the export was ended meanwhile, such as by an erasure. */
 export async function* keepLease(
-  app: App,
-  { workspace_id: workspaceId, id }: ExportRef,
+  { app, running: { workspace_id: workspaceId, id } }: ExportWork,
   content: FileContent,
 ): AsyncGenerator<Uint8Array> {
   let renewed = performance.now()
@@ -54,18 +60,14 @@ async function* withDeadline(content: FileContent): AsyncGenerator<Uint8Array> {
 
 /** Writes a part, which counts from `countParts`. */
 export const writePart = async (
-  app: App,
-  store: MediaStore,
-  running: ExportRef,
+  work: ExportWork,
   content: FileContent,
 ): Promise<{ id: string; size: number }> => {
+  const { app, store, running } = work
   const { workspace_id: workspaceId, id: exportId } = running
   const id = await insertPart(app.db, workspaceId, exportId, PART_LEASE_SECONDS)
   try {
-    const { size } = await store.write(
-      exportPartKey(workspaceId, id),
-      withDeadline(keepLease(app, running, content)),
-    )
+    const { size } = await store.write(exportPartKey(workspaceId, id), withDeadline(keepLease(work, content)))
     return { id, size }
   } catch (error) {
     await releasePart(app.db, workspaceId, exportId, id)
@@ -75,13 +77,12 @@ export const writePart = async (
 
 /** Does what these written parts are for. When it fails nobody uses them any more, unless they were counted. */
 export const releasingParts = async <T>(
-  app: App,
-  { workspace_id: workspaceId, id: exportId }: ExportRef,
+  { app, running: { workspace_id: workspaceId, id: exportId } }: ExportWork,
   parts: readonly { id: string }[],
-  work: () => Promise<T>,
+  use: () => Promise<T>,
 ): Promise<T> => {
   try {
-    return await work()
+    return await use()
   } catch (error) {
     for (const { id } of parts) await releasePart(app.db, workspaceId, exportId, id)
     throw error
@@ -90,9 +91,7 @@ export const releasingParts = async <T>(
 
 /** Removes a part that was written and does not count. */
 export const removePart = async (
-  app: App,
-  store: MediaStore,
-  { workspace_id: workspaceId, id: exportId }: ExportRef,
+  { app, store, running: { workspace_id: workspaceId, id: exportId } }: ExportWork,
   partId: string,
 ): Promise<void> => {
   await store.remove(exportPartKey(workspaceId, partId))
@@ -107,7 +106,7 @@ export const removeUselessParts = (app: App, store: MediaStore, signal: AbortSig
     {
       list: (after, limit) => listUselessParts(app.db, after, limit),
       remove: (part) =>
-        removePart(app, store, { workspace_id: part.workspace_id, id: part.export_id }, part.id),
+        removePart({ app, store, running: { workspace_id: part.workspace_id, id: part.export_id } }, part.id),
       describe: ({ export_id }) => ({ export: export_id }),
     },
     signal,
@@ -152,14 +151,12 @@ async function* checkSize(
 
 /** Reads parts for the digest of the whole, and so finds out whether they are all there. */
 export const digestParts = async (
-  app: App,
-  store: MediaStore,
-  running: ExportRef,
+  work: ExportWork,
   parts: readonly Pick<ExportPart, 'id' | 'size'>[],
 ): Promise<Hash> => {
   const hash = createHash('sha256')
-  const content = readParts(store, running.workspace_id, parts)
-  for await (const chunk of keepLease(app, running, content)) hash.update(chunk)
+  const content = readParts(work.store, work.running.workspace_id, parts)
+  for await (const chunk of keepLease(work, content)) hash.update(chunk)
   return hash
 }
 

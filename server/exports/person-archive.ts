@@ -11,11 +11,10 @@ import { listPersonFiles, type MessageFile } from '../../storage/privacy/person-
 import { personalData } from '../../storage/privacy/personal-data.ts'
 import type { ExportedData } from '../../storage/privacy/personal-data-types.ts'
 import type { ArchiveEntry } from '../../storage/tables/exports.ts'
-import type { App } from '../core/app.ts'
 import { toFileName } from '../media/media.ts'
-import type { MediaStore } from '../media/store.ts'
 import {
   digestParts,
+  type ExportWork,
   type FileEnd,
   keepLease,
   releasingParts,
@@ -65,12 +64,11 @@ const filesKey = (table: string): string => `${table}.json`
 
 /** Writes the next rows of a table as a file. */
 const writeRows = async (
-  app: App,
-  store: MediaStore,
-  running: RunningPersonExport,
+  work: ExportWork<RunningPersonExport>,
   source: Source,
   signal: AbortSignal,
 ): Promise<StepResult> => {
+  const { app, running } = work
   const { workspace_id: workspaceId, subject, step } = running
   const limit = app.embedded ? PAGE.embedded : PAGE.postgres
   const until = performance.now() + GATHER_MS
@@ -92,7 +90,7 @@ const writeRows = async (
   const n = (counts[filesKey(source.table)] ?? 0) + 1
   const name = `${source.table}${n === 1 ? '' : `-${n}`}.json`
   const { entry, content } = await toEntry(name, Buffer.from(`[\n${lines.join(',\n')}\n]\n`))
-  const part = await writePart(app, store, running, content)
+  const part = await writePart(work, content)
   return {
     parts: [{ ...part, entry: { ...entry, table: source.table, rows: lines.length } }],
     to: { ...to, counts: { ...counts, [filesKey(source.table)]: n } },
@@ -101,17 +99,15 @@ const writeRows = async (
 
 /** Reads a file of a message for what stands before it in the archive; undefined when it is gone. */
 const digestFile = async (
-  app: App,
-  store: MediaStore,
-  running: RunningPersonExport,
+  work: ExportWork,
   { key, message_id: id, ...file }: MessageFile,
-) => {
-  const found = await store.read(key)
+): Promise<ArchiveEntry | undefined> => {
+  const found = await work.store.read(key)
   if (!found) return undefined
   const hash = createHash('sha256')
   let crc = 0
   let size = 0
-  for await (const chunk of keepLease(app, running, found.content)) {
+  for await (const chunk of keepLease(work, found.content)) {
     hash.update(chunk)
     crc = crc32(chunk, crc)
     size += chunk.byteLength
@@ -119,25 +115,19 @@ const digestFile = async (
   // Its end says what it is; folders take no longer names.
   const ownName = toFileName(file.file_name, id, file.content_type).slice(-MAX_NAME_LENGTH).toWellFormed()
   const name = `media/${id}-${ownName}`
-  const entry: ArchiveEntry = { name, size, packed: size, crc, method: 0, sha256: hash.digest('hex') }
-  return entry
+  return { name, size, packed: size, crc, method: 0, sha256: hash.digest('hex') }
 }
 
 /** Copies a file of a message into the archive; what goes before it is a part of its own. */
-const copyFile = async (
-  app: App,
-  store: MediaStore,
-  running: RunningPersonExport,
-  file: MessageFile,
-): Promise<WrittenPart[]> => {
-  const entry = await digestFile(app, store, running, file)
-  const found = entry && (await store.read(file.key))
+const copyFile = async (work: ExportWork, file: MessageFile): Promise<WrittenPart[]> => {
+  const entry = await digestFile(work, file)
+  const found = entry && (await work.store.read(file.key))
   // Its message was deleted meanwhile.
   if (!found) return []
-  const header = await writePart(app, store, running, [localHeader(entry)])
+  const header = await writePart(work, [localHeader(entry)])
   const written = [header]
-  return await releasingParts(app, running, written, async () => {
-    const content = await writePart(app, store, running, found.content)
+  return await releasingParts(work, written, async () => {
+    const content = await writePart(work, found.content)
     written.push(content)
     if (content.size !== entry.size) throw new Error('a file of a message changed while it was read')
     return [
@@ -148,15 +138,11 @@ const copyFile = async (
 }
 
 /** Copies the next file of a message. */
-const writeNextFile = async (
-  app: App,
-  store: MediaStore,
-  running: RunningPersonExport,
-): Promise<StepResult> => {
-  const { workspace_id: workspaceId, subject, step, position, counts } = running
-  const page = await listPersonFiles(app.db, workspaceId, subject, { after: position, limit: 1 })
+const writeNextFile = async (work: ExportWork<RunningPersonExport>): Promise<StepResult> => {
+  const { workspace_id: workspaceId, subject, step, position, counts } = work.running
+  const page = await listPersonFiles(work.app.db, workspaceId, subject, { after: position, limit: 1 })
   const [file] = page.rows
-  const parts = file ? await copyFile(app, store, running, file) : []
+  const parts = file ? await copyFile(work, file) : []
   return {
     parts,
     to: {
@@ -169,19 +155,17 @@ const writeNextFile = async (
 
 /** Does the next step of an archive; undefined when all that is left is its end. */
 export const writeNext = async (
-  app: App,
-  store: MediaStore,
-  running: RunningPersonExport,
+  work: ExportWork<RunningPersonExport>,
   signal: AbortSignal,
 ): Promise<StepResult | undefined> => {
-  const source = sources[running.step]
-  if (source) return await writeRows(app, store, running, source, signal)
-  return running.step === sources.length ? await writeNextFile(app, store, running) : undefined
+  const { step } = work.running
+  const source = sources[step]
+  if (source) return await writeRows(work, source, signal)
+  return step === sources.length ? await writeNextFile(work) : undefined
 }
 
 const describeTable = (
-  table: string,
-  exported: ExportedData,
+  [table, exported]: readonly [string, ExportedData],
   counts: Readonly<Record<string, number>>,
   entries: readonly ArchiveEntry[],
 ) => {
@@ -210,7 +194,7 @@ const renderManifest = (running: RunningPersonExport, entries: readonly ArchiveE
       'Files of messages are in the folder media, each after the id of its message.',
     ],
     tables: Object.entries(personalData).flatMap(([table, declared]) =>
-      declared === 'none' ? [] : [describeTable(table, declared.exported, counts, entries)],
+      declared === 'none' ? [] : [describeTable([table, declared.exported], counts, entries)],
     ),
     missing_files: counts['missing_files'] ?? 0,
     files: entries.map(({ name, size, sha256, rows }) => ({
@@ -237,13 +221,9 @@ const placeEntries = (parts: readonly ExportPart[]): { entries: Placed<ArchiveEn
  * Writes the end of an archive: the manifest and the directory. Reads what is before it for the digest of the whole,
  * and so finds out whether it is all there.
  */
-export const writeEnd = async (
-  app: App,
-  store: MediaStore,
-  running: RunningPersonExport,
-): Promise<FileEnd> => {
-  const { workspace_id: workspaceId, id } = running
-  const parts = await listParts(app.db, workspaceId, id)
+export const writeEnd = async (work: ExportWork<RunningPersonExport>): Promise<FileEnd> => {
+  const { app, running } = work
+  const parts = await listParts(app.db, running.workspace_id, running.id)
   const { entries, size } = placeEntries(parts)
   const { entry, content } = await toEntry('manifest.json', renderManifest(running, entries))
   const manifest = Buffer.concat(content)
@@ -251,8 +231,8 @@ export const writeEnd = async (
     manifest,
     directory([...entries, { ...entry, offset: size }], size + manifest.length),
   ])
-  const hash = await digestParts(app, store, running, parts)
-  const part = await writePart(app, store, running, [end])
+  const hash = await digestParts(work, parts)
+  const part = await writePart(work, [end])
   return {
     parts: [{ ...part, entry }],
     size: size + end.length,

@@ -23,7 +23,14 @@ import { FIXED_HOURS, hoursAgo } from '../jobs/retention-periods.ts'
 import { computeNextRunMs, getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import type { MediaStore } from '../media/store.ts'
 import * as contactsFile from './contacts-file.ts'
-import { type FileEnd, LEASE_SECONDS, releasingParts, removePart, type StepResult } from './parts.ts'
+import {
+  type ExportWork,
+  type FileEnd,
+  LEASE_SECONDS,
+  releasingParts,
+  removePart,
+  type StepResult,
+} from './parts.ts'
 import * as personArchive from './person-archive.ts'
 
 /** After this others get their turn: exports of other workspaces, on whichever server. */
@@ -33,14 +40,13 @@ const MAX_ATTEMPTS = 40
 
 /** Counts written parts together with what `advance` writes, which says whether the export is where it was. */
 const commit = async (
-  app: App,
-  store: MediaStore,
-  running: RunningExport,
+  work: ExportWork,
   parts: readonly WrittenPart[],
   advance: (tx: Transaction) => Promise<boolean>,
 ): Promise<boolean> => {
+  const { app, running } = work
   const { workspace_id: workspaceId, id } = running
-  const isCounted = await releasingParts(app, running, parts, () =>
+  const isCounted = await releasingParts(work, parts, () =>
     withRetries(() =>
       withTransaction(app, async (tx) => {
         const isOurs =
@@ -50,44 +56,37 @@ const commit = async (
       }),
     ),
   )
-  if (!isCounted) for (const part of parts) await removePart(app, store, running, part.id)
+  if (!isCounted) for (const part of parts) await removePart(work, part.id)
   return isCounted
 }
 
-/** Does the next step of a file; undefined when all that is left is its end. */
-const writeNext = (
-  app: App,
-  store: MediaStore,
-  running: RunningExport,
-  signal: AbortSignal,
-): Promise<StepResult | undefined> =>
-  running.kind === 'person'
-    ? personArchive.writeNext(app, store, running, signal)
-    : contactsFile.writeNext(app, store, running, signal)
+type Work = ExportWork<RunningExport>
 
-const writeEnd = (app: App, store: MediaStore, running: RunningExport): Promise<FileEnd> =>
+/** Does the next step of a file; undefined when all that is left is its end. */
+const writeNext = ({ running, ...files }: Work, signal: AbortSignal): Promise<StepResult | undefined> =>
   running.kind === 'person'
-    ? personArchive.writeEnd(app, store, running)
-    : contactsFile.writeEnd(app, store, running)
+    ? personArchive.writeNext({ ...files, running }, signal)
+    : contactsFile.writeNext({ ...files, running }, signal)
+
+const writeEnd = ({ running, ...files }: Work): Promise<FileEnd> =>
+  running.kind === 'person'
+    ? personArchive.writeEnd({ ...files, running })
+    : contactsFile.writeEnd({ ...files, running })
 
 /** Does the next step. Returns the export as it is then; undefined when it ended, or is another server's. */
-const runNext = async (
-  app: App,
-  store: MediaStore,
-  running: RunningExport,
-  signal: AbortSignal,
-): Promise<RunningExport | undefined> => {
+const runNext = async (work: Work, signal: AbortSignal): Promise<RunningExport | undefined> => {
+  const { app, running } = work
   const { workspace_id: workspaceId, id } = running
-  const next = await writeNext(app, store, running, signal)
+  const next = await writeNext(work, signal)
   if (next) {
-    const isOurs = await commit(app, store, running, next.parts, (tx) =>
+    const isOurs = await commit(work, next.parts, (tx) =>
       advanceExport(tx, workspaceId, id, running, next.to, LEASE_SECONDS),
     )
     return isOurs ? { ...running, ...next.to, attempts: 0 } : undefined
   }
-  const { parts, size, sha256 } = await writeEnd(app, store, running)
+  const { parts, size, sha256 } = await writeEnd(work)
   const fileUntil = hoursAgo(app.now(), -FIXED_HOURS.export_files)
-  await commit(app, store, running, parts, (tx) =>
+  await commit(work, parts, (tx) =>
     finishExport(tx, workspaceId, id, running, {
       size,
       sha256,
@@ -99,21 +98,18 @@ const runNext = async (
 }
 
 /** Lets a claimed export go on for a while. Returns how many steps it did. */
-const takeTurn = async (
-  app: App,
-  store: MediaStore,
-  claimed: RunningExport,
-  signal: AbortSignal,
-): Promise<number> => {
-  const { workspace_id: workspaceId, id, attempts } = claimed
+const takeTurn = async (claimed: Work, signal: AbortSignal): Promise<number> => {
+  const { app } = claimed
+  const { workspace_id: workspaceId, id, attempts } = claimed.running
   const startedAt = performance.now()
   let count = 0
   let waits = 0
   try {
-    let running: RunningExport | undefined = claimed
+    let work = claimed
     for (; !signal.aborted && performance.now() - startedAt < TURN_MS; count++) {
-      running = await runNext(app, store, running, signal)
+      const running = await runNext(work, signal)
       if (!running) return count + 1
+      work = { ...work, running }
     }
   } catch (error) {
     if (error instanceof Problem && error.status < 500) {
@@ -137,9 +133,9 @@ const takeTurn = async (
 
 const runAll = async (app: App, store: MediaStore, signal: AbortSignal): Promise<number> => {
   for (let count = 0; ;) {
-    const claimed = signal.aborted ? undefined : await claimExport(app.db, LEASE_SECONDS)
-    if (!claimed) return count
-    count += await takeTurn(app, store, claimed, signal)
+    const running = signal.aborted ? undefined : await claimExport(app.db, LEASE_SECONDS)
+    if (!running) return count
+    count += await takeTurn({ app, store, running }, signal)
   }
 }
 

@@ -9,7 +9,7 @@ import { STEP_COUNT } from './person-archive.ts'
 
 type Shown = OutputOf<'crm_list_exports'>['data'][number]
 
-/** Returns the name of a file; that of a rehearsed one has no id. */
+/** Returns the name of a file; that of a dry run has no id. */
 export const toExportFileName = ({
   id,
   contact_id: contactId,

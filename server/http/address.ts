@@ -26,7 +26,7 @@ export const getIncoming = (request: Request): IncomingMessage | undefined => ge
 /** Returns Node's own response to a web `Request`. */
 export const getResponse = (request: Request): ServerResponse | undefined => getNode(request).res
 
-/** What is told that a connection closes: that of pipelined requests has one listener for all. */
+/** Listeners for the end of a connection: pipelined requests share one listener on it. */
 const closeListeners = new WeakMap<Socket, Set<() => void>>()
 
 const onSocketClose = (socket: Socket, listener: () => void): (() => void) => {

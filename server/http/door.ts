@@ -1,15 +1,14 @@
 import type { H3Event } from 'h3'
 import { FastResponse } from 'srvx/node'
-import type { Operation } from '../../catalog/index.ts'
+import { type Operation, listRoutes } from '../../catalog/index.ts'
 import type { App } from '../core/app.ts'
-import type { Transport } from '../core/context.ts'
 import { logRefusal } from '../core/log-call.ts'
 import { type CallRequest, perform } from '../core/perform.ts'
 import { Problem } from '../core/problem.ts'
 import { type CallResponse, toProblemResult } from '../core/respond.ts'
 import { createRequestId } from '../ids.ts'
 import { getClientAddress, getPresence } from './address.ts'
-import { findSimilarRoute } from './similar-route.ts'
+import { distance } from 'fastest-levenshtein'
 
 /*
  * What the two doors over HTTP share: REST (rest.ts, app.ts) and `/v1/ops` (ops.ts).
@@ -63,12 +62,8 @@ const decodeReason = (text: string | undefined): string | undefined => text && d
 export const toCallRequest = (
   app: App,
   event: DoorEvent,
-  door: Transport,
-  operation: Operation | undefined,
-  options: Partial<CallRequest> = {},
+  call: Pick<CallRequest, 'transport' | 'operation'> & Partial<CallRequest>,
 ): CallRequest => ({
-  transport: door === 'ops' && getHeader(event, 'wcrm-door') === 'cli' ? 'cli' : door,
-  operation,
   input: undefined,
   requestId: createRequestId(),
   authorization: getHeader(event, 'authorization'),
@@ -80,14 +75,16 @@ export const toCallRequest = (
   client: getHeader(event, 'user-agent'),
   address: getClientAddress(app, event.req as Request),
   presence: getPresence(event.req as Request),
-  ...options,
+  ...call,
 })
 
 export const serveUnknownRoute = async (app: App, event: DoorEvent): Promise<Response> =>
   toResponse(
     await perform(
       app,
-      toCallRequest(app, event, 'rest', undefined, {
+      toCallRequest(app, event, {
+        transport: 'rest',
+        operation: undefined,
         requestedName: `route ${event.req.method} ${event.url.pathname.slice(0, 200)}`,
         findSimilarName: () => findSimilarRoute(app.operations, event.req.method, event.url.pathname),
       }),
@@ -101,4 +98,44 @@ export const decodeParameter = (text: string): string => {
   } catch {
     return text
   }
+}
+
+const MAX_PATH = 200
+
+/** The number of wrong letters in the fixed segments; undefined when a segment has too many. */
+const countWrongLetters = (given: readonly string[], template: readonly string[]): number | undefined => {
+  if (given.length !== template.length) return undefined
+  let count = 0
+  for (const [i, segment] of template.entries()) {
+    const wrong = segment.startsWith('{') ? 0 : distance(given[i]!, segment)
+    if (wrong > Math.max(1, Math.floor(segment.length / 3))) return undefined
+    count += wrong
+  }
+  return count
+}
+
+/** Returns the route that an unknown path probably meant: one with a few other letters, else the first one below it. */
+const findSimilarRoute = (
+  operations: readonly Operation[],
+  method: string,
+  path: string,
+): string | undefined => {
+  if (path.length > MAX_PATH) return undefined
+  const given = path.replace(/\/$/, '').split('/')
+  const paths = operations
+    .flatMap(listRoutes)
+    .filter((route) => route.method === method)
+    .map((route) => route.path)
+  const near = paths
+    .map((one) => ({ path: one, wrong: countWrongLetters(given, one.split('/')) ?? Infinity }))
+    .toSorted((a, b) => a.wrong - b.wrong)[0]
+  const found =
+    near && near.wrong < Infinity
+      ? near.path
+      : given.length > 2
+        ? paths.find(
+            (one) => one.startsWith(`${given.join('/')}/`) && one.split('/').length === given.length + 1,
+          )
+        : undefined
+  return found && `${method} ${found}`
 }

@@ -9,7 +9,6 @@ import { toProblemResponse, toProblemResult } from '../core/respond.ts'
 import { createRequestId } from '../ids.ts'
 import { containsAddress } from '../webhooks/guard/addresses.ts'
 import { isAdmitted, parseAddress } from './address.ts'
-import { watchHalfClosed } from './half-closed.ts'
 import { nodeHandler, type NodeHandler } from './node.ts'
 
 type ListenerOptions = {
@@ -33,7 +32,7 @@ export type Listener = {
   drain: (isStillServed?: (path: string) => boolean) => Promise<void>
 }
 
-/** A request line and headers that take longer to arrive are not meant to arrive. */
+/** A client whose request line and headers take longer is taken to be hostile or gone. */
 const HEADERS_TIMEOUT_MS = 15_000
 /** How often node:http looks for requests that took too long; it takes that when the server is created. */
 export const serverOptions = { connectionsCheckingInterval: 1_000 }
@@ -75,18 +74,18 @@ export const createListener = (
   setTimeouts(server)
   const onRequest = (req: IncomingMessage, res: ServerResponse): void => serveRequest(state, req, res)
   server.on('request', onRequest)
-  // A body is asked for when it is read; what else is expected, the handler refuses.
+  // `100 Continue` is sent when the body is read; the handler refuses other expectations.
   server.on('checkContinue', onRequest)
   server.on('checkExpectation', onRequest)
-  server.on('connect', (_req, socket) => refuse(state, socket as Socket, publicUrl, noTunnels))
+  server.on('connect', (_req, socket) => refuse(state, socket as Socket, noTunnels))
   server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
-    refuseBrokenRequest(state, socket as Socket, publicUrl, describeBrokenRequest(error.code)),
+    refuseBrokenRequest(state, socket as Socket, describeBrokenRequest(error.code)),
   )
   server.on('connection', (socket: Socket) =>
     watchHalfClosed(socket, () => state.responses.get(socket)?.values().next().value),
   )
   capConnections(server, { maxConnections, trustedProxies }, (socket, max) =>
-    refuseBrokenRequest(state, socket, publicUrl, createTooManyConnections(max)),
+    refuseBrokenRequest(state, socket, createTooManyConnections(max)),
   )
   // A connection that cannot be accepted ends no server.
   server.on('error', (error) => log.error({ error }, 'Cannot accept a connection'))
@@ -131,7 +130,7 @@ const serveRequest = (state: ListenerState, req: IncomingMessage, res: ServerRes
   if (!handle) res.shouldKeepAlive = false
   const responses = state.responses.get(req.socket) ?? new Set()
   if (responses.size >= MAX_PIPELINED) {
-    refuseBrokenRequest(state, req.socket, state.publicUrl, tooManyPipelined)
+    refuseBrokenRequest(state, req.socket, tooManyPipelined)
     return
   }
   state.responses.set(req.socket, responses.add(res))
@@ -224,35 +223,25 @@ const describeBrokenRequest = (code: string | undefined): Refusal => {
  * Answers what could not be parsed, after the responses to complete requests before it: the client would take
  * it for one of them.
  */
-const refuseBrokenRequest = (
-  state: ListenerState,
-  socket: Socket,
-  publicUrl: string,
-  refusal: Refusal,
-): void => {
+const refuseBrokenRequest = (state: ListenerState, socket: Socket, refusal: Refusal): void => {
   if (state.refused.has(socket)) return
   state.refused.add(socket)
   const open = [...(state.responses.get(socket) ?? [])]
   if (open.some((res) => !res.req.complete && res.headersSent)) return void socket.destroy()
   const before = open.findLast((res) => res.req.complete)
-  if (before) before.once('close', () => refuse(state, socket, publicUrl, refusal))
-  else refuse(state, socket, publicUrl, refusal)
+  if (before) before.once('close', () => refuse(state, socket, refusal))
+  else refuse(state, socket, refusal)
 }
 
 /** Sends a refusal to a connection that has no request for it, and closes it. */
-const refuse = (
-  state: ListenerState,
-  socket: Socket,
-  publicUrl: string,
-  { problem, status }: Refusal,
-): void => {
+const refuse = (state: ListenerState, socket: Socket, { problem, status }: Refusal): void => {
   state.refused.add(socket)
   socket.on('error', () => {})
   if (!socket.writable) return void socket.destroy()
   const requestId = createRequestId()
   logRefusal(state.log, requestId, { code: problem.code, extras: problem.extras, status })
   const { headers, problem: document } = toProblemResult(problem, {
-    publicUrl,
+    publicUrl: state.publicUrl,
     requestId,
     headers: {
       'Cache-Control': 'no-store',
@@ -274,9 +263,12 @@ const refuse = (
 
 /** Takes the oldest connection on which no valid key arrived: the new one, if all others had one. */
 const takeOldest = (sockets: Set<Socket>, newest: Socket): Socket => {
-  const oldest = [...sockets].find((socket) => !isAdmitted(socket)) ?? newest
-  sockets.delete(oldest)
-  return oldest
+  for (const socket of sockets) {
+    if (socket !== newest && isAdmitted(socket)) continue
+    sockets.delete(socket)
+    return socket
+  }
+  return newest
 }
 
 /** Closes a connection for each new one above the share of its address (refused with that maximum) and above all. */
@@ -333,3 +325,33 @@ const drain = async (
   server.closeAllConnections()
   await waitUntil(() => state.inFlight === 0, performance.now() + ABORT_TIMEOUT_MS)
 }
+
+/** When a client that closed its side is probed first, and the longest interval between probes. */
+const PROBE_MS = { first: 25, max: 5_000 }
+
+/**
+ * A client that closes its connection looks, until something is written to it, like one that only closed its side and
+ * waits for the response. So an interim response, which clients of HTTP/1.1 skip, is written while the response is not
+ * there: the system of a client that is gone refuses it, and the next write then finds the connection broken. HTTP/1.0
+ * has no interim responses: its clients count as there.
+ */
+const watchHalfClosed = (socket: Socket, findResponse: () => ServerResponse | undefined): void => {
+  const probeAfter = (ms: number): void => {
+    setTimeout(() => {
+      const response = findResponse()
+      if (socket.destroyed || !response || response.headersSent || !takesInterim(response)) return
+      if (isRead(response.req)) response.writeContinue()
+      probeAfter(Math.min(2 * ms, PROBE_MS.max))
+    }, ms).unref()
+  }
+  socket.once('end', () => probeAfter(PROBE_MS.first))
+}
+
+const takesInterim = ({ req }: ServerResponse): boolean =>
+  req.httpVersionMajor === 1 && req.httpVersionMinor >= 1
+
+/** Whether nothing of a request is still to be read: that would be lost with the connection, and a change with it. */
+const isRead = (req: IncomingMessage): boolean =>
+  req.complete &&
+  (req.readableEnded ||
+    (req.headers['transfer-encoding'] === undefined && !Number(req.headers['content-length'])))

@@ -21,6 +21,9 @@ export type NodeHandler = (req: IncomingMessage, res: ServerResponse) => Promise
 /** Names and values in turns, as node:http takes them; names are in lower case. */
 type FlatHeaders = string[]
 
+type Exchange = { req: IncomingMessage; res: ServerResponse }
+type Head = { status: number; headers: FlatHeaders }
+
 /**
  * The handler for node:http, and the last place that every response passes: it refuses what no route takes,
  * forbids caching where nothing else was said, compresses, and closes a connection whose body was not read.
@@ -38,7 +41,7 @@ export const nodeHandler =
       const { status, headers, body } = toProblemResult(problem, { publicUrl, requestId })
       logRefusal(log, requestId, problem)
       const flat = Object.entries(headers).flatMap(([name, value]) => [name.toLowerCase(), value])
-      await sendWhole(req, res, status, flat, body)
+      await sendWhole({ req, res }, { status, headers: flat }, body)
     }
     try {
       const refusal = findRefusal(req)
@@ -48,20 +51,21 @@ export const nodeHandler =
       const response = requestChannel.hasSubscribers
         ? await requestChannel.tracePromise(async () => await answer(), { request: req })
         : await answer()
-      await send(req, res, response, log)
+      await send({ req, res }, response, log)
     } catch (error) {
       const requestId = createRequestId()
       log.error({ request_id: requestId, stack: (error as Error).stack }, 'Cannot answer a request')
       if (res.headersSent || res.destroyed) res.destroy()
-      else await refuse(createInternalProblem(), requestId)
+      else
+        await refuse(
+          new Problem('internal_error', 'The server failed unexpectedly; report the request_id.'),
+          requestId,
+        )
     }
   }
 
-const createInternalProblem = (): Problem =>
-  new Problem('internal_error', 'The server failed unexpectedly; report the request_id.')
-
-const headerProblem = (header: string, code: string, detail: string, fix: string): Problem =>
-  new Problem('invalid_input', `The header ${header} ${detail}.`, { errors: [{ header, code, detail, fix }] })
+const headerProblem = (error: { header: string; code: string; detail: string; fix: string }): Problem =>
+  new Problem('invalid_input', `The header ${error.header} ${error.detail}.`, { errors: [error] })
 
 const countHeader = ({ rawHeaders }: IncomingMessage, name: string): number => {
   let count = 0
@@ -76,19 +80,34 @@ const AUTHORITY = /^(?:\[[\da-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[\da-f]{2})*)(?::\d
 const findRefusal = (req: IncomingMessage): Problem | undefined => {
   const { headers, httpVersionMinor } = req
   if (headers.host === undefined && httpVersionMinor > 0)
-    return headerProblem('Host', 'required', 'is required', 'Send the name of the server.')
+    return headerProblem({
+      header: 'Host',
+      code: 'required',
+      detail: 'is required',
+      fix: 'Send the name of the server.',
+    })
   // node:http keeps the first; a proxy may have gone by another (RFC 9112, section 3.2).
   if (countHeader(req, 'host') > 1)
-    return headerProblem('Host', 'duplicate_field', 'is given more than once', 'Send it once.')
+    return headerProblem({
+      header: 'Host',
+      code: 'duplicate_field',
+      detail: 'is given more than once',
+      fix: 'Send it once.',
+    })
   if (!AUTHORITY.test(headers.host ?? ''))
-    return headerProblem(
-      'Host',
-      'invalid_value',
-      'is no name of a server',
-      'Send its name, and its port if needed.',
-    )
+    return headerProblem({
+      header: 'Host',
+      code: 'invalid_value',
+      detail: 'is no name of a server',
+      fix: 'Send its name, and its port if needed.',
+    })
   if (headers.expect !== undefined && !/^100-continue$/i.test(headers.expect))
-    return headerProblem('Expect', 'invalid_value', 'can only be 100-continue', 'Leave the header out.')
+    return headerProblem({
+      header: 'Expect',
+      code: 'invalid_value',
+      detail: 'can only be 100-continue',
+      fix: 'Leave the header out.',
+    })
   const encoding = headers['content-encoding']
   if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity')
     return new Problem(
@@ -102,28 +121,24 @@ const findRefusal = (req: IncomingMessage): Problem | undefined => {
 
 const isFast = (response: Response): response is NodeResponse => '_toNodeResponse' in response
 
-const send = async (
-  req: IncomingMessage,
-  res: ServerResponse,
-  response: Response,
-  log: HandlerOptions['log'],
-): Promise<void> => {
+const send = async (exchange: Exchange, response: Response, log: HandlerOptions['log']): Promise<void> => {
   if (isFast(response)) {
     const { status, headers, body } = response._toNodeResponse()
     addRequestId(headers as FlatHeaders, status, log)
     if (body === undefined || typeof body === 'string' || body instanceof Uint8Array)
-      return await sendWhole(req, res, status, headers as FlatHeaders, body ?? '')
-    return await sendStream(req, res, status, headers as FlatHeaders, body as ReadableStream)
+      return await sendWhole(exchange, { status, headers: headers as FlatHeaders }, body ?? '')
+    return await sendStream(exchange, { status, headers: headers as FlatHeaders }, body as ReadableStream)
   }
   // The sandbox returns a network error when a response is to be lost: the connection is closed.
-  if (response.type === 'error') return void res.destroy()
+  if (response.type === 'error') return void exchange.res.destroy()
   // Whether the connection is kept is for the client and node:http to say: the MCP SDK would keep every one.
   const headers = removeFlat([...response.headers].flat(), 'connection')
+  const head = { status: response.status, headers }
   addRequestId(headers, response.status, log)
-  if (response.body === null) return await sendWhole(req, res, response.status, headers, '')
+  if (response.body === null) return await sendWhole(exchange, head, '')
   if (isCompressible(response.headers.get('content-type') ?? undefined) && !isAttachment(response))
-    return await sendWhole(req, res, response.status, headers, Buffer.from(await response.arrayBuffer()))
-  return await sendStream(req, res, response.status, headers, response.body)
+    return await sendWhole(exchange, head, Buffer.from(await response.arrayBuffer()))
+  return await sendStream(exchange, head, response.body)
 }
 
 /** Files of any length, which stay streams. */
@@ -153,10 +168,8 @@ const addRequestId = (headers: FlatHeaders, status: number, log: HandlerOptions[
 }
 
 const sendWhole = async (
-  req: IncomingMessage,
-  res: ServerResponse,
-  status: number,
-  given: FlatHeaders,
+  { req, res }: Exchange,
+  { status, headers: given }: Head,
   whole: string | Uint8Array,
 ): Promise<void> => {
   let headers = given
@@ -183,10 +196,8 @@ const sendWhole = async (
 }
 
 const sendStream = async (
-  req: IncomingMessage,
-  res: ServerResponse,
-  status: number,
-  headers: FlatHeaders,
+  { req, res }: Exchange,
+  { status, headers }: Head,
   body: ReadableStream,
 ): Promise<void> => {
   addDefaults(headers)
@@ -206,7 +217,7 @@ const sendStream = async (
   await sendNodeResponse(res, new Response(body))
 }
 
-/** What node:http discards by itself after a response; a connection with more to come is closed instead. */
+/** What node:http discards after a response; a connection with more to come is closed instead. */
 const MAX_DISCARDED_BYTES = 65_536
 /**
  * How long a client may go on sending a body that was refused, and how long it may pause: closing sooner loses the

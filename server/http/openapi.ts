@@ -1,7 +1,8 @@
+import { pick } from '../../catalog/values.ts'
 import { AskedAnswer } from '../../catalog/approvals.ts'
 import { commonErrors, type ErrorCode } from '../../catalog/errors.ts'
 import { currentVersion } from '../../catalog/index.ts'
-import { type JsonSchema, toJsonSchema } from '../../catalog/json-schema.ts'
+import { type JsonSchema, toJsonSchema, mapSchemas } from '../../catalog/json-schema.ts'
 import {
   getInputSchema,
   type Operation,
@@ -11,7 +12,6 @@ import {
   showsVersion,
   takesVersion,
 } from '../../catalog/operation.ts'
-import { createExamples, createRequestBody } from './openapi-bodies.ts'
 import {
   askedResponse,
   confirmParameter,
@@ -27,8 +27,10 @@ import {
   componentRef,
   successHeaders,
 } from './openapi-parts.ts'
-import { addUsedDefinitions, createWebhooks, richDefinitions, toComponents } from './openapi-schemas.ts'
 import { tagDescriptions } from './openapi-tags.ts'
+import { createEventSchemas, listDescribedEvents } from '../events/schemas.ts'
+import { createFilterSchemas } from '../filters/schema.ts'
+import { lazy } from '../lazy.ts'
 
 /** The parts of the document that operations add to. */
 type Draft = {
@@ -170,7 +172,10 @@ const addRoutes = (draft: Draft, described: Described): void => {
     const operationId =
       index === 0 ? each.op.name : `${each.op.name}_${route.method.toLowerCase()}${index > 1 ? index : ''}`
     const body = route.bodyFields.length > 0 ? createRequestBody(each, route.bodyFields) : undefined
-    const responses = createResponses(draft, each, route.status, route.method !== 'GET')
+    const responses = createResponses(draft, each, {
+      status: route.status,
+      readsBody: route.method !== 'GET',
+    })
     const path = (draft.paths[route.path] ??= {})
     path[route.method.toLowerCase()] = {
       operationId,
@@ -235,7 +240,11 @@ const addOps = (draft: Draft, each: Described): void => {
       ...createOperationMeta(op),
       parameters: [...(op.dryRun ? [dryRunParameter] : []), ...headerParameters(op)],
       requestBody: createRequestBody(withExtras, Object.keys(withExtras.input.properties)),
-      responses: createResponses(draft, each, listRoutes(op)[0]!.status, true, true),
+      responses: createResponses(draft, each, {
+        status: listRoutes(op)[0]!.status,
+        readsBody: true,
+        isFacade: true,
+      }),
     },
   }
 }
@@ -307,9 +316,7 @@ const successDescriptions: Record<number, string> = {
 const createResponses = (
   draft: Draft,
   { op, output }: Described,
-  status: number,
-  readsBody: boolean,
-  isFacade = false,
+  { status, readsBody, isFacade = false }: { status: number; readsBody: boolean; isFacade?: boolean },
 ): Part => {
   const codes = [
     ...new Set([
@@ -336,7 +343,7 @@ const createResponses = (
   }
 }
 
-/** What a call answers that goes on after its response: a person is asked, or a job does the work. */
+/** The answer of a call that continues after its response: it waits for approval, or a job does the work. */
 const acceptedResponse = ({ jobs }: Operation, output: Part): Part =>
   jobs
     ? {
@@ -357,3 +364,180 @@ const mayBeAsked = (op: Operation): boolean => op.dryRun === true && op.scope !=
  */
 const listImpossibleErrors = (readsBody: boolean): readonly ErrorCode[] =>
   readsBody ? ['method_not_allowed'] : ['method_not_allowed', 'payload_too_large', 'unsupported_media_type']
+
+/** Points references into the components of the document. */
+const toComponents = (schema: JsonSchema): JsonSchema => {
+  const move = (ref: unknown): string => String(ref).replace('#/$defs/', '#/components/schemas/')
+  const node = mapSchemas(schema, toComponents)
+  const { discriminator } = node as {
+    discriminator?: { propertyName: string; mapping: Record<string, string> }
+  }
+  return {
+    ...node,
+    ...(typeof node.$ref === 'string' ? { $ref: move(node.$ref) } : {}),
+    ...(discriminator
+      ? {
+          discriminator: {
+            ...discriminator,
+            mapping: Object.fromEntries(
+              Object.entries(discriminator.mapping).map(([value, ref]) => [value, move(ref)]),
+            ),
+          },
+        }
+      : {}),
+  }
+}
+
+/** Definitions that say more than what the service validates a request by: filters by their grammar, events by type. */
+const richDefinitions: () => Readonly<Record<string, JsonSchema>> = lazy(() =>
+  Object.fromEntries(
+    Object.entries({ ...createFilterSchemas(), ...createEventSchemas() }).map(([name, schema]) => [
+      name,
+      toComponents(schema),
+    ]),
+  ),
+)
+
+const PREFIX = '#/components/schemas/'
+
+/** Adds the definitions that `used`, or one of them, refers to. */
+const addUsedDefinitions = (schemas: Record<string, JsonSchema>, used: unknown): void => {
+  const definitions = richDefinitions()
+  const visit = (node: unknown): void => {
+    if (typeof node !== 'object' || node === null) return
+    for (const [key, value] of Object.entries(node)) {
+      const name = key === '$ref' && typeof value === 'string' ? value.slice(PREFIX.length) : undefined
+      if (name === undefined) visit(value)
+      else if (!(name in schemas) && name in definitions) visit((schemas[name] = definitions[name]!))
+    }
+  }
+  visit(used)
+}
+
+const signatureParameters: readonly Part[] = [
+  ['webhook-id', 'The event id: the same on every attempt.', 'evt_01JABCDEFGHJKMNPQRSTVWXYZ1'],
+  ['webhook-timestamp', 'The time of this attempt, in seconds since 1970.', '1759310400'],
+  [
+    'webhook-signature',
+    '`v1,` and base64 of the HMAC-SHA256 of `{webhook-id}.{webhook-timestamp}.{body}`; several after a rotation.',
+    'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
+  ],
+].map(([name, description, example]) => ({
+  name,
+  in: 'header',
+  required: true,
+  description,
+  schema: { type: 'string' },
+  example,
+}))
+
+/** Returns the webhooks of the document: one for each event type, in the format `envelope`. */
+const createWebhooks = (): Record<string, Part> =>
+  Object.fromEntries(
+    listDescribedEvents().map(({ id, type, version, description, sample, webhook }) => [
+      version === '1' ? type : id,
+      {
+        post: {
+          operationId: `on_${type.replaceAll('.', '_')}${version === '1' ? '' : `_v${version}`}`,
+          tags: ['webhooks'],
+          summary: description.replace(/\.$/, ''),
+          description:
+            'Sent to endpoints that subscribe to it, at least once: ignore a `webhook-id` that came before. ' +
+            'Verify the signature over the received bytes.',
+          security: [],
+          parameters: signatureParameters,
+          requestBody: {
+            required: true,
+            content: {
+              'application/json': {
+                schema: componentRef('schemas', webhook),
+                example: {
+                  id: 'evt_01JABCDEFGHJKMNPQRSTVWXYZ1',
+                  type,
+                  version,
+                  api_version: '2026-10-01',
+                  occurred_at: '2026-10-01T09:30:00.000Z',
+                  company_id: '1',
+                  data: sample,
+                },
+              },
+            },
+          },
+          responses: {
+            '2XX': { description: 'Received. Respond within 15 seconds.' },
+            '410': { description: 'The endpoint is gone: it is disabled.' },
+            default: { description: 'Not received: it is sent again later.' },
+          },
+        },
+      },
+    ]),
+  )
+
+/** Returns an object of these fields. */
+const toObject = (
+  { properties, required = [] }: JsonSchema,
+  fields: readonly string[],
+  needed: readonly string[] = [],
+): JsonSchema => {
+  const needs = fields.filter((name) => needed.includes(name) || (required as string[]).includes(name))
+  return {
+    type: 'object',
+    properties: pick(properties as Part, fields),
+    ...(needs.length > 0 ? { required: needs } : {}),
+    additionalProperties: false,
+  }
+}
+
+/** Each alternative of an input is an object of its own, so that a generated type holds what the service checks. */
+const createBodySchema = (
+  { op, input }: Pick<Described, 'op' | 'input'>,
+  fields: readonly string[],
+): JsonSchema => {
+  const alternatives = op.alternatives ?? []
+  if (alternatives.length === 0) return toObject(input, fields)
+  const listOwn = ({ needs, takes = [] }: (typeof alternatives)[number]) => [...needs, ...takes]
+  return {
+    oneOf: alternatives.map((alternative) => {
+      const others = alternatives.filter((other) => other !== alternative).flatMap(listOwn)
+      const own = listOwn(alternative)
+      const kept = fields.filter((name) => own.includes(name) || !others.includes(name))
+      return { title: `With ${alternative.needs[0]}`, ...toObject(input, kept, alternative.needs) }
+    }),
+  }
+}
+
+const createRequestBody = (
+  { op, input }: Pick<Described, 'op' | 'input'>,
+  fields: readonly string[],
+): Part => {
+  const required = (input.required ?? []) as string[]
+  const examples = createExamples(op, (example) => pick(example.input as Part, fields))
+  return {
+    required: op.alternatives !== undefined || fields.some((name) => required.includes(name)),
+    content: {
+      'application/json': {
+        schema: createBodySchema({ op, input }, fields),
+        ...(examples ? { examples } : {}),
+      },
+    },
+  }
+}
+
+/**
+ * Returns the catalog's examples by name; a request and a response with the same name belong together.
+ */
+const createExamples = (
+  op: Operation,
+  part: (example: Operation['examples'][number]) => unknown,
+): Part | undefined => {
+  const found = op.examples
+    .map((example) => [toSlug(example.title), { summary: example.title, value: part(example) }] as const)
+    .filter(([, { value }]) => value !== undefined)
+  return found.length > 0 ? Object.fromEntries(found) : undefined
+}
+
+const toSlug = (title: string): string =>
+  title
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '')

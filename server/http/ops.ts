@@ -35,7 +35,9 @@ export const serveOps = async (app: App, event: DoorEvent): Promise<Response> =>
     const maxBytes = operation?.maxBytes ?? DEFAULT_MAX_BODY_BYTES
     return await withBody(app, event.req as Request, { maxBytes }, async (body) => {
       const query = event.url.searchParams
-      const call = toCallRequest(app, event, 'ops', operation, {
+      const call = toCallRequest(app, event, {
+        transport: getHeader(event, 'wcrm-door') === 'cli' ? 'cli' : 'ops',
+        operation,
         requestId,
         requestedName: `operation ${name.slice(0, 100)}`,
         findSimilarName: () =>
@@ -51,7 +53,8 @@ export const serveOps = async (app: App, event: DoorEvent): Promise<Response> =>
         requireKnownQuery(query)
         refuseIfNoneMatch(operation!, getHeader(event, 'if-none-match'))
         const ifMatch = readIfMatch(operation!, getHeader(event, 'if-match'))
-        return readFields(operation!, call, query, ifMatch, parseJson(await body.text(actor.key.id)))
+        const value = parseJson(await body.text(actor.key.id))
+        return readFields(value, { operation: operation!, call, query, ifMatch })
       }
       return toResponse(await perform(app, call))
     })
@@ -75,11 +78,13 @@ const requireKnownQuery = (query: URLSearchParams): void => {
 
 /** Returns the input, the key and the verb, which the body gives, or the query and the headers. */
 const readFields = (
-  operation: Operation,
-  call: CallRequest,
-  query: URLSearchParams,
-  ifMatch: string | undefined,
   value: unknown,
+  {
+    operation,
+    call,
+    query,
+    ifMatch,
+  }: { operation: Operation; call: CallRequest; query: URLSearchParams; ifMatch: string | undefined },
 ): CallInput => {
   if (!isObject(value)) return { input: value, idempotencyKey: call.idempotencyKey, confirm: call.confirm }
   const dryRun = mergeGiven(

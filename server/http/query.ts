@@ -39,7 +39,7 @@ export const requireDecodableQuery = (event: DoorEvent): void => {
   }
 }
 
-/** Throws 400: which of the values was meant cannot be told. */
+/** Throws 400: the value is ambiguous. */
 export const repeatedParameter = (parameter: string): Problem =>
   new Problem('invalid_input', `The query gives ${parameter} more than once.`, {
     errors: [

@@ -67,7 +67,7 @@ const PART_END: BackupLine = { kind: 'part end' }
 const END: BackupLine = { kind: 'end' }
 
 /** Rows and sum of each table, as they were read. Sums are of backups of version 2. */
-export type BackupParts = Record<string, { rows: number; sha256: string | null }>
+type BackupParts = Record<string, { rows: number; sha256: string | null }>
 
 export type LineReader = {
   /** Takes the next line. Throws when no backup has it there, or a part is not what its sum says. */

@@ -6,8 +6,7 @@ import { DEADLINE, monotonicMs, READ_ONLY, type SharedState } from './shared-sta
 /**
  * Lets several clients of the PostgreSQL wire protocol share one PGlite session. A client holds the session
  * from its first message until the backend sends `ReadyForQuery` outside a transaction, so transactions
- * never interleave. (`@electric-sql/pglite-socket` forwards single messages of different clients in turn,
- * which mixes their unnamed statements.)
+ * never interleave (docs/decisions/0001-one-driver-for-both-databases.md: why not `pglite-socket`).
  */
 type Backend = {
   execProtocolRawStream: (

@@ -16,7 +16,7 @@ import { createDatabase, databases as kinds, type TestDatabase, withStorage } fr
 import { processEnvironment, startProcess } from '../process.ts'
 import { serveStorage } from '../servers.ts'
 import { waitUntil } from '../wait-until.ts'
-import { createSeal } from '../../cli/admin/backup-seal.ts'
+import { createSeal } from '../../cli/admin/backup-file.ts'
 import { fail, runAdmin, succeed, useAdminDatabases } from './admin-commands.ts'
 
 const databases = useAdminDatabases()

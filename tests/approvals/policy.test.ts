@@ -12,8 +12,7 @@ import { buildExampleInputs, loadWorkspaceRows, seedWorld, withoutPlans, type Wo
 import { callConfirming, createAgentScene, markApproved } from './scene.ts'
 import { measureStaleness } from '../staleness.ts'
 
-const operations: readonly Operation[] = catalog
-const writes = operations.filter(({ scope }) => scope !== 'mcp:read' && scope !== 'approvals:write')
+const writes = catalog.filter(({ scope }) => scope !== 'mcp:read' && scope !== 'approvals:write')
 const isAsked = ({ asks, confirm }: Operation): boolean => confirm !== undefined || asks === true
 
 /** What asking writes: the request, its event, and the deliveries of that. */

@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
-import { catalog, type Operation } from '../../catalog/index.ts'
+import { catalog } from '../../catalog/index.ts'
 import { callAs, doAs } from '../calls.ts'
 import { doorsOf, everyDatabase } from '../doors.ts'
 import { generatePhone, createSandboxDriver } from '../messaging/fixtures.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
 import { buildExampleInputs, seedWorld, type World } from '../world.ts'
 import { listAudit, summarize } from './audit-rows.ts'
-
-const operations: readonly Operation[] = catalog
 
 /** Creates an endpoint with secret headers and rotates its secret. Returns both signing secrets. */
 const createSecrets = async (server: TestServer, workspace: TestWorkspace): Promise<string[]> => {
@@ -75,7 +73,7 @@ const runEveryOperation = async (
   workspace: TestWorkspace,
   world: World,
 ): Promise<void> => {
-  for (const op of operations.toSorted(
+  for (const op of catalog.toSorted(
     (a, b) => Number(a.confirm === 'delete') - Number(b.confirm === 'delete'),
   ))
     for (const input of buildExampleInputs(world, op)) {
@@ -98,7 +96,7 @@ everyDatabase('Redaction in the audit trail', (server) => {
     const { rows } = await sql<{ operation: string; row: string }>`
       select operation, to_jsonb(a)::text as row from audit_log a
       where workspace_id = ${workspace.id}`.execute(server().db)
-    const changing = operations.filter((op) => op.dryRun).map((op) => op.name)
+    const changing = catalog.filter((op) => op.dryRun).map((op) => op.name)
     assert.deepEqual(
       changing.filter((name) => !rows.some((r) => r.operation === name)),
       [],

@@ -3,13 +3,12 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { catalog, type Operation } from '../../catalog/index.ts'
+import { catalog } from '../../catalog/index.ts'
 import { toArgv } from '../../cli/argv.ts'
 import { commandName, readCommandIndex, readManifest } from '../../cli/manifest.ts'
 import { renderManifest } from '../../scripts/manifest.ts'
 import { useFakeServer } from './fake-server.ts'
 
-const operations: readonly Operation[] = catalog
 const manifest = readManifest()
 const findCommand = (name: string) => manifest.commands.find((command) => commandName(command) === name)!
 const fake = useFakeServer()
@@ -20,7 +19,7 @@ describe('CLI: generated files', () => {
   })
 
   it('every operation has exactly one command', () => {
-    for (const op of operations)
+    for (const op of catalog)
       assert.ok(
         manifest.commands.some((command) => command.operation === op.name && commandName(command) === op.cli),
         op.name,
@@ -39,7 +38,7 @@ describe('CLI: generated files', () => {
 })
 
 describe('CLI: arguments and input', () => {
-  for (const op of operations) {
+  for (const op of catalog) {
     it(`${op.cli}: every example reaches the server unchanged`, async () => {
       const spec = findCommand(op.cli)
       for (const example of op.examples) {

@@ -42,7 +42,7 @@ export const openInbox = async (
   const calls: Promise<unknown>[] = []
   const copied: string[] = []
   let watcher: (() => void) | undefined
-  const api = wrap(createApi(io, { url: server.url, key: owner.key, version: '0' }))
+  const api = wrap(createApi({ io, url: server.url, key: owner.key, version: '0' }))
   const inbox: Inbox = {
     state: createState(
       {

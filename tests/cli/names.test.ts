@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { catalog, type Operation } from '../../catalog/index.ts'
+import { catalog } from '../../catalog/index.ts'
 import { readManifest } from '../../cli/manifest.ts'
 import { useFakeServer } from './fake-server.ts'
 
 const fake = useFakeServer()
-const operations: readonly Operation[] = catalog
 
 const listed = (...rows: Record<string, unknown>[]) => ({ body: { data: rows, next_cursor: null } })
 const mara = { id: '5', name: 'Mara Jensen', role: 'agent' }
@@ -89,7 +88,7 @@ describe('CLI: names where ids are asked', () => {
 
   it('each list that finds names has the fields that this reads', () => {
     const commands = readManifest().commands
-    for (const { names, name } of operations) {
+    for (const { names, name } of catalog) {
       if (!names) continue
       const list = commands.find((c) => c.operation === name)!
       const rows = list.output.fields.map((field) => field.name)

@@ -236,7 +236,7 @@ describe('CLI: output', () => {
     const plain = { width: 60, color: false }
     const evil = '\u001b]0;title\u0007\u001b[2J'
     for (const drawn of [
-      drawTable([{ id: '1', name: evil }], ['id', 'name'], undefined, plain),
+      drawTable([{ id: '1', name: evil }], ['id', 'name'], plain),
       drawRecord({ name: evil, [evil]: { deep: [{ name: evil, x: evil }] } }, plain),
       drawProblem(
         { title: 'No', detail: escapeControlCharacters(evil), items: [], fix: undefined, request: undefined },

@@ -47,7 +47,10 @@ it('Reports in a pipe are plain lines, and JSON when asked; Ink is not loaded fo
     registerHooks({ load: (url, context, next) => { seen.push(url); return next(url, context) } })
     const { printResponse } = await import('./cli/output.ts')
     const io = { stdin: {}, stdout: { write() {} }, stderr: { write() {} }, env: {} }
-    await printResponse(io, { group: 'reports', verb: 'summary', output: {} }, { range: {} })
+    await printResponse(
+      { io, spec: { group: 'reports', verb: 'summary', output: {} }, flags: { wide: false, utc: false } },
+      { value: { range: {} } },
+    )
     console.log(JSON.stringify(seen.filter((url) => /node_modules\\/(ink|react)\\/|report-views/.test(url))))
   `,
     ],

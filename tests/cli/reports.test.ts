@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { PassThrough } from 'node:stream'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { type Operation, catalog, findOperation } from '../../catalog/index.ts'
+import { catalog, findOperation } from '../../catalog/index.ts'
 import { runCommandLine } from '../../cli/main.ts'
 import {
   renderBar,
@@ -11,8 +11,6 @@ import {
   formatPercent,
   renderSparkline,
 } from '../../cli/report-views/format.ts'
-
-const operations: readonly Operation[] = catalog
 
 describe('reports: number formats', () => {
   it('bars are proportional, in eighths, and never exceed their width', () => {
@@ -289,7 +287,7 @@ describe('reports: terminal output', () => {
               ]),
             )
           : value
-    for (const op of operations.filter(({ cli }) => cli.startsWith('reports '))) {
+    for (const op of catalog.filter(({ cli }) => cli.startsWith('reports '))) {
       const text = await runOnTerminal(
         op.cli.split(' '),
         plain,

@@ -52,7 +52,9 @@ describe('CLI: tables', () => {
     ] as const) {
       const stdout = Object.assign(new PassThrough(), { columns: width })
       const io = { stdin: process.stdin, stdout, stderr: stdout, env: { NO_COLOR: '1' }, isPane: true }
-      await printPages(io, spec, [{ value, clock: { now, zone: 'UTC' } }], { wide: false, utc: false })
+      await printPages({ io, spec, flags: { wide: false, utc: false } }, [
+        { value, clock: { now, zone: 'UTC' } },
+      ])
       const lines = (await stdout.end().toArray()).join('')
       assert.ok(lines.includes(shown) || lines.replaceAll(/\s+/g, ' ').includes(shown), lines)
       assert.match(lines, /\+\d+ columns?: --wide/)
@@ -132,7 +134,7 @@ describe('CLI: tables', () => {
   it('texts take the lines that they may, and say that there are more; every column that is asked for is there', () => {
     const row = { id: '1', text: 'word '.repeat(40), more: 'last' }
     const shown = [{ path: 'id' }, { path: 'text', wrap: true as const }, { path: 'more' }]
-    const lines = createTable(shown, style(40), { mostLines: 2 }).page([row]).trimEnd().split('\n')
+    const lines = createTable(shown, style(40), { maxLines: 2 }).page([row]).trimEnd().split('\n')
     assert.equal(lines.length, 3)
     assert.match(lines[2]!, /word…$/)
     const all = createTable(shown, style(20), { all: true })

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { it } from 'node:test'
 import { sql } from 'kysely'
+import { catalog } from '../../catalog/index.ts'
 import { createAgentScene } from '../approvals/scene.ts'
 import { callAs, doAs } from '../calls.ts'
 import { doorsOf, everyDatabase, everyDoor } from '../doors.ts'
@@ -14,7 +15,6 @@ import {
   findColumnsWith,
   finishErasures,
   MARKER,
-  operations,
   runEverything,
   seedPerson,
 } from '../person.ts'
@@ -118,7 +118,7 @@ everyDatabase(
       const left = await findColumnsWith(server().db, [MARKER, DIGITS])
       assert.deepEqual(left, [], `of ${was.join(' ')}`)
       assert.deepEqual(listFiles().filter(holdsMarker), [])
-      for (const op of operations.filter(({ scope }) => scope === 'mcp:read')) {
+      for (const op of catalog.filter(({ scope }) => scope === 'mcp:read')) {
         const example = op.examples[0]!.input as Record<string, unknown>
         const input = { ...example, ...(op.waits ? { wait_seconds: 0 } : {}) }
         const { status, body, text } = await doors[1]!.call(op.name, input)

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
-import { catalog, currentVersion, listRoutes, type Operation } from '../../catalog/index.ts'
+import { catalog, currentVersion, listRoutes } from '../../catalog/index.ts'
 import { doorsOf, everyDatabase, type Reply } from '../doors.ts'
 import { assertProblem } from '../problems.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
 import { buildExampleInputs, listIdFields, getIdValue, seedWorld, loadWorkspaceRows } from '../world.ts'
 
-const operations: readonly Operation[] = catalog
 const noon = '2026-10-05T12:00:00.000Z'
 
 type Send = (
@@ -141,7 +140,7 @@ everyDatabase(
       const world = await seedWorld(server(), workspace, 'Same', '0123')
       const [rest, ops] = doorsOf(server().url, workspace.owner.key)
       let succeeded = 0
-      for (const op of operations) {
+      for (const op of catalog) {
         const inputs = [
           ...buildExampleInputs(world, op),
           ...listIdFields(op).map((f) => ({
@@ -173,7 +172,7 @@ everyDatabase(
           assert.equal(normalize(other.text), normalize(one.text), op.name)
         }
       }
-      assert.ok(succeeded >= operations.length, `${succeeded} responses were compared`)
+      assert.ok(succeeded >= catalog.length, `${succeeded} responses were compared`)
     })
 
     it('dry runs and test keys change nothing, and their responses say dry_run', async () => {
@@ -181,7 +180,7 @@ everyDatabase(
       const world = await seedWorld(server(), workspace, 'Still', '0124')
       const test = await workspace.key(workspace.owner.staffId, { test: true })
       const rows = await loadWorkspaceRows(server().db, workspace.id)
-      for (const op of operations.filter((o) => o.dryRun)) {
+      for (const op of catalog.filter((o) => o.dryRun)) {
         for (const input of buildExampleInputs(world, op)) {
           for (const [key, extra] of [
             [workspace.owner.key, { dry_run: true }],

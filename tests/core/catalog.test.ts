@@ -8,7 +8,6 @@ import {
   catalog,
   findOperation,
   getInputSchema,
-  type Operation,
   getOutputSchema,
   listRoutes,
   scopes,
@@ -17,7 +16,6 @@ import {
 } from '../../catalog/index.ts'
 import { handlers } from '../../server/handlers.ts'
 
-const operations: readonly Operation[] = catalog
 const assertUnique = (values: readonly string[], what: string): void =>
   assert.deepEqual(
     values.filter((v, i) => values.indexOf(v) < i),
@@ -70,16 +68,16 @@ const listUndescribed = (schema: z.ZodType, io: 'input' | 'output'): string[] =>
 describe('Catalog', () => {
   it('names, commands and routes are unique', () => {
     assertUnique(
-      operations.map((op) => op.name),
+      catalog.map((op) => op.name),
       'names',
     )
     assertUnique(
-      operations.map((op) => op.cli),
+      catalog.map((op) => op.cli),
       'commands',
     )
     // `GET /v1/x/{a}` and `GET /v1/x/{b}` are the same route.
     assertUnique(
-      operations.flatMap((op) =>
+      catalog.flatMap((op) =>
         listRoutes(op).map((r) => `${r.method} ${r.path.replaceAll(/\{\w+\}/g, '{}')}`),
       ),
       'routes',
@@ -87,8 +85,8 @@ describe('Catalog', () => {
   })
 
   it('every operation has exactly one handler', () => {
-    assert.deepEqual(Object.keys(handlers).sort(), operations.map((op) => op.name).sort())
-    for (const op of operations) assert.equal(findOperation(op.name), op)
+    assert.deepEqual(Object.keys(handlers).sort(), catalog.map((op) => op.name).sort())
+    for (const op of catalog) assert.equal(findOperation(op.name), op)
     assert.equal(findOperation('constructor'), undefined)
   })
 
@@ -102,7 +100,7 @@ describe('Catalog', () => {
       'webhooks_send_test',
     ]
     const ids = ['contact_id', 'template_id', 'quick_message_id', 'saved_filter_id', 'endpoint_id']
-    for (const op of operations.filter(({ dryRun }) => dryRun)) {
+    for (const op of catalog.filter(({ dryRun }) => dryRun)) {
       const [id] = listRoutes(op)[0]!.pathFields.filter((field) => ids.includes(field))
       assert.equal(takesVersion(op), id !== undefined && !others.includes(op.name), op.name)
       if (!takesVersion(op)) continue
@@ -136,7 +134,7 @@ describe('Catalog', () => {
     )
   })
 
-  for (const op of operations)
+  for (const op of catalog)
     describe(op.name, () => {
       it('name, scope, version and summary are well-formed', () => {
         assert.match(
@@ -240,7 +238,7 @@ describe('Event types', () => {
       assert.match(type.description, /^[A-Z].*\.$/)
       assert.deepEqual(type.data.strict().parse(type.sample), type.sample)
       assert.deepEqual(listUndescribed(type.data, 'output'), [])
-      const caused = operations.some((op) => (op.emits as readonly string[] | undefined)?.includes(id))
+      const caused = catalog.some((op) => (op.emits as readonly string[] | undefined)?.includes(id))
       assert.ok(
         caused || emittedElsewhere.some((start) => id.startsWith(start)),
         `${id} is emitted by no operation`,
@@ -262,7 +260,7 @@ describe('Error codes', () => {
   })
 
   it('every code is returned by an operation', () => {
-    const used = new Set<string>([...commonErrors, ...operations.flatMap((op) => op.errors)])
+    const used = new Set<string>([...commonErrors, ...catalog.flatMap((op) => op.errors)])
     // Codes of future operations.
     const reserved = ['service_unconfigured', 'window_closed']
     assert.deepEqual(

@@ -5,8 +5,6 @@ import { type Door, doorsOf, everyDatabase, type Reply } from '../doors.ts'
 import { makeWorkspace } from '../servers.ts'
 import { buildExampleInputs, seedWorld } from '../world.ts'
 
-const operations: readonly Operation[] = catalog
-
 /** Inputs that pass the schema and that only the handler finds to be wrong. */
 const refusedByHandler: Readonly<Record<string, Record<string, unknown>>> = {
   crm_upsert_contact: { group_ids: ['999999999'] },
@@ -47,7 +45,7 @@ everyDatabase('A 400 and its Idempotency-Key', (server) => {
     const workspace = await makeWorkspace(server())
     const world = await seedWorld(server(), workspace, 'Korrekt', '7392')
     const door = doorsOf(server().url, workspace.owner.key)[1]!
-    const changing = operations
+    const changing = catalog
       .filter((op) => op.dryRun)
       .toSorted((a, b) => Number(a.confirm === 'delete') - Number(b.confirm === 'delete'))
     for (const op of changing) {

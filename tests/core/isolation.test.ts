@@ -19,7 +19,6 @@ import {
  */
 type TwoWorlds = { server: TestServer; mine: World; other: World; digits: string }
 
-const operations: readonly Operation[] = catalog
 const isOptional = (op: Operation, field: string): boolean =>
   op.input.shape[field]!.safeParse(undefined).success
 
@@ -137,7 +136,7 @@ everyDatabase('Workspace isolation', (server, database) => {
 
   // The doors differ in how they read a request, which no database changes: one on each.
   for (const index of databases.length === 1 ? [0, 1] : [databases.indexOf(database)]) {
-    for (const op of operations) {
+    for (const op of catalog) {
       it(`${op.name} neither shows nor changes another workspace [${['rest', 'ops'][index]}]`, async () => {
         const { other, mine } = scene
         const [me, owner] = [mine, other].map(
@@ -182,7 +181,7 @@ everyDatabase('Workspace isolation', (server, database) => {
     }
   }
 
-  for (const op of operations.filter((o) => 'cursor' in o.input.shape)) {
+  for (const op of catalog.filter((o) => 'cursor' in o.input.shape)) {
     it(`${op.name} rejects a cursor of another workspace`, async () => {
       const [me, owner] = [scene.mine, scene.other].map(
         (w) => doorsOf(server().url, w.workspace.owner.key)[1]!,

@@ -9,8 +9,6 @@ import { type Door, doorsOf, everyDatabase, runCli } from '../doors.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
 import { buildExampleInputs, seedWorld } from '../world.ts'
 
-const operations: readonly Operation[] = catalog
-
 /** The paths of all texts in an input. */
 const listTextPaths = (value: unknown, path: (string | number)[] = []): (string | number)[][] => {
   if (typeof value === 'string') return [path]
@@ -74,7 +72,7 @@ everyDatabase(
         )
         texts.push(reply.text, JSON.stringify(reply.headers))
       }
-      for (const [n, op] of operations.entries()) {
+      for (const [n, op] of catalog.entries()) {
         const [example = {}] = buildExampleInputs(world, op)
         for (const path of listTextPaths(example))
           await paste(doors[1]!, op, replaceAt(example, path, `see ${pasted}`))

@@ -10,11 +10,10 @@ import { buildExampleInputs, loadWorkspaceRows, seedWorld, type World } from '..
 
 type Kind = NonNullable<Operation['versioned']>['kind']
 
-const operations: readonly Operation[] = catalog
 /** What deletes a record comes last, and after it what leaves work to a job, which changes rows meanwhile. */
 const orderOf = ({ name }: Operation): number =>
   name.includes('_erase_') ? 2 : Number(name.includes('_delete_'))
-const guarded = operations.filter(takesVersion).toSorted((a, b) => orderOf(a) - orderOf(b))
+const guarded = catalog.filter(takesVersion).toSorted((a, b) => orderOf(a) - orderOf(b))
 
 /** A change of a record of each kind that another client makes, the field that differs then, and how it is read. */
 const kinds: Readonly<

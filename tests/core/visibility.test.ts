@@ -16,7 +16,6 @@ import { seedTwin, type TwinWorld, type Viewer } from './visibility-world.ts'
  * byte for byte. Ids are alike by construction; random ids become placeholders in the order of appearance.
  */
 
-const operations: readonly Operation[] = catalog
 const NOON = Date.UTC(2026, 9, 5, 12)
 
 const replies = ['teamReplies', 'privateReplies'] as const
@@ -191,14 +190,14 @@ type Plan = {
 }
 
 /** Everything through every door. */
-const thorough: Plan = { operations, most: (inputs) => inputs, doors: (all) => all }
+const thorough: Plan = { operations: catalog, most: (inputs) => inputs, doors: (all) => all }
 
 /** A few inputs of every other operation through one door each; the rest on the other database. */
 const createLightPlan = (database: string): Plan => {
   const parity = database === 'embedded' ? 0 : 1
   let turn = 0
   return {
-    operations: operations.filter((_, i) => i % 2 === parity),
+    operations: catalog.filter((_, i) => i % 2 === parity),
     most: (inputs, count) =>
       inputs.length <= count
         ? inputs

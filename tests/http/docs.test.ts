@@ -3,14 +3,13 @@ import { readFileSync } from 'node:fs'
 import { before, describe, it } from 'node:test'
 import vm from 'node:vm'
 import { gunzipSync } from 'node:zlib'
-import { catalog, listRoutes, type Operation } from '../../catalog/index.ts'
+import { catalog, listRoutes } from '../../catalog/index.ts'
 import { createSite } from '../../server/http/docs/site.ts'
 import { createOpenapi } from '../../server/http/openapi.ts'
 import { renderPage } from '../../server/http/pages.ts'
 
 const publicUrl = 'http://127.0.0.1:8787'
-const operations: readonly Operation[] = catalog
-const site = createSite({ operations, config: { publicUrl } })
+const site = createSite({ operations: catalog, config: { publicUrl } })
 
 const get = async (path: string, headers: Record<string, string> = {}): Promise<Response | undefined> =>
   (await site(path, new Request(publicUrl, { headers }))) ??
@@ -150,7 +149,7 @@ describe('The documentation', () => {
       if (!path.startsWith('/openapi')) await getText(path)
     }
     const full = await getText('/llms-full.txt')
-    for (const { summary } of operations) assert.ok(full.includes(`## ${summary}`), summary)
+    for (const { summary } of catalog) assert.ok(full.includes(`## ${summary}`), summary)
   })
 
   it('the collection for Postman has every route, with changes as dry runs', async () => {
@@ -161,11 +160,11 @@ describe('The documentation', () => {
     )
     const requests = collection.item.flatMap(({ item }: any) => item).map(({ request }: any) => request)
     const found = requests.map(({ method, url }: any) => `${method} /${url.path.join('/')}`)
-    const routes = operations.flatMap((op) =>
+    const routes = catalog.flatMap((op) =>
       listRoutes(op).map(({ method, path }) => `${method} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`),
     )
     assert.deepEqual(found.toSorted(), routes.toSorted())
-    const changes = operations.filter((op) => op.dryRun).flatMap(listRoutes)
+    const changes = catalog.filter((op) => op.dryRun).flatMap(listRoutes)
     const dry = requests.filter(({ url }: any) =>
       url.query.some(({ key, value }: any) => key === 'dry_run' && value === 'true'),
     )
@@ -208,7 +207,7 @@ describe('The API reference', () => {
 
   it('each operation has its rules, and samples in four languages', async () => {
     const { paths } = JSON.parse(await getText('/docs/openapi.json'))
-    for (const op of operations)
+    for (const op of catalog)
       for (const { method, path } of listRoutes(op)) {
         const { description, 'x-codeSamples': samples } = paths[path][method.toLowerCase()]
         for (const text of [
@@ -234,7 +233,7 @@ describe('The API reference', () => {
     })
     const { paths } = JSON.parse(await getText('/docs/openapi.json'))
     const isChange = createIsChange(paths)
-    for (const op of operations)
+    for (const op of catalog)
       for (const { method, path } of listRoutes(op))
         assert.equal(
           isChange(method, `${publicUrl}${path.replaceAll(/\{\w+\}/g, '7')}`),
@@ -270,7 +269,7 @@ describe('The API reference', () => {
     const page = await getText('/docs/reference')
     const groups = [...page.matchAll(/href="(reference\/[\w-]+\.md)"/g)].map((match) => match[1]!)
     const texts = await Promise.all(groups.map((group) => getText(`/docs/${group}`)))
-    for (const { summary } of operations) assert.ok(texts.some((text) => text.includes(`## ${summary}`)))
+    for (const { summary } of catalog) assert.ok(texts.some((text) => text.includes(`## ${summary}`)))
     assert.ok(readFileSync('server/http/docs/assets/LICENSES.txt', 'utf8').includes('MIT License'))
   })
 })

@@ -5,16 +5,15 @@ import { z } from 'zod'
 import { errors } from '../../catalog/errors.ts'
 import { eventTypes } from '../../catalog/events.ts'
 import { type Reason, reasons } from '../../catalog/reasons.ts'
-import { catalog, getInputSchema, type Operation, getOutputSchema, listRoutes } from '../../catalog/index.ts'
+import { catalog, getInputSchema, getOutputSchema, listRoutes } from '../../catalog/index.ts'
 import { createOpenapi } from '../../server/http/openapi.ts'
 import { renderPage } from '../../server/http/pages.ts'
 import { problemExample } from '../../server/http/problem-example.ts'
 
-const operations: readonly Operation[] = catalog
 const publicUrl = 'http://127.0.0.1:8787'
 type Any = any
-const document: Any = createOpenapi(operations, { publicUrl })
-const facade: Any = createOpenapi(operations, { publicUrl, facade: true })
+const document: Any = createOpenapi(catalog, { publicUrl })
+const facade: Any = createOpenapi(catalog, { publicUrl, facade: true })
 
 const follow = (ref: string, inside: Any): Any =>
   ref
@@ -36,9 +35,9 @@ describe('OpenAPI document', () => {
       Object.entries(paths).flatMap(([path, item]) =>
         Object.keys(item as object).map((method) => `${method.toUpperCase()} ${path}`),
       )
-    const routes = operations.flatMap((op) => listRoutes(op).map(({ method, path }) => `${method} ${path}`))
+    const routes = catalog.flatMap((op) => listRoutes(op).map(({ method, path }) => `${method} ${path}`))
     assert.deepEqual(listFound(document).sort(), routes.sort())
-    assert.deepEqual(listFound(facade).sort(), operations.map(({ name }) => `POST /v1/ops/${name}`).sort())
+    assert.deepEqual(listFound(facade).sort(), catalog.map(({ name }) => `POST /v1/ops/${name}`).sort())
   })
 
   it('contains a webhook for each event type, whose sample fits its schema', () => {
@@ -76,7 +75,7 @@ describe('OpenAPI document', () => {
       ),
     )
     assert.equal(new Set(ids).size, ids.length)
-    for (const op of operations) assert.ok(ids.includes(op.name), `${op.name} is no operationId`)
+    for (const op of catalog) assert.ok(ids.includes(op.name), `${op.name} is no operationId`)
   })
 
   it('every reference resolves, and no component is unused', () => {
@@ -91,7 +90,7 @@ describe('OpenAPI document', () => {
     }
   })
 
-  for (const op of operations) {
+  for (const op of catalog) {
     it(`${op.name} has its parameters, body and responses`, () => {
       const one = facade.paths[`/v1/ops/${op.name}`].post
       const body = one.requestBody.content['application/json'].schema

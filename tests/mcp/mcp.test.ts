@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { z } from 'zod'
-import { catalog, type Operation } from '../../catalog/index.ts'
+import { catalog } from '../../catalog/index.ts'
 import { toInlinedJsonSchema, toJsonSchema } from '../../catalog/json-schema.ts'
 import { createTool } from '../../mcp/tools.ts'
 import { listOperations, listToolsetNames } from '../../mcp/toolsets.ts'
 
-const operations: readonly Operation[] = catalog
-const tools = operations.map(createTool)
+const tools = catalog.map(createTool)
 
 describe('MCP tools', () => {
   for (const tool of tools) {
@@ -22,30 +21,30 @@ describe('MCP tools', () => {
   }
 
   it('the list depends on the scopes of the key and has the order of the catalog', () => {
-    const read = listOperations(operations, (op) => op.scope === 'mcp:read', {
+    const read = listOperations(catalog, (op) => op.scope === 'mcp:read', {
       toolsets: ['all'],
       readonly: false,
       compact: false,
     }).map((op) => op.name)
     assert.deepEqual(
       read,
-      operations.filter((op) => op.scope === 'mcp:read').map((op) => op.name),
+      catalog.filter((op) => op.scope === 'mcp:read').map((op) => op.name),
     )
-    const all = listOperations(operations, () => true, { toolsets: ['all'], readonly: false, compact: false })
-    assert.deepEqual(all, operations)
+    const all = listOperations(catalog, () => true, { toolsets: ['all'], readonly: false, compact: false })
+    assert.deepEqual(all, catalog)
   })
 
   it('toolsets and readonly narrow the list', () => {
-    const groups = listOperations(operations, () => true, {
+    const groups = listOperations(catalog, () => true, {
       toolsets: ['groups'],
       readonly: false,
       compact: false,
     }).map((op) => op.name)
     assert.deepEqual(
       groups,
-      operations.filter((op) => op.cli.startsWith('groups ')).map((op) => op.name),
+      catalog.filter((op) => op.cli.startsWith('groups ')).map((op) => op.name),
     )
-    const crm = listOperations(operations, () => true, {
+    const crm = listOperations(catalog, () => true, {
       toolsets: ['crm', 'channels'],
       readonly: true,
       compact: false,
@@ -55,7 +54,7 @@ describe('MCP tools', () => {
         (op) => op.scope === 'mcp:read' && (op.name.startsWith('crm_') || op.name === 'workspace_channels'),
       ),
     )
-    assert.ok(listToolsetNames(operations).includes('all'))
+    assert.ok(listToolsetNames(catalog).includes('all'))
   })
 
   it('annotations follow from the catalog', () => {

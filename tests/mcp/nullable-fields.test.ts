@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { catalog, type Operation } from '../../catalog/index.ts'
+import { catalog } from '../../catalog/index.ts'
 import type { JsonSchema } from '../../catalog/json-schema.ts'
 import { createTool } from '../../mcp/tools.ts'
 import { everyDatabase } from '../doors.ts'
@@ -8,10 +8,8 @@ import { plantConversation } from '../inbox/conversations.ts'
 import { createToolRequest } from '../mcp-request.ts'
 import { makeWorkspace } from '../servers.ts'
 
-const operations: readonly Operation[] = catalog
-
 /** The fields of all tools whose schema takes null, as `tool.field`. */
-const nullable = operations.flatMap((op) =>
+const nullable = catalog.flatMap((op) =>
   Object.entries(createTool(op).inputSchema.properties)
     .filter(([, schema]) => schema.nullable)
     .map(([field]) => `${op.name}.${field}`),
@@ -19,7 +17,7 @@ const nullable = operations.flatMap((op) =>
 
 describe('MCP: fields that null clears', () => {
   it('take null in the schema of the tool exactly where the server takes it', () => {
-    const taken = operations.flatMap((op) =>
+    const taken = catalog.flatMap((op) =>
       Object.entries(op.input.shape)
         .filter(([, exact]) => exact.safeParse(null).success)
         .map(([field]) => `${op.name}.${field}`),
@@ -29,7 +27,7 @@ describe('MCP: fields that null clears', () => {
   })
 
   it('take null in the rows of an import too', () => {
-    const { inputSchema } = createTool(operations.find((op) => op.name === 'crm_import_contacts')!)
+    const { inputSchema } = createTool(catalog.find((op) => op.name === 'crm_import_contacts')!)
     const row = inputSchema.properties['rows']!.items as JsonSchema & {
       properties: Record<string, JsonSchema>
     }

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { catalog, type Operation } from '../../catalog/index.ts'
+import { catalog } from '../../catalog/index.ts'
 import type { JsonSchema } from '../../catalog/json-schema.ts'
 import { guideTools } from '../../mcp/guide-tools.ts'
 import { createTool, type Tool } from '../../mcp/tools.ts'
 
-const operations: readonly Operation[] = catalog
-const tools: Tool[] = operations.map(createTool)
+const tools: Tool[] = catalog.map(createTool)
 const everyTool = [...tools, ...guideTools]
 
 /** Every schema in a schema, with the path to it. */
@@ -111,7 +110,7 @@ describe('MCP tools for strict clients', () => {
     for (const [index, { name, inputSchema }] of tools.entries()) {
       for (const [field, { description }] of Object.entries(inputSchema.properties)) {
         assert.ok(description, `${name} ${field} has no description`)
-        const exact = operations[index]!.input.shape[field]
+        const exact = catalog[index]!.input.shape[field]
         if (exact && exact.safeParse(null).success && !exact.safeParse('').success)
           assert.match(description as string, /null/, `${name} ${field} takes null, and does not say so`)
       }
@@ -137,7 +136,7 @@ describe('MCP tools for strict clients', () => {
       }
     }
     for (const [index, { name, inputSchema }] of tools.entries())
-      for (const { title, input } of operations[index]!.examples)
+      for (const { title, input } of catalog[index]!.examples)
         assert.ok(fits(inputSchema, input), `${name}: ${title} ${JSON.stringify(input)}`)
   })
 })

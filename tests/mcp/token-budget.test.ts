@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
-import { catalog, type Operation } from '../../catalog/index.ts'
+import { catalog } from '../../catalog/index.ts'
 import { scopes } from '../../catalog/operation.ts'
 import { compactInstructions, listInstructions } from '../../mcp/instructions.ts'
 import { listTools } from '../../mcp/guide-tools.ts'
 import { createOperationIndex } from '../../mcp/operation-search.ts'
 import { createTool } from '../../mcp/tools.ts'
 import { listToolsetNames, MAX_DEFAULT_TOOLS } from '../../mcp/toolsets.ts'
-
-const operations: readonly Operation[] = catalog
 
 /** What a client puts before a model: the list as `tools/list` answers it, in tokens of o200k. */
 const measure = (tools: readonly object[]): number => countTokens(JSON.stringify(tools))
@@ -19,11 +17,11 @@ const MAX_COMPACT_TOKENS = 1500
 const MAX_TOOL_TOKENS = 1200
 
 describe('Tokens of the lists of tools', () => {
-  const tools = new Map(operations.map((op) => [op.name, createTool(op)]))
+  const tools = new Map(catalog.map((op) => [op.name, createTool(op)]))
   const source = {
-    operations,
-    byName: new Map(operations.map((op) => [op.name, op])),
-    index: () => createOperationIndex(operations),
+    operations: catalog,
+    byName: new Map(catalog.map((op) => [op.name, op])),
+    index: () => createOperationIndex(catalog),
     tools: () => tools,
   }
   const list = (toolsets: string[] | undefined, compact = false) =>
@@ -32,7 +30,7 @@ describe('Tokens of the lists of tools', () => {
   it('the default list and compact mode are small', () => {
     const short = list(undefined)
     const compact = list(undefined, true)
-    const others = listToolsetNames(operations).map((name) => [name, list([name])] as const)
+    const others = listToolsetNames(catalog).map((name) => [name, list([name])] as const)
     for (const [name, tools] of [['default', short], ['compact', compact], ...others] as const)
       console.log(
         `${name.padEnd(16)} ${String(tools.length).padStart(3)} tools ${String(measure(tools)).padStart(6)} tokens`,

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { catalog, getOutputSchema, type Operation } from '../../catalog/index.ts'
+import { catalog, getOutputSchema } from '../../catalog/index.ts'
 import { type JsonSchema, toInlinedJsonSchema } from '../../catalog/json-schema.ts'
 import { showHidden, UNTRUSTED } from '../../catalog/text.ts'
 import { nameUntrusted, removeHidden } from '../../mcp/untrusted.ts'
-
-const operations: readonly Operation[] = catalog
 
 /**
  * Fields of text that hold no words of outsiders: codes, ids, what staff named or wrote, and what the service says.
@@ -132,7 +130,7 @@ describe('MCP: text of outsiders', () => {
   it('every field of text is marked or known to be trusted', () => {
     const used = new Set<string>()
     const unknown: string[] = []
-    for (const op of operations)
+    for (const op of catalog)
       for (const pointer of listUnmarked(toInlinedJsonSchema(getOutputSchema(op)))) {
         const end = ends.find((one) => pointer.endsWith(one) && pointer.split('/').length > 2)
         const [names] =

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it, test } from 'node:test'
 import { sql } from 'kysely'
-import { catalog, type Operation } from '../../catalog/index.ts'
+import { catalog } from '../../catalog/index.ts'
 import { type Cluster, postgresBinaries, startCluster } from '../../scripts/cluster.ts'
 import { mayReadReplica } from '../../server/core/steps/replica-reads.ts'
 import { migrate } from '../../storage/migrations/migrate.ts'
@@ -12,7 +12,6 @@ import { doorsOf } from '../doors.ts'
 import { makeWorkspace, serveStorage, type TestServer, type TestWorkspace } from '../servers.ts'
 import { buildExampleInputs, seedWorld } from '../world.ts'
 
-const operations: readonly Operation[] = catalog
 const skip = databases.includes('postgresql') ? false : 'PostgreSQL is not installed'
 
 describe('A replica for reads', { skip }, () => {
@@ -108,7 +107,7 @@ describe('A replica for reads', { skip }, () => {
   it('answers every list, search and report of the catalog: none of them writes', async () => {
     const world = await seedWorld(server, workspace, 'Replicated', '0177')
     const [rest] = doors()
-    const eligible = operations.filter(mayReadReplica)
+    const eligible = catalog.filter(mayReadReplica)
     assert.ok(eligible.length > 20, `${eligible.length} operations`)
     for (const op of eligible) {
       for (const input of buildExampleInputs(world, op)) {

@@ -3,8 +3,6 @@ import { test } from 'node:test'
 import { catalog, findOperation, type Operation, type OperationName } from '../../catalog/index.ts'
 import { listContactSubjects } from '../../server/visibility/contact-subjects.ts'
 
-const operations: readonly Operation[] = catalog
-
 const count = (name: string, input: Record<string, unknown>, answer?: unknown): number =>
   Object.values(listContactSubjects(findOperation(name as OperationName)! as Operation, input, answer)).flat()
     .length
@@ -19,7 +17,7 @@ const READS_NO_CONTACT = [
 
 test('every operation that takes a filter, or names a contact, counts for the budget of an AI agent', () => {
   let counted = 0
-  for (const { name, input } of operations)
+  for (const { name, input } of catalog)
     for (const field of Object.keys(input.shape)) {
       const value = /^(?:other_|merged_)?contact_id$/.test(field)
         ? '7'

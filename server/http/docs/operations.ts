@@ -25,9 +25,6 @@ const describeIdempotency = (op: Operation): string => {
     : `\`Idempotency-Key\` is optional: without one a retry may run again${again}`
 }
 
-const describeClass = (op: Operation): string =>
-  `class \`${op.dryRun ? 'write' : 'read'}\`${op.heavy ? '; can be an expensive read' : ''}`
-
 /** The rules of an operation, as a list of Markdown. Addresses begin with `root`. */
 const renderRules = (op: Operation, root: string): string =>
   [
@@ -42,7 +39,8 @@ const renderRules = (op: Operation, root: string): string =>
           `- [**Version**](${root}docs/lost-updates) \`If-Match\` or \`if_version\`: only if nobody has changed it`,
         ]
       : []),
-    `- [**Rate limit**](${root}docs/rate-limits) ${describeClass(op)}`,
+    `- [**Rate limit**](${root}docs/rate-limits) class \`${op.dryRun ? 'write' : 'read'}\`` +
+      (op.heavy ? '; can be an expensive read' : ''),
     ...(op.emits && op.emits.length > 0
       ? [`- [**Events**](${root}docs/events) ${op.emits.map((type) => `\`${type}\``).join(', ')}`]
       : []),

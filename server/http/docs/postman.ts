@@ -3,9 +3,6 @@ import { getGroupOf } from '../openapi.ts'
 import { tagDescriptions } from '../openapi-tags.ts'
 import { createRequest, routeOf } from './samples.ts'
 
-/** Returns the path with the parameters as Postman writes them: `/v1/contacts/:contact_id`. */
-const toVariables = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ':$1')
-
 const createItem = (op: Operation, route: ReturnType<typeof routeOf>) => {
   const example =
     op.examples.find(
@@ -13,7 +10,8 @@ const createItem = (op: Operation, route: ReturnType<typeof routeOf>) => {
     ) ?? op.examples[0]
   const input = (example?.input ?? {}) as Record<string, unknown>
   const { query, body } = createRequest(op, route, input)
-  const path = toVariables(route.path)
+  // With parameters as Postman writes them: `/v1/contacts/:contact_id`.
+  const path = route.path.replaceAll(/\{(\w+)\}/g, ':$1')
   const search = query.map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join('&')
   return {
     name: op.summary,
