@@ -329,29 +329,4 @@ everyDoor('Conversation changes', (test) => {
     assert.deepEqual([after['unread_count'], after['reply_status']], [0, 'incoming_no_reply'])
     assert.deepEqual(await typesOf(server, workspace.id), [])
   })
-
-  test('idempotency: a repeated key changes nothing', async ({ server, workspace, call }) => {
-    const { id } = await plantConversation(server, workspace.id)
-    const { staffId } = await workspace.staff({ name: 'Grace' })
-    const claim = () =>
-      call(
-        'inbox_assign_conversation',
-        { conversation_id: id, staff_id: staffId, only_if_unassigned: true },
-        { idempotencyKey: 'claim-it-once' },
-      )
-    const [first, again] = [await claim(), await claim()]
-    assert.deepEqual([first.status, again.status], [200, 200])
-    assert.deepEqual(again.body, first.body)
-    const note = () =>
-      call('inbox_add_note', { conversation_id: id, text: 'Once' }, { idempotencyKey: 'note-it-once' })
-    assert.deepEqual((await note()).body, (await note()).body)
-    const notes = await sql<{
-      n: string
-    }>`
-      select count(*) as n from messages where workspace_id = ${workspace.id} and note`.execute(server.db)
-    assert.deepEqual(
-      [await typesOf(server, workspace.id), notes.rows[0]!.n],
-      [['conversation.assigned/1'], '1'],
-    )
-  })
 })
