@@ -5,8 +5,8 @@ import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
 import { catalog, type Operation } from '../../catalog/index.ts'
 import { type JsonSchema, toInlinedJsonSchema, toJsonSchema } from '../../catalog/json-schema.ts'
 import { createTool, type Tool } from '../../mcp/tools.ts'
+import { listToolsetNames, MAX_DEFAULT_TOOLS } from '../../mcp/toolsets.ts'
 import { findWriteHints } from '../../mcp/write-hints.ts'
-import { listOperations, listToolsetNames, MAX_DEFAULT_TOOLS } from '../../mcp/toolsets.ts'
 import { guideTools, listTools } from '../../mcp/guide-tools.ts'
 import { everyDatabase } from '../doors.ts'
 import { plantConversation } from '../inbox/conversations.ts'
@@ -30,43 +30,6 @@ describe('MCP tools', () => {
       assert.equal('confirm' in (tool.inputSchema.properties as object), false)
     })
   }
-
-  it('the list depends on the scopes of the key and has the order of the catalog', () => {
-    const read = listOperations(operations, (op) => op.scope === 'mcp:read', {
-      toolsets: ['all'],
-      readonly: false,
-      compact: false,
-    }).map((op) => op.name)
-    assert.deepEqual(
-      read,
-      operations.filter((op) => op.scope === 'mcp:read').map((op) => op.name),
-    )
-    const all = listOperations(operations, () => true, { toolsets: ['all'], readonly: false, compact: false })
-    assert.deepEqual(all, operations)
-  })
-
-  it('toolsets and readonly narrow the list', () => {
-    const groups = listOperations(operations, () => true, {
-      toolsets: ['groups'],
-      readonly: false,
-      compact: false,
-    }).map((op) => op.name)
-    assert.deepEqual(
-      groups,
-      operations.filter((op) => op.cli.startsWith('groups ')).map((op) => op.name),
-    )
-    const crm = listOperations(operations, () => true, {
-      toolsets: ['crm', 'channels'],
-      readonly: true,
-      compact: false,
-    })
-    assert.ok(
-      crm.every(
-        (op) => op.scope === 'mcp:read' && (op.name.startsWith('crm_') || op.name === 'workspace_channels'),
-      ),
-    )
-    assert.ok(listToolsetNames(operations).includes('all'))
-  })
 
   it('annotations follow from the catalog', () => {
     const hints = (name: string) => tools.find((tool) => tool.name === name)!.annotations

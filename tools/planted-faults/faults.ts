@@ -206,8 +206,8 @@ export const faults: readonly Fault[] = [
     file: 'server/messaging/send.ts',
     find: 'if (!unannounced || !conversation) return',
     replace: 'return',
-    test: 'tests/messaging/replies.test.ts',
-    name: 'a rejection by the provider leaves no message',
+    test: 'tests/messaging/send-template.test.ts',
+    name: 'leaves neither contact nor conversation',
   },
   {
     file: 'catalog/short-links.ts',
@@ -341,5 +341,12 @@ export const faults: readonly Fault[] = [
     replace: '[0]',
     test: 'tests/inbox/sla.test.ts',
     name: 'the enabled policy with the fewest',
+  },
+  {
+    file: 'storage/reports/reports.ts',
+    find: "where workspace_id = ${workspaceId} and direction = 'outbound' and ${isWithin('created_at', range)}",
+    replace: "where direction = 'outbound' and ${isWithin('created_at', range)}",
+    test: 'tests/reports/summary.test.ts',
+    name: 'figures equal those of a row-by-row count',
   },
 ]
