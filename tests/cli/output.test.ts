@@ -2,10 +2,14 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import fc from 'fast-check'
 import { escapeControlCharacters, formatRecord, formatTsv } from '../../cli/text.ts'
 import { drawProblem, drawRecord, drawTable } from '../../cli/views.ts'
-import { problemBody, useFakeServer } from './fake-server.ts'
+import { listen, problemBody, useFakeServer } from './fake-server.ts'
 
 const fake = useFakeServer()
 
@@ -269,5 +273,369 @@ describe('CLI: output', () => {
     })
     assert.equal(exit, 0, stderr)
     assert.ok(!stderr.includes('\u001b'), JSON.stringify(stderr))
+  })
+})
+
+const page = (ids: string[], cursor: string | null) => ({
+  body: {
+    data: ids.map((id) => ({ id, name: `G ${id}`, emoji: null, contacts_count: 1 })),
+    next_cursor: cursor,
+  },
+})
+
+describe('CLI: --jq, --template and --quiet', () => {
+  it('--jq is applied to the answer: strings as they are, the rest as JSON', async () => {
+    fake.responses = [page(['1', '2'], null)]
+    const { stdout } = await fake.wcrm([
+      'groups',
+      'list',
+      '--jq',
+      '.data[].name, (.data|length), .data[0].emoji',
+    ])
+    assert.equal(stdout, 'G 1\nG 2\n2\nnull\n')
+    fake.responses = [page(['1'], 'c'), page(['2'], null)]
+    const all = await fake.wcrm(['groups', 'list', '--all', '--json=id', '--jq', '[.data[].id]'])
+    assert.equal(all.stdout, '["1","2"]\n')
+    fake.responses = [{ body: { id: '1' } }]
+    const blanks = await fake.wcrm(['contacts', 'get', '1', '--jq', '" a", "", "\\n", empty, ""'])
+    assert.equal(blanks.stdout, ' a\n\n\n\n\n')
+    fake.responses = [{ body: '{"id":9007199254740993}' }]
+    assert.equal((await fake.wcrm(['contacts', 'get', '1', '--jq', '.id'])).stdout, '9007199254740993\n')
+  })
+
+  it('with --ndjson, --jq is applied to each row', async () => {
+    fake.responses = [page(['1', '2'], 'c'), page(['3'], null)]
+    const words = ['groups', 'list', '--all', '--ndjson', '--jq', 'select(.id != "2") | {id}']
+    assert.equal((await fake.wcrm(words)).stdout, '{"id":"1"}\n{"id":"3"}\n')
+  })
+
+  it('an expression that does not compile exits 2 before anything is sent, and names the place', async () => {
+    const { exit, stdout, stderr } = await fake.wcrm(['groups', 'create', '--name', 'A', '--jq', '.a['])
+    assert.deepEqual([exit, stdout, fake.requests.length], [2, '', 0])
+    assert.match(stderr, /--jq: syntax error, .*\(line 1, column 3\)/)
+    const unknown = await fake.wcrm(['groups', 'list', '--jq', '.data | nope'])
+    assert.deepEqual([unknown.exit, fake.requests.length], [2, 0])
+    assert.match(unknown.stderr, /nope\/0 is not defined/)
+  })
+
+  it('an expression that fails on the answer exits 2 and says why', async () => {
+    fake.responses = [page(['1'], null)]
+    const { exit, stdout, stderr } = await fake.wcrm(['groups', 'list', '--jq', '.data.x'])
+    assert.deepEqual([exit, stdout], [2, ''])
+    assert.match(stderr, /--jq: Cannot index array with (?:string )?\(?"x"\)?/)
+  })
+
+  it('--template prints a line for each row, or for the record', async () => {
+    fake.responses = [page(['1', '2'], 'c'), page(['3'], null)]
+    const list = ['groups', 'list', '--all', '--template', '{id}\\t{name}{emoji} {{x}}']
+    assert.equal((await fake.wcrm(list)).stdout, '1\tG 1 {x}\n2\tG 2 {x}\n3\tG 3 {x}\n')
+    fake.responses = [{ body: { group: { id: '3', name: 'VIP' }, created: true } }]
+    const create = ['groups', 'create', '--name', 'VIP', '--template', '{group.id}:\\n{created}']
+    assert.equal((await fake.wcrm(create)).stdout, '3:\ntrue\n')
+    fake.requests = []
+    for (const text of ['{nope}', '{id', 'id}'])
+      assert.equal((await fake.wcrm(['groups', 'list', '--template', text])).exit, 2, text)
+    assert.equal(fake.requests.length, 0)
+  })
+
+  it('--template stays the field where a command has one', async () => {
+    await fake.wcrm(['templates', 'lint', '--template', '{"name":"a"}'])
+    assert.deepEqual(fake.requests[0]!.input, { template: { name: 'a' } })
+  })
+
+  it('--quiet prints ids alone', async () => {
+    fake.responses = [page(['1', '2'], 'c')]
+    assert.deepEqual(await fake.wcrm(['groups', 'list', '--quiet']), {
+      exit: 0,
+      stdout: '1\n2\n',
+      stderr: '',
+    })
+    fake.responses = [{ body: { group: { id: '3', name: 'VIP' }, created: true } }]
+    assert.equal((await fake.wcrm(['groups', 'create', '--name', 'VIP', '--quiet'])).stdout, '3\n')
+    fake.responses = [{ body: { group: { id: null, name: 'VIP' }, created: true, dry_run: true } }]
+    assert.equal((await fake.wcrm(['groups', 'create', '--name', 'VIP', '--dry-run', '--quiet'])).stdout, '')
+    fake.responses = [{ body: { failed: 1, failures: [{ id: '9', code: 'not_found', message: 'Gone.' }] } }]
+    const tag = ['contacts', 'tag', '--contact-ids', '9', '--tags', 'VIP', '--quiet']
+    assert.deepEqual(await fake.wcrm(tag), { exit: 9, stdout: '', stderr: '9: Gone.\n' })
+  })
+
+  it('--quiet leaves out rows without an id', async () => {
+    fake.responses = [{ body: { data: [{ contact: { id: '4' } }, { contact: null }], next_cursor: null } }]
+    assert.equal((await fake.wcrm(['broadcasts', 'recipients', '1', '--quiet'])).stdout, '4\n')
+  })
+
+  it('an export has formats of its own', async () => {
+    for (const words of [['--jq', '.'], ['--quiet'], ['--template', '{id}']])
+      assert.equal((await fake.wcrm(['contacts', 'export', ...words])).exit, 2)
+  })
+
+  it('formats that exclude each other are refused', async () => {
+    for (const words of [
+      ['--jq', '.', '--csv'],
+      ['--jq', '.', '--template', '{id}'],
+      ['--quiet', '--ndjson'],
+      ['--quiet', '--json'],
+    ])
+      assert.equal((await fake.wcrm(['groups', 'list', ...words])).exit, 2, words.join(' '))
+    assert.equal(fake.requests.length, 0)
+  })
+
+  it('a flag that the command would ignore is refused, by its name', async () => {
+    const create = ['groups', 'create', '--name', 'One', '--plan', 'plan.ndjson']
+    const follow = ['events', 'list', '--follow']
+    for (const [words, flag] of [
+      [['groups', 'list', '--columns', 'id', '--quiet'], '--columns'],
+      [['groups', 'list', '--columns', 'id', '--jq', '.'], '--columns'],
+      [['groups', 'list', '--columns', 'id', '--json'], '--columns'],
+      [['groups', 'list', '--columns', 'id', '--template', '{id}'], '--columns'],
+      [['groups', 'list', '--columns', 'id', '--ndjson'], '--columns'],
+      [['contacts', 'export', '--json=id'], '--json'],
+      [[...create, '--quiet'], '--quiet'],
+      [[...create, '--jq', '.'], '--jq'],
+      [[...create, '--template', '{id}'], '--template'],
+      [[...create, '--json=group'], '--json'],
+      [[...follow, '--limit', '5'], '--limit'],
+      [[...follow, '--cursor', 'evt_1'], '--cursor'],
+      [[...follow, '--all'], '--all'],
+    ] as const) {
+      const { exit, stderr } = await fake.wcrm([...words])
+      assert.deepEqual([exit, stderr.includes(flag)], [2, true], `${words.join(' ')}: ${stderr}`)
+    }
+    assert.equal(fake.requests.length, 0)
+  })
+})
+
+describe('CLI: a reader that ends early', () => {
+  for (const words of [['--ndjson'], ['--csv'], []])
+    it(`ends --all ${words.join(' ')} without a message`, async () => {
+      let pages = 0
+      const server = createServer((_request, response) => {
+        pages++
+        const rows = Array.from({ length: 100 }, (_, i) => ({
+          id: String(pages * 100 + i),
+          name: 'x'.repeat(900),
+        }))
+        response.setHeader('Content-Type', 'application/json')
+        response.end(JSON.stringify({ data: rows, next_cursor: pages < 200 ? String(pages) : null }))
+      })
+      await listen(server)
+      const child = spawn(process.execPath, ['bin/wcrm.js', 'groups', 'list', '--all', ...words], {
+        stdio: ['ignore', 'pipe', 'pipe'],
+        env: {
+          PATH: process.env.PATH,
+          NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? '',
+          HOME: fake.home,
+          WCRM_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+          WCRM_API_KEY: 'wc_live_x',
+          WCRM_KEYCHAIN: 'off',
+        },
+      })
+      let errors = ''
+      child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()))
+      const exited = once(child, 'exit')
+      await once(child.stdout, 'data')
+      child.stdout.destroy()
+      assert.deepEqual([(await exited)[0], errors], [0, ''])
+      assert.ok(pages < 20, `${pages} pages were read`)
+      server.closeAllConnections()
+      server.close()
+    })
+})
+
+describe('CLI: fields that flags name', () => {
+  it('rows come in full where the output has a field that they lack otherwise', async () => {
+    fake.responses = [{ body: { data: [{ id: '1' }], next_cursor: null } }]
+    const search = ['contacts', 'search']
+    const details = async (...words: string[]): Promise<unknown> => {
+      fake.requests.length = 0
+      assert.equal((await fake.wcrm([...search, ...words])).exit, 0)
+      return fake.requests[0]!.input['detail']
+    }
+    // A line without a format has all columns, by their places.
+    for (const words of [
+      ['--columns', 'id,tags'],
+      ['--template', '{email}'],
+      ['--json=tags'],
+      ['--csv'],
+      ['--header'],
+      ['--all'],
+      [],
+    ])
+      assert.equal(await details(...words), 'full', words.join(' '))
+    for (const words of [
+      ['--columns', 'id,name'],
+      ['--template', '{name}'],
+      ['--json=id'],
+      ['--json'],
+      ['--ndjson'],
+      ['--quiet'],
+      ['--jq', '.data'],
+    ])
+      assert.equal(await details(...words), undefined, words.join(' '))
+    assert.equal(await details('--columns', 'tags', '--detail', 'compact'), 'compact')
+  })
+
+  it('the next page may be printed in another form', async () => {
+    const refused = { code: 'invalid_input', reason: 'cursor_invalid', title: 'No', detail: 'No' }
+    const page = ['contacts', 'search', '--cursor', 'c1']
+    const details = async (...words: string[]): Promise<unknown[]> => {
+      fake.requests.length = 0
+      fake.responses = [{ status: 400, body: refused }, { body: { data: [{ id: '1' }], next_cursor: null } }]
+      await fake.wcrm([...page, ...words])
+      return fake.requests.map(({ input }) => input['detail'])
+    }
+    assert.deepEqual(await details(), ['full', undefined])
+    assert.deepEqual(await details('--all'), ['full', undefined])
+    assert.deepEqual(await details('--json'), [undefined, 'full'])
+    assert.deepEqual(await details('--detail', 'full'), ['full'])
+    // A later page that is refused ends the command: no row is printed twice.
+    fake.requests.length = 0
+    fake.responses = [
+      { body: { data: [{ id: '1' }], next_cursor: 'c2' } },
+      { status: 400, body: refused },
+      { body: { data: [{ id: '1' }], next_cursor: null } },
+    ]
+    const { stdout, exit } = await fake.wcrm(['contacts', 'search', '--all', '--columns', 'id'])
+    assert.deepEqual([stdout, exit, fake.requests.length], ['1\n', 2, 2])
+  })
+
+  it('a flag of the command is no value of the flag before it', async () => {
+    const note = ['conversations', 'note', '381', '--text']
+    const { exit, stderr } = await fake.wcrm([...note, '--dry-run'])
+    assert.deepEqual([exit, fake.requests.length], [2, 0])
+    assert.match(stderr, /--text=--dry-run/)
+    const search = ['contacts', 'search', '--query', 'Ada']
+    for (const words of [
+      [...search, '--template', '--all'],
+      [...search, '--sort', '--utc'],
+      ['contacts', 'update', '42', '--name', '--no-dnd'],
+      ['events', 'list', '--since', '--csv'],
+    ]) {
+      const refused = await fake.wcrm(words)
+      assert.deepEqual([refused.exit, fake.requests.length], [2, 0], words.join(' '))
+      assert.match(refused.stderr, /has no value/, words.join(' '))
+    }
+    for (const words of [
+      [...note, '-x'],
+      [...note.slice(0, 3), '--text=--dry-run'],
+    ])
+      assert.equal((await fake.wcrm(words)).exit, 0)
+    assert.deepEqual(
+      fake.requests.map(({ input }) => input['text']),
+      ['-x', '--dry-run'],
+    )
+  })
+
+  it('an integer has digits alone', async () => {
+    for (const text of ['5.0', ' 5', '1e2'])
+      assert.equal((await fake.wcrm(['groups', 'list', '--limit', text])).exit, 2, text)
+  })
+
+  it('fields in the path may be flags too', async () => {
+    for (const words of [
+      ['ops', 'crm_get_contact', '--contact-id', '42'],
+      ['contacts', 'get', '--contact-id=42', '--json'],
+      ['--json', 'contacts', 'get', '--detail', 'ids', '--contact-id', '42'],
+    ]) {
+      fake.requests.length = 0
+      assert.equal((await fake.wcrm(words)).exit, 0, words.join(' '))
+      assert.equal(fake.requests[0]!.input['contact_id'], '42')
+    }
+    fake.requests.length = 0
+    for (const [words, message] of [
+      [['contacts', 'get', '42', '--contact-id', '43'], /too many arguments/],
+      [['contacts', 'get', '--contact-id'], /--contact-id has no value/],
+      [['contacts', 'get', '--contact-id', '--json'], /--contact-id has no value/],
+      [['contacts', 'get', '--contact-id', '--utc'], /--contact-id has no value/],
+      [['contacts', 'get', '--contact-id', '1', '--contact-id', '2'], /--contact-id is given twice/],
+    ] as [string[], RegExp][]) {
+      const { exit, stderr } = await fake.wcrm(words)
+      assert.deepEqual([exit, fake.requests.length], [2, 0], words.join(' '))
+      assert.match(stderr, message)
+    }
+  })
+})
+
+const groupsPage = (first: number, last: number, cursor: string | null) => ({
+  body: {
+    data: Array.from({ length: last - first + 1 }, (_, i) => ({
+      id: String(first + i),
+      name: `Group ${first + i}`,
+      emoji: null,
+      contacts_count: 1,
+      created_at: '2026-01-01T00:00:00.000Z',
+    })),
+    total: null,
+    next_cursor: cursor,
+  },
+})
+
+const runWith = (pager: string, argv: readonly string[] = [], env: Record<string, string> = {}) =>
+  fake.wcrm(['groups', 'list', ...argv], {
+    env: { PATH: process.env.PATH!, NO_COLOR: '1', PAGER: pager, ...env },
+    terminal: { columns: 80, rows: 24 },
+  })
+
+const readLines = (file: string): string[] => readFileSync(file, 'utf8').trimEnd().split('\n')
+
+describe('CLI: the pager', () => {
+  it('shows a list that is longer than the screen', async () => {
+    const file = join(fake.home, 'long')
+    fake.responses = [groupsPage(1, 20, 'c1'), groupsPage(21, 30, null)]
+    assert.deepEqual(await runWith(`cat > ${file}`, ['--all']), { exit: 0, stdout: '', stderr: '' })
+    assert.equal(readLines(file).length, 31)
+  })
+
+  it('a shorter list is printed, and so is what programs read', async () => {
+    const file = join(fake.home, 'short')
+    fake.responses = [groupsPage(1, 5, null)]
+    assert.equal((await runWith(`cat > ${file}`)).stdout.trimEnd().split('\n').length, 6)
+    fake.responses = [groupsPage(1, 30, null)]
+    for (const argv of [['--json'], ['--ndjson'], ['--csv'], ['--quiet'], ['--jq', '.data[].id']])
+      assert.match((await runWith(`cat > ${file}`, argv)).stdout, /30/, argv.join(' '))
+    for (const [name, value] of [
+      ['CI', '1'],
+      ['TERM', 'dumb'],
+      ['WCRM_PAGER', ''],
+      ['WCRM_PAGER', 'cat'],
+    ] as const)
+      assert.match((await runWith(`cat > ${file}`, [], { [name]: value })).stdout, /Group 30/, name)
+    assert.throws(() => readFileSync(file), /ENOENT/)
+  })
+
+  it('WCRM_PAGER goes before PAGER', async () => {
+    const file = join(fake.home, 'own')
+    fake.responses = [groupsPage(1, 30, null)]
+    await runWith('false', [], { WCRM_PAGER: `cat > ${file}` })
+    assert.equal(readLines(file).length, 31)
+  })
+
+  it('a pager that was left ends the list: no further page is fetched', async () => {
+    const file = join(fake.home, 'left')
+    // More than the pipe and the stream before it take, on every page.
+    fake.responses = Array.from({ length: 50 }, (_, i) => groupsPage(i * 1000 + 1, (i + 1) * 1000, `c${i}`))
+    assert.equal((await runWith(`head -n 3 > ${file}`, ['--all'])).exit, 0)
+    assert.equal(readLines(file).length, 3)
+    assert.ok(fake.requests.length < 20, `${fake.requests.length} requests`)
+  })
+
+  it('a failure in the middle is reported after the pager was left, with its exit code', async () => {
+    const file = join(fake.home, 'failed')
+    fake.responses = [
+      groupsPage(1, 30, 'c1'),
+      { status: 404, body: { status: 404, code: 'not_found', detail: 'Gone.' } },
+    ]
+    const { exit, stderr } = await runWith(`cat > ${file}`, ['--all'])
+    assert.equal(exit, 3)
+    assert.match(stderr, /Gone/)
+    assert.equal(readLines(file).length, 31)
+  })
+
+  it('a pager that does not exist is named, and everything is printed', async () => {
+    fake.responses = [groupsPage(1, 30, null)]
+    const { exit, stdout, stderr } = await runWith('no-such-pager -R')
+    assert.equal(exit, 0)
+    assert.match(stdout, /Group 30/)
+    assert.match(stderr, /pager was not found.*no-such-pager/)
   })
 })

@@ -108,29 +108,4 @@ everyDoor('Contacts', (test) => {
     assert.equal((await call('crm_search_contacts', { tag_ids: [tags[0].id] })).body.total, 2)
     assert.equal((await call('crm_list_tags', { search: 'gol' })).body.data[0].contacts_count, 2)
   })
-
-  test('phone numbers are validated and normalized', async ({ call }) => {
-    for (const phone of ['030 1234567', '12', 'hello there', '+999 12345678', '+1 555']) {
-      const rejected = await call('crm_upsert_contact', { phone })
-      assert.equal(rejected.status, 400, phone)
-      assert.equal(rejected.body.code, 'invalid_input')
-    }
-    const arabic = await call('crm_upsert_contact', { phone: '+٤٩٣٠١٢٣٤٥٦٧' })
-    assert.equal(arabic.body.contact.phone, '49301234567')
-  })
-
-  test('invalid input is rejected with field and fix', async ({ call }) => {
-    const unknown = await call('crm_upsert_contact', { phone: '+15550100042', nmae: 'Ada' })
-    assert.equal(unknown.status, 400)
-    assert.match(JSON.stringify(unknown.body.errors), /Did you mean name\?/)
-    const attribute = await call('crm_upsert_contact', {
-      phone: '+15550100042',
-      attributes: { emial: 'x@example.com' },
-    })
-    assert.match(JSON.stringify(attribute.body.errors), /Did you mean email\?/)
-    assert.deepEqual(attribute.body.errors[0].allowed, ['email'])
-    const group = await call('crm_upsert_contact', { phone: '+15550100042', group_ids: ['987654321'] })
-    assert.equal(group.body.errors[0].pointer, '#/group_ids/0')
-    assert.equal((await call('crm_search_contacts')).body.total, 0)
-  })
 })

@@ -43,6 +43,7 @@ everyDatabase('A dry run, however it is asked for', (server) => {
     const workspace = await makeWorkspace(server())
     const world = await seedWorld(server(), workspace, 'Asked', '0126')
     const { key } = workspace.owner
+    const testKey = (await workspace.key(workspace.owner.staffId, { test: true })).key
     const rows = await loadWorkspaceRows(server().db, workspace.id)
     for (const op of writes) {
       const [input = {}] = buildExampleInputs(world, op)
@@ -54,6 +55,8 @@ everyDatabase('A dry run, however it is asked for', (server) => {
         )),
         await callOps(op, key, '?dry_run=true', input),
         await callOps(op, key, '?dry_run=true', { ...input, dry_run: true }),
+        await callOps(op, testKey, '', input),
+        await callOps(op, testKey, '', { ...input, dry_run: false }),
       ]
       for (const reply of replies) {
         assert.ok(reply.status < 300, `${op.name}: ${reply.text}`)

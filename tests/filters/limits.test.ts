@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { everyDoor } from '../doors.ts'
-import { assertRefused, createFilterOfSize, type Json, NAME_IS_X, nestInNot } from './grammar-fixtures.ts'
+import { assertRefused, createFilterOfSize, NAME_IS_X, nestInNot } from './grammar-fixtures.ts'
 
 /** The largest filter within each limit, the smallest beyond it, and where the error points. */
 const limitCases: [reason: string, within: unknown, beyond: unknown, pointer: string][] = [
@@ -106,30 +106,3 @@ everyDoor('Filter limits', (test) => {
     )
   })
 })
-
-everyDoor(
-  'Filters: advanced filters disabled',
-  (test) => {
-    test('every operation that takes a filter is refused with advanced_filter_disabled', async ({ call }) => {
-      const uses: [string, Json][] = [
-        ['crm_check_filter', { filter: {} }],
-        ['crm_search_contacts', { filter: {} }],
-        ['crm_search_contacts', { saved_filter_id: '1' }],
-        ['crm_count_contacts', { filter: {} }],
-        ['crm_count_contacts', { saved_filter_id: 1 }],
-        ['crm_create_saved_filter', { name: 'x', filter: {} }],
-      ]
-      for (const [op, input] of uses) {
-        const reply = await call(op, input)
-        assert.deepEqual(
-          [reply.status, reply.body.code, reply.body.reason],
-          [503, 'service_unconfigured', 'advanced_filter_disabled'],
-          op,
-        )
-      }
-      for (const op of ['crm_search_contacts', 'crm_count_contacts'])
-        assert.equal((await call(op)).status, 200)
-    })
-  },
-  { advancedFilters: 'off' },
-)

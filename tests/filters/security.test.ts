@@ -266,27 +266,15 @@ everyDatabase('Filters: manager-only fields', (server) => {
 })
 
 everyDatabase('Filters: other workspaces', (server) => {
-  it('saved filters, tags and fields of another workspace cannot be used', async () => {
+  it('tags and fields of another workspace cannot be used', async () => {
     const [own, other] = [await makeWorkspace(server()), await makeWorkspace(server())]
     const { run } = await createHiddenData(server(), other)
-    const {
-      saved_filter: { id },
-    } = await run('crm_create_saved_filter', { name: 'Theirs', filter: { name: { isNull: false } } })
     await doAs(server(), own.owner.key)('crm_upsert_contact', {
       phone: '+15550100001',
       name: 'Own',
       tags: ['VIP'],
     })
     const call = callAs(server(), own.owner.key)
-    for (const op of ['crm_search_contacts', 'crm_count_contacts']) {
-      const reply = await call(op, { saved_filter_id: id })
-      assert.deepEqual([reply.status, reply.body.reason], [404, 'saved_filter_not_found'])
-    }
-    const named = await call('crm_check_filter', { filter: { or: [{ savedFilter: { eq: id } }, {}] } })
-    assert.deepEqual(
-      [named.status, named.body.reason, named.body.errors[0].pointer],
-      [404, 'saved_filter_not_found', '#/filter/or/0/savedFilter/eq'],
-    )
     assert.equal(
       (await call('crm_count_contacts', { filter: onAttribute('remark', {}) })).body.errors[0].code,
       'unknown_attribute',
@@ -313,6 +301,7 @@ everyDoor(
         ['crm_search_contacts', { filter }],
         ['crm_search_contacts', { saved_filter_id: '1' }],
         ['crm_count_contacts', { filter }],
+        ['crm_count_contacts', { saved_filter_id: '1' }],
         ['crm_check_filter', { filter }],
         ['crm_create_saved_filter', { name: 'Ada', filter, dry_run: true }],
       ] as const) {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { before, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { catalog, listRoutes } from '../../catalog/index.ts'
 import { errors } from '../../catalog/errors.ts'
 import { WEBHOOK_PATH } from '../../server/provider/settings.ts'
@@ -7,6 +7,8 @@ import { everyDatabase } from '../doors.ts'
 import { assertProblem } from '../problems.ts'
 import { makeWorkspace } from '../servers.ts'
 import { createRawClient, post, type RawClient } from './raw-request.ts'
+import { getClientAddress, parseProxyList } from '../../server/http/address.ts'
+import { createReplyScene } from '../messaging/replies.ts'
 
 everyDatabase('HTTP: routes, methods and pages', (server) => {
   let key: string
@@ -202,5 +204,98 @@ everyDatabase('HTTP: routes, methods and pages', (server) => {
       const reply = await refused(405, 'method_not_allowed', path, { method: 'POST', body: '{}' })
       assert.match(reply.headers['allow']!, /GET/)
     }
+  })
+})
+
+/** The path with its first letter after `/v1/` encoded, which only h3's router decodes. */
+const encodeLetter = (path: string): string =>
+  path.replace(/^\/v1\/(\w)/, (_, letter: string) => `/v1/%${letter.charCodeAt(0).toString(16)}`)
+
+everyDatabase('Direct routes', (server) => {
+  let client: RawClient
+  before(async () => {
+    client = createRawClient(server().url, (await makeWorkspace(server())).owner.key)
+  })
+
+  /** What is the same in each response to the same request. */
+  const fetchComparable = async (path: string, method: string) => {
+    const { status, text, headers } = await client.raw(path, { method })
+    const { code, detail, errors, ...rest } = JSON.parse(text) as Record<string, unknown>
+    return { status, type: headers['content-type'], code, detail, errors, fields: Object.keys(rest) }
+  }
+
+  it('every route is served the same way by h3, which decodes paths', async () => {
+    const paths = catalog.flatMap((op) =>
+      listRoutes(op).map(({ method, path }) => [method, path.replaceAll(/\{\w+\}/g, '987654321')] as const),
+    )
+    assert.ok(paths.length > 50)
+    for (const [method, path] of [...paths, ['POST', '/v1/ops/crm_list_tags'], ['POST', '/v1/ops/nowhere']])
+      assert.deepEqual(
+        await fetchComparable(path!, method!),
+        await fetchComparable(encodeLetter(path!), method!),
+        `${method} ${path}`,
+      )
+  })
+
+  it('a value in a path may have the name of a route', async () => {
+    for (const path of ['/v1/contacts/me', '/v1/contacts/contacts', '/v1/templates/ops'])
+      assert.deepEqual(
+        await fetchComparable(path, 'GET'),
+        await fetchComparable(encodeLetter(path), 'GET'),
+        path,
+      )
+  })
+})
+
+describe('The address of a client', () => {
+  const addressOf = (trusted: string, peer: string | undefined, forwarded?: string): string | undefined => {
+    const request = Object.assign(new Request('http://localhost/'), {
+      runtime: { node: { req: { socket: { remoteAddress: peer } } } },
+    })
+    if (forwarded !== undefined) request.headers.set('x-forwarded-for', forwarded)
+    return getClientAddress({ config: { trustedProxies: parseProxyList(trusted) } } as never, request)
+  }
+
+  it('is the peer, unless that is a trusted proxy', () => {
+    assert.equal(addressOf('', '192.0.2.1', '198.51.100.1'), '192.0.2.1')
+    assert.equal(addressOf('10.0.0.0/8', '192.0.2.1', '198.51.100.1'), '192.0.2.1')
+    assert.equal(addressOf('10.0.0.0/8', '10.1.2.3', '198.51.100.1'), '198.51.100.1')
+    assert.equal(addressOf('10.0.0.0/8', '::ffff:10.1.2.3', '198.51.100.1'), '198.51.100.1')
+    assert.equal(addressOf('10.0.0.0/8', '10.1.2.3'), '10.1.2.3')
+    assert.equal(addressOf('', undefined), undefined)
+  })
+
+  it('is what the last trusted proxy saw: what clients write before it is not believed', () => {
+    const trusted = '10.0.0.0/8, 2001:db8::/32'
+    assert.equal(addressOf(trusted, '10.1.2.3', '1.1.1.1, 198.51.100.1'), '198.51.100.1')
+    assert.equal(
+      addressOf(trusted, '10.1.2.3', '1.1.1.1, 198.51.100.1, 10.9.9.9, 2001:db8::7'),
+      '198.51.100.1',
+    )
+    assert.equal(addressOf(trusted, '10.1.2.3', '198.51.100.1:5060'), '198.51.100.1')
+    assert.equal(addressOf(trusted, '10.1.2.3', '[2001:DB9::1]:443'), '2001:db9::1')
+    assert.equal(addressOf(trusted, '10.1.2.3', '1.1.1.1, unknown, 10.9.9.9'), '10.9.9.9')
+    assert.equal(addressOf(trusted, '10.1.2.3', '10.1.1.1, 10.1.1.2'), '10.1.1.1')
+  })
+
+  it('a bad item of WCRM_TRUST_PROXY is named', () => {
+    for (const item of ['localhost', '10.0.0.0/33', '10.0.0/8', '1.2.3.4:80'])
+      assert.throws(() => parseProxyList(`10.0.0.0/8 ${item}`), new RegExp(item.replaceAll('.', '\\.')))
+  })
+})
+
+everyDatabase('Metrics', (server) => {
+  it('count calls of the provider and runs of background jobs, by how they ended', async () => {
+    const scene = await createReplyScene(server())
+    const reply = { conversation_id: scene.id, text: 'It arrives today.' }
+    const sent = await scene.call('messaging_send_reply', reply, { confirm: 'send' })
+    assert.equal(sent.status, 201, sent.text)
+    await server().app.jobs.job('approvals').runOnce()
+    const text = await (await fetch(`${server().url}/metrics`)).text()
+    for (const line of [
+      /^wcrm_provider_call_duration_seconds_count\{call="send",outcome="ok"\} [1-9]/m,
+      /^wcrm_job_run_duration_seconds_count\{job="approvals",outcome="ok"\} [1-9]/m,
+    ])
+      assert.match(text, line)
   })
 })

@@ -1,22 +1,162 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import fc from 'fast-check'
+import { sql } from 'kysely'
 import { WEBHOOK_PATH } from '../../server/provider/settings.ts'
 import { everyDatabase } from '../doors.ts'
 import { exchange } from '../http/raw-socket.ts'
 import {
+  buildCustomerMessage,
   buildWebhookBody,
   createCustomerFixture,
-  buildCustomerMessage,
   createWamid,
   postWebhook,
   signWebhookBody,
   verifyToken,
 } from '../provider/webhook-fixture.ts'
+import { runs } from '../level.ts'
+import { applyUpdates } from '../../server/inbound/apply-updates.ts'
+import { claimUpdates } from '../../storage/channels/provider-updates.ts'
 
-// It leaves updates of no workspace.
+/** Names of fields that the parser reads. */
+const fieldNames = fc.constantFrom(
+  'id',
+  'from',
+  'from_user_id',
+  'type',
+  'text',
+  'body',
+  'image',
+  'timestamp',
+  'context',
+  'contacts',
+  'wa_id',
+  'user_id',
+  'previous_user_id',
+  'customer',
+  'interactive',
+  'profile',
+  'name',
+  'status',
+  'errors',
+  'code',
+  'system',
+  'reaction',
+  'message_id',
+  'emoji',
+  'order',
+  'location',
+  'latitude',
+  '__proto__',
+  'message_template_id',
+  'event',
+  'reason',
+  'ban_info',
+)
+
+/** Texts that updates hold, and texts that nothing should hold. */
+const texts = fc.oneof(
+  fc.constantFrom(
+    'text',
+    'image',
+    'reaction',
+    'system',
+    'user_changed_number',
+    'interactive',
+    'call_permission_reply',
+    'request_welcome',
+    'US.1',
+    'contacts',
+    'failed',
+    'read',
+    'wamid.x',
+    '15550100042',
+    '\u0000',
+    '\ud800',
+    'x'.repeat(5000),
+    'APPROVED',
+    'stop',
+    '',
+  ),
+  fc.string({ unit: 'binary' }),
+)
+
+const { json } = fc.letrec((tie) => ({
+  json: fc.oneof(
+    { maxDepth: 4 },
+    texts,
+    fc.double(),
+    fc.constantFrom(1e300, -1, 2 ** 53, null, true),
+    fc.array(tie('json'), { maxLength: 3 }),
+    fc.dictionary(fc.oneof(fieldNames, fc.string()), tie('json'), { maxKeys: 6 }),
+  ),
+}))
+
+const randomRecord = fc.dictionary(fieldNames, json, { maxKeys: 8 })
+
+const randomMessage = fc.record(
+  {
+    id: fc.oneof(texts, json),
+    from: fc.oneof(texts, json),
+    type: texts,
+    timestamp: fc.oneof(texts, json),
+    text: json,
+    image: json,
+    system: json,
+    reaction: json,
+    context: json,
+    referral: json,
+  },
+  { requiredKeys: [] },
+)
+
+/** Bodies of webhooks for one account and number: well-formed on the outside, anything within. */
+const webhookBodies = (account: string, number: string): fc.Arbitrary<unknown> => {
+  const value = fc.record(
+    {
+      metadata: fc.constant({ phone_number_id: number }),
+      contacts: fc.oneof(json, fc.array(randomRecord, { maxLength: 2 })),
+      messages: fc.oneof(json, fc.array(randomMessage, { maxLength: 3 })),
+      statuses: fc.oneof(json, fc.array(randomRecord, { maxLength: 2 })),
+      user_preferences: fc.array(randomRecord, { maxLength: 2 }),
+      errors: json,
+      message_template_id: json,
+      event: texts,
+      display_phone_number: texts,
+      ban_info: json,
+    },
+    { requiredKeys: ['metadata'] },
+  )
+  const field = fc.constantFrom(
+    'messages',
+    'user_preferences',
+    'message_template_status_update',
+    'template_category_update',
+    'phone_number_quality_update',
+    'account_update',
+    'odd',
+  )
+  const change = fc.record({ field, value: fc.oneof(json, value, value, value) })
+  return fc.oneof(
+    json,
+    fc.record({
+      entry: fc.array(
+        fc.record({
+          id: fc.oneof(fc.constant(account), json),
+          time: fc.oneof(fc.integer(), json),
+          changes: fc.array(change, { maxLength: 4 }),
+        }),
+        { maxLength: 3 },
+      ),
+    }),
+  )
+}
+
+// On a database of its own: it leaves updates of no workspace, and claims those of all.
 everyDatabase(
   "The provider's webhook",
-  (server) => {
+  (server, database) => {
     const verify = (query: string) => fetch(`${server().url}${WEBHOOK_PATH}?${query}`)
 
     it('verification request: returns the challenge only for the right verify token', async () => {
@@ -168,6 +308,72 @@ everyDatabase(
         ],
       )
       assert.deepEqual(await scene.contacts(), [])
+    })
+
+    it('a signed body never fails the webhook or the job, and later updates are still applied', async () => {
+      const scene = await createCustomerFixture(server())
+      await fc.assert(
+        fc.asyncProperty(webhookBodies(scene.account, scene.number), async (body) => {
+          const { status } = await postWebhook(server(), JSON.stringify(body) ?? '')
+          assert.ok(status === 200 || (status >= 400 && status < 500), String(status))
+        }),
+        { numRuns: runs(50, 500) },
+      )
+      await server().app.jobs.job('provider-updates').runOnce()
+      const { rows } = await sql<{ kind: string; payload: unknown }>`
+        select kind, payload from provider_updates
+        where state = 'failed' or (state = 'waiting' and kind = 'message')
+        limit 5`.execute(server().db)
+      assert.deepEqual([...rows], [])
+      await scene.deliver(
+        scene.value({ messages: [buildCustomerMessage('15550100077', { text: { body: 'still here' } })] }),
+      )
+      assert.equal((await scene.messages()).at(-1)!.text, 'still here')
+    })
+
+    // The embedded database has one session: nothing is applied beside it.
+    if (database === 'embedded') return
+    it('template statuses are applied by their time, also where two servers apply them at once', async () => {
+      const scene = await createCustomerFixture(server())
+      const { db, app } = server()
+      await sql`
+        insert into templates (workspace_id, account_id, provider_id, name, language, category, status,
+          components, created_at, updated_at)
+        values (${scene.workspace.id}, ${scene.account}, '71', 'abandoned_cart', 'en', 'MARKETING', 'PENDING',
+          '[]', ${app.now()}, ${app.now()})`.execute(db)
+      await app.jobs.job('provider-updates').stop()
+      const begin = async (time: number, event: string) => {
+        const value = {
+          event,
+          message_template_id: 71,
+          message_template_name: 'abandoned_cart',
+          reason: 'NONE',
+        }
+        const changes = [
+          { field: 'message_template_status_update', value: { ...value, message_template_language: 'en' } },
+        ]
+        const entry = [{ id: scene.account, time, changes }]
+        await postWebhook(server(), JSON.stringify({ object: 'whatsapp_business_account', entry }))
+        const tx = await db.startTransaction().execute()
+        const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(tx)
+        return {
+          tx,
+          pid: rows[0]!.pid,
+          applied: claimUpdates(tx, 10).then((some) => applyUpdates(tx, some, app)),
+        }
+      }
+      const isWaiting = async (pid: number): Promise<boolean> =>
+        (await sql<{ waits: boolean }>`select cardinality(pg_blocking_pids(${pid})) > 0 as waits`.execute(db))
+          .rows[0]!.waits
+      const later = await begin(200, 'PAUSED')
+      await later.applied
+      const earlier = await begin(100, 'APPROVED')
+      while (!(await isWaiting(earlier.pid))) await setImmediate()
+      await later.tx.commit().execute()
+      await earlier.applied
+      await earlier.tx.commit().execute()
+      const { rows } = await sql`select status from templates where provider_id = '71'`.execute(db)
+      assert.deepEqual(rows, [{ status: 'PAUSED' }])
     })
   },
   { dedicated: true },

@@ -1,10 +1,19 @@
 import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { createTeam } from '../../storage/workspace/admin.ts'
-import { everyDoor } from '../doors.ts'
-import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
-import { eventsOf, typesOf, stateOf, insertWebChannel } from './conversation-state.ts'
+import { createTeam, updateStaff } from '../../storage/workspace/admin.ts'
+import { everyDatabase, everyDoor } from '../doors.ts'
+import {
+  makeWorkspace,
+  startSharedServers,
+  type TestKey,
+  type TestServer,
+  type TestWorkspace,
+} from '../servers.ts'
+import { changes, eventsOf, insertWebChannel, stateOf, typesOf } from './conversation-state.ts'
 import { plantConversation } from './conversations.ts'
+import { callAs, doAs } from '../calls.ts'
+import { databases } from '../databases.ts'
 
 const insertTeam = async (server: TestServer, workspace: TestWorkspace, name: string): Promise<string> =>
   (await createTeam(server.db, workspace.id, name, server.app.now())).id
@@ -329,29 +338,143 @@ everyDoor('Conversation changes', (test) => {
     assert.deepEqual([after['unread_count'], after['reply_status']], [0, 'incoming_no_reply'])
     assert.deepEqual(await typesOf(server, workspace.id), [])
   })
+})
 
-  test('idempotency: a repeated key changes nothing', async ({ server, workspace, call }) => {
-    const { id } = await plantConversation(server, workspace.id)
-    const { staffId } = await workspace.staff({ name: 'Grace' })
-    const claim = () =>
-      call(
-        'inbox_assign_conversation',
-        { conversation_id: id, staff_id: staffId, only_if_unassigned: true },
-        { idempotencyKey: 'claim-it-once' },
+everyDatabase('Access to conversation changes', (server) => {
+  it('staff without the channel get 404', async () => {
+    const workspace = await makeWorkspace(server())
+    const web = await insertWebChannel(server(), workspace)
+    const main = await plantConversation(server(), workspace.id)
+    const seen = await plantConversation(server(), workspace.id, { channelId: web })
+    const agent = await workspace.staff({ channel_ids: [web] })
+    const run = callAs(server(), agent.key)
+    for (const [op, input] of changes) {
+      const fields = 'staff_id' in input ? { staff_id: agent.staffId } : input
+      const refused = await run(op, { conversation_id: main.id, ...fields })
+      assert.deepEqual([refused.status, refused.body.code], [404, 'not_found'], op)
+      const { status, text } = await run(op, { conversation_id: seen.id, ...fields })
+      assert.ok(status < 300, `${op}: ${text}`)
+    }
+    assert.equal((await stateOf(server(), workspace.id, main.id))['state'], 'open')
+  })
+
+  it('nobody gets a conversation on a channel that they may not have, or on none', async () => {
+    const workspace = await makeWorkspace(server())
+    const web = await insertWebChannel(server(), workspace)
+    const { staffId } = await workspace.staff({ channel_ids: [web] })
+    const ids = [
+      await plantConversation(server(), workspace.id),
+      await plantConversation(server(), workspace.id),
+    ]
+    await server()
+      .db.updateTable('conversations')
+      .set({ channel_id: null })
+      .where('workspace_id', '=', workspace.id)
+      .where('id', '=', ids[1]!.id)
+      .execute()
+    const run = callAs(server(), workspace.owner.key)
+    for (const { id } of ids) {
+      const one = await run('inbox_assign_conversation', { conversation_id: id, staff_id: staffId })
+      assert.deepEqual([one.status, one.body.reason], [403, 'no_channel_access'])
+      const many = await run('inbox_assign_conversations', { conversation_ids: [id], staff_id: staffId })
+      assert.deepEqual([many.status, many.body.failed], [200, 1], many.text)
+      assert.equal((await stateOf(server(), workspace.id, id))['assigned_staff_id'], null)
+    }
+  })
+
+  it('insufficient_scope without inbox:write', async () => {
+    const workspace = await makeWorkspace(server())
+    const { id } = await plantConversation(server(), workspace.id)
+    const key = await workspace.key(workspace.owner.staffId, {
+      scopes: ['mcp:read', 'crm:write', 'messaging:write'],
+    })
+    for (const [op, input] of changes)
+      assert.equal(
+        (await callAs(server(), key.key)(op, { conversation_id: id, ...input })).body.code,
+        'insufficient_scope',
+        op,
       )
-    const [first, again] = [await claim(), await claim()]
-    assert.deepEqual([first.status, again.status], [200, 200])
-    assert.deepEqual(again.body, first.body)
-    const note = () =>
-      call('inbox_add_note', { conversation_id: id, text: 'Once' }, { idempotencyKey: 'note-it-once' })
-    assert.deepEqual((await note()).body, (await note()).body)
-    const notes = await sql<{
-      n: string
-    }>`
-      select count(*) as n from messages where workspace_id = ${workspace.id} and note`.execute(server.db)
-    assert.deepEqual(
-      [await typesOf(server, workspace.id), notes.rows[0]!.n],
-      [['conversation.assigned/1'], '1'],
+  })
+
+  it('an assignee who loses access to the channel stays assigned', async () => {
+    const workspace = await makeWorkspace(server())
+    const web = await insertWebChannel(server(), workspace)
+    const { id, channelId } = await plantConversation(server(), workspace.id)
+    const { staffId } = await workspace.staff({ name: 'Grace', channel_ids: [channelId] })
+    const run = doAs(server(), workspace.owner.key)
+    await run('inbox_assign_conversation', { conversation_id: id, staff_id: staffId })
+    await updateStaff(server().db, workspace.id, staffId, { channel_ids: [web] }, undefined)
+    assert.equal(
+      (await run('inbox_mark_read', { conversation_id: id })).conversation.assignee_staff_id,
+      staffId,
+    )
+    assert.equal(
+      (
+        await callAs(server(), workspace.owner.key)('inbox_assign_conversation', {
+          conversation_id: id,
+          staff_id: staffId,
+        })
+      ).body.reason,
+      'no_channel_access',
     )
   })
 })
+
+const CLAIM_COUNT = 100
+
+/** Ten agents claim one conversation at once, over the servers in turn; exactly one claim succeeds. */
+const claimConcurrently = async (servers: readonly TestServer[]): Promise<void> => {
+  const server = servers[0]!
+  const workspace = await makeWorkspace(server)
+  const { id } = await plantConversation(server, workspace.id)
+  const staff: TestKey[] = []
+  for (let n = 0; n < 10; n++) staff.push(await workspace.staff({ name: `Agent ${n}` }))
+  const replies = await Promise.all(
+    Array.from({ length: CLAIM_COUNT }, async (_, n) => {
+      const { key, staffId } = staff[n % staff.length]!
+      return {
+        staffId,
+        ...(await callAs(servers[n % servers.length]!, key)('inbox_assign_conversation', {
+          conversation_id: id,
+          only_if_unassigned: true,
+          staff_id: staffId,
+        })),
+      }
+    }),
+  )
+  const winners = replies.filter(({ status }) => status === 200)
+  const losers = replies.filter(({ status, body }) => status === 409 && body.reason === 'already_assigned')
+  assert.deepEqual(
+    [winners.length, losers.length],
+    [1, CLAIM_COUNT - 1],
+    replies.find(({ status }) => status !== 200 && status !== 409)?.text ?? 'one winner',
+  )
+  const {
+    rows: [row],
+  } = await sql<{ staff: string | null; events: string }>`
+    select assigned_staff_id as staff, (
+      select count(*) from events
+      where workspace_id = ${workspace.id} and type = 'conversation.assigned/1') as events
+    from conversations where workspace_id = ${workspace.id} and id = ${id}`.execute(server.db)
+  assert.deepEqual([row!.staff, row!.events], [winners[0]!.body.conversation.assignee_staff_id, '1'])
+  assert.equal(row!.staff, winners[0]!.staffId)
+}
+
+everyDatabase('Concurrent claims', (server) => {
+  it('only_if_unassigned: one of a hundred claims succeeds', () => claimConcurrently([server()]))
+})
+
+describe(
+  'Concurrent claims over two servers',
+  { skip: databases.includes('postgresql') ? false : 'WCRM_TEST_POSTGRES_URL is not set' },
+  () => {
+    it('only_if_unassigned: one of a hundred claims succeeds', async () => {
+      const { servers, close } = await startSharedServers(2)
+      try {
+        for (let round = 0; round < 3; round++) await claimConcurrently(servers)
+      } finally {
+        await close()
+      }
+    })
+  },
+)

@@ -21,6 +21,7 @@ everyDatabase('Conversations of a contact', (server) => {
       const id = await insertConversation(db, workspace.id, {
         contact_id: contact,
         channel_id: channel,
+        assigned_staff_id: i % 2 ? workspace.owner.staffId : null,
         ...(withoutMessages ? { created_at: activity } : { created_at: at(-1), last_activity_at: activity }),
       })
       const created = withoutMessages ? activity : at(-1)
@@ -44,6 +45,11 @@ everyDatabase('Conversations of a contact', (server) => {
         visible.slice(0, 10).map((t) => t.id),
       )
       assert.equal(found.unavailable, undefined)
+      for (const { channel_id, assigned, assigned_staff_id } of found.conversations)
+        assert.deepEqual(
+          [assigned, assigned_staff_id],
+          channel_id === one ? [true, workspace.owner.staffId] : [false, null],
+        )
       const {
         data: [listed],
       } = await run('crm_search_contacts', { query: 'ada' })

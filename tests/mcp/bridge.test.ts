@@ -6,6 +6,7 @@ import { text as readText } from 'node:stream/consumers'
 import { describe, it, mock } from 'node:test'
 import { bridgeStdio } from '../../mcp/stdio.ts'
 import { eventStreamResponse, eventStreams } from '../event-streams.ts'
+import { readBridgeSettings, toBridgePath } from '../../mcp/bridge-settings.ts'
 
 type Seen = { headers: IncomingMessage['headers']; body: any }
 type Reply = (seen: Seen, response: ServerResponse) => void
@@ -221,4 +222,22 @@ describe('stdio bridge: event stream', () => {
         fetched.mock.restore()
       }
     })
+})
+
+describe('Settings of the stdio bridge', () => {
+  it('WCRM_READONLY fails closed: reads only at any value but false', () => {
+    for (const value of ['1', 'true', '0', 'no', 'off', 'yes', 'x'])
+      assert.equal(readBridgeSettings({ WCRM_READONLY: value }).readonly, true, value)
+    for (const value of ['false', ' FALSE ', '', '${user_config.readonly}', undefined])
+      assert.equal(readBridgeSettings({ WCRM_READONLY: value }).readonly, false, String(value))
+  })
+
+  it('become the address of the endpoint', () => {
+    assert.equal(toBridgePath(readBridgeSettings({})), '/mcp')
+    const all = { WCRM_READONLY: '1', WCRM_TOOLSETS: 'crm,inbox', WCRM_COMPACT: 'yes' }
+    assert.equal(
+      toBridgePath(readBridgeSettings(all)),
+      '/mcp?toolsets=crm%2Cinbox&readonly=true&mode=compact',
+    )
+  })
 })

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { it } from 'node:test'
 import { reconcileProviderCalls } from '../../server/jobs/reconcile.ts'
 import { createAdapter } from '../../server/provider/adapter.ts'
-import { everyDatabase, everyDoor, type Reply, runCli } from '../doors.ts'
+import { everyDatabase, everyDoor, type Reply } from '../doors.ts'
 import type { ServerOptions } from '../servers.ts'
 import { createSandboxDriver, listEmittedEventTypes, summarizeReply } from './fixtures.ts'
 import { createReplyScene } from './replies.ts'
@@ -81,30 +81,6 @@ everyDatabase(
         .execute()
       assert.deepEqual(summarizeReply(await repeat()), UNKNOWN)
       assert.deepEqual(await sandbox.sent(phone), [])
-    })
-
-    it('the command line prints the key to repeat the command with', async () => {
-      const { workspace, id, phone, sandbox } = await createReplyScene(server())
-      await sandbox.fault({ to: `+${phone}`, ...NOT_DONE })
-      const { exit, stdout, stderr } = await runCli(
-        [
-          'conversations',
-          'reply',
-          id,
-          '--text',
-          'Hi',
-          '--confirm',
-          'send',
-          '--idempotency-key',
-          'cli-key-0001',
-        ],
-        { WCRM_URL: server().url, WCRM_API_KEY: workspace.owner.key, XDG_CONFIG_HOME: '/nonexistent' },
-      )
-      assert.deepEqual([exit, stdout], [8, ''])
-      assert.match(
-        stderr,
-        /never sent again.*without making it twice: wcrm conversations reply .* --idempotency-key cli-key-0001\n/s,
-      )
     })
 
     it('a provider that answers too late has sent it once', async () => {

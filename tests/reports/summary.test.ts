@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import fc from 'fast-check'
 import { presets } from '../../catalog/reports.ts'
-import { callAs, doAs } from '../calls.ts'
+import { doAs } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
 import { workspaceHistory } from './history.ts'
 import { insertHistory } from './insert-history.ts'
@@ -241,23 +241,3 @@ const listNullFigures = (body: Record<string, Record<string, unknown>>): string[
       .filter(([, figure]) => figure === null)
       .map(([figure]) => `${part}.${figure}`),
   )
-
-everyDatabase(
-  'Workspace summary: limits',
-  (server) => {
-    it('does not count other workspaces', async () => {
-      const [history] = fc.sample(workspaceHistory, { numRuns: 1, seed: 7 })
-      clock = history!.now
-      const [own, other] = [await makeWorkspace(server()), await makeWorkspace(server())]
-      const before = await callAs(server(), own.owner.key)(SUMMARY, { preset: 'last_30_days' })
-      await insertHistory(server().db, other.id, history!)
-      const after = await callAs(server(), own.owner.key)(SUMMARY, { preset: 'last_30_days' })
-      assert.equal(after.text, before.text)
-      assert.notDeepEqual(
-        (await doAs(server(), other.owner.key)(SUMMARY, { preset: 'last_30_days' })).conversations,
-        before.body.conversations,
-      )
-    })
-  },
-  options,
-)

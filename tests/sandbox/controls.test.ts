@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { sql } from 'kysely'
 import { deleteAuditBefore } from '../../storage/access/audit.ts'
 import { routes } from '../../packages/sandbox/control/routes.ts'
 import { callAs, doAs } from '../calls.ts'
@@ -230,11 +231,11 @@ everyDatabase('Sandbox: who may control it', (server) => {
 })
 
 everyDatabase(
-  'Sandbox: the clock of a workspace',
+  'Sandbox: a server of its own',
   (server) => {
     const DAY_MS = 86_400_000
 
-    it('is bounded, can be reset, and moves no other workspace', async () => {
+    it('the clock of a workspace is bounded, can be reset, and moves no other workspace', async () => {
       const [workspace, other] = [await makeWorkspace(server()), await makeWorkspace(server())]
       const request = createSandboxRequest(server(), workspace)
       const { offset_ms: offset, now } = await request<any>('POST', 'clock', { advance: '400d' })
@@ -255,7 +256,7 @@ everyDatabase(
       assert.ok(Math.abs(Date.parse(contact.created_at) - Date.now()) < 60_000)
     })
 
-    it('moves nothing that expires or is retained: keys, cursors, idempotency, audit', async () => {
+    it('the clock moves nothing that expires or is retained: keys, cursors, idempotency, audit', async () => {
       const workspace = await makeWorkspace(server())
       const key = await workspace.key(workspace.owner.staffId, {
         expires_at: new Date(Date.now() + DAY_MS).toISOString(),
@@ -278,6 +279,41 @@ everyDatabase(
       assert.ok(data.length > 0)
       assert.ok(data.every((row: { at: string }) => Math.abs(Date.parse(row.at) - Date.now()) < 60_000))
       assert.equal(await deleteAuditBefore(server().db, new Date(Date.now() - DAY_MS).toISOString(), 1000), 0)
+    })
+
+    it('learns of all templates that were written into the database', async () => {
+      const { db } = server()
+      const workspace = await makeWorkspace(server())
+      // More than one request may name.
+      await sql`
+        insert into templates
+          (workspace_id, account_id, name, language, category, status, components, created_at, updated_at)
+        select ${workspace.id}, ${`77${workspace.id}`}, 'update_' || n, 'en_US', 'UTILITY', 'APPROVED',
+          json_build_array(json_build_object('type', 'BODY', 'text', repeat('Hello. ', 40))), now(), now()
+        from generate_series(1, 10001) n`.execute(db)
+      await server().sync()
+      const { rows } = await sql`
+        select t.name from templates t left join sandbox_templates s
+          on s.id = t.provider_id and s.account_id = t.account_id and s.name = t.name
+          and s.components::jsonb = t.components::jsonb
+        where t.workspace_id = ${workspace.id} and s.id is null limit 10`.execute(db)
+      assert.deepEqual(rows, [])
+      const last = await db
+        .selectFrom('templates')
+        .select('id')
+        .where('workspace_id', '=', workspace.id)
+        .where('name', '=', 'update_10001')
+        .executeTakeFirstOrThrow()
+      const request = createSandboxRequest(server(), workspace)
+      await request('POST', 'review', { template_id: last.id, decision: 'pause' })
+      await server().settle()
+      const { status } = await db
+        .selectFrom('templates')
+        .select('status')
+        .where('workspace_id', '=', workspace.id)
+        .where('id', '=', last.id)
+        .executeTakeFirstOrThrow()
+      assert.equal(status, 'PAUSED')
     })
   },
   { dedicated: true },

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -118,37 +117,6 @@ describe('Sandbox in a separate process', () => {
     assert.deepEqual([restarted.settings.token, restarted.settings.app_secret], [token, appSecret])
     assert.equal(await restarted.stop(), 0)
     rmSync(dataDir, { recursive: true, force: true })
-  })
-
-  it('sandbox commands do not exist with the real provider', async () => {
-    const realProvider = createServer((_, response) => {
-      response
-        .writeHead(400, { 'Content-Type': 'application/json' })
-        .end('{"error":{"message":"Unsupported get request.","code":100}}')
-    })
-    await new Promise<void>((resolve) => realProvider.listen(0, '127.0.0.1', resolve))
-    const provider = {
-      providerUrl: `http://127.0.0.1:${(realProvider.address() as AddressInfo).port}`,
-      providerToken: 't',
-      providerAppSecret: 's',
-      providerVerifyToken: 'v',
-    }
-    const server = await startServer('embedded', { provider })
-    try {
-      const workspace = await makeWorkspace({ db: server.db, app: server.app })
-      const { exit, problem } = await createSandboxCli(server, workspace.owner.key)(
-        'say',
-        '--from',
-        '+1 555 010 0051',
-        'Hello',
-      )
-      assert.deepEqual([exit, problem.code], [3, 'not_found'])
-      assert.equal((await fetch(`${server.url}/sandbox/provider/control`)).status, 404)
-    } finally {
-      await server.close()
-      realProvider.closeAllConnections()
-      await new Promise((resolve) => realProvider.close(resolve))
-    }
   })
 })
 

@@ -63,6 +63,7 @@ for (const database of databases)
         )
         assert.match(detail!, /real messaging provider/)
       }
+      assert.equal((await fetch(`${server.url}/sandbox/provider/control`)).status, 404)
       await server.sync(workspace.id).catch(() => {})
       for (const job of ['sandbox-clock', 'sandbox-numbers'] as const)
         assert.throws(() => server.app.jobs.job(job), /not declared/)

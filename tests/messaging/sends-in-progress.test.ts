@@ -4,7 +4,14 @@ import { callAs, doAs } from '../calls.ts'
 import { databases } from '../databases.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
 import { insertTemplate } from '../templates/insert-template.ts'
-import { createTemplate, deliver, type MessageProvider, useMessageProvider } from './message-provider.ts'
+import {
+  createTemplate,
+  deliver,
+  deliverStatuses,
+  type MessageProvider,
+  useMessageProvider,
+} from './message-provider.ts'
+import { plantConversation } from '../inbox/conversations.ts'
 
 const PHONE = '15550100777'
 
@@ -21,7 +28,7 @@ const names = (data: unknown, kind: string, id: string): boolean =>
   )
 
 for (const database of databases) {
-  describe(`Events of what a send in progress created (${database})`, () => {
+  describe(`Sends in progress (${database})`, () => {
     let provider: MessageProvider
     let server: TestServer
     useMessageProvider(database, (started) => ({ provider, server } = started))
@@ -181,6 +188,143 @@ for (const database of databases) {
         )
         assert.equal(naming[0]!.type, 'conversation.created/1')
       }
+    })
+
+    it('a customer still waits whose message is of before the reply and arrived after it was written', async () => {
+      const workspace = await makeWorkspace({ db: server.db, app: server.app })
+      const inboundAt = new Date(Date.now() - 60_000).toISOString()
+      const { id, contactId } = await plantConversation(server, workspace.id, { inboundAt })
+      await server.db
+        .updateTable('contacts')
+        .set({ phone: PHONE })
+        .where('workspace_id', '=', workspace.id)
+        .where('id', '=', contactId)
+        .execute()
+      const [call, run] = [callAs(server, workspace.owner.key), doAs(server, workspace.owner.key)]
+      const reply = () =>
+        call('messaging_send_reply', { conversation_id: id, text: 'Hi' }, { confirm: 'send' })
+      provider.outcomes.push('accept when released')
+      const first = reply()
+      await provider.waitForCall()
+      const messages = async (): Promise<{ created_at: string; direction: string }[]> =>
+        (await run('inbox_list_messages', { conversation_id: id })).data
+      const written = (await messages()).find(({ direction }) => direction === 'outbound')!.created_at
+      const second = Math.floor(Date.parse(written) / 1000)
+      await deliver(server, workspace.id, {
+        messages: [
+          {
+            from: PHONE,
+            id: `wamid.in.${workspace.id}`,
+            timestamp: String(second - 1),
+            type: 'text',
+            text: { body: 'And one thing more' },
+          },
+        ],
+      })
+      provider.release()
+      assert.equal((await first).status, 201)
+      const state = async () => {
+        const { reply_status: status, unread_count: unread } = await run('inbox_get_conversation', {
+          conversation_id: id,
+        })
+        return [status, unread]
+      }
+      assert.deepEqual(await state(), ['incoming_no_reply', 1])
+      const waits = () =>
+        server.db
+          .selectFrom('reply_waits')
+          .select(['since', 'ended_at'])
+          .where('workspace_id', '=', workspace.id)
+          .orderBy('since')
+          .execute()
+      const before = await waits()
+      assert.deepEqual(before.at(-1), { since: new Date(second * 1000 - 1).toISOString(), ended_at: null })
+      // A count of the replies from the messages alone finds the same.
+      assert.equal((await reply()).status, 201)
+      await deliverStatuses(server, workspace.id, provider.received.at(-1)!, 'failed')
+      assert.deepEqual([await waits(), (await state())[0]], [before, 'incoming_no_reply'])
+    })
+
+    /** A contact with this phone and a conversation; `reply` sends a message to it. */
+    const createReportedScene = async (phone: string) => {
+      const workspace = await makeWorkspace({ db: server.db, app: server.app })
+      const { id, contactId } = await plantConversation(server, workspace.id)
+      await server.db
+        .updateTable('contacts')
+        .set({ phone, chatapp_user_id: null })
+        .where('workspace_id', '=', workspace.id)
+        .where('id', '=', contactId)
+        .execute()
+      const call = callAs(server, workspace.owner.key)
+      return {
+        workspace,
+        contactId,
+        call,
+        reply: () => call('messaging_send_reply', { conversation_id: id, text: 'Hi' }, { confirm: 'send' }),
+        contacts: () =>
+          server.db
+            .selectFrom('contacts')
+            .select(['id', 'phone', 'provider_phone', 'chatapp_user_id', 'name'])
+            .where('workspace_id', '=', workspace.id)
+            .orderBy('id')
+            .execute(),
+      }
+    }
+
+    it('a phone and a user id of two contacts are joined', async () => {
+      const scene = await createReportedScene('15550100042')
+      await server.db
+        .insertInto('contacts')
+        .values({
+          workspace_id: scene.workspace.id,
+          chatapp_user_id: 'US.77',
+          created_at: server.app.now(),
+          updated_at: server.app.now(),
+        })
+        .execute()
+      provider.nameCustomer({ wa_id: '15550100042', user_id: 'US.77' })
+      assert.equal((await scene.reply()).status, 201)
+      const contacts = await scene.contacts()
+      assert.deepEqual(
+        contacts.map(({ id, phone, chatapp_user_id: userId }) => [id, phone, userId]),
+        [[scene.contactId, '15550100042', 'US.77']],
+      )
+    })
+
+    it('a contact that the message made is told before what the response says of it', async () => {
+      const { workspace, call } = await createReportedScene('15550100042')
+      await insertTemplate(server.db, workspace.id, createTemplate(workspace.id), server.app.now())
+      const { next_cursor: start } = (await call('events_list', { after: 'now' })).body
+      provider.nameCustomer({ wa_id: '15550100777', user_id: 'US.777' })
+      const sent = await call(
+        'messaging_send_template',
+        { phone: '+15550100777', template: { name: 'order_update', language: 'en_US' } },
+        { confirm: 'send' },
+      )
+      assert.equal(sent.status, 201, sent.text)
+      const { data } = (await call('events_list', { limit: 100, after: start })).body
+      assert.deepEqual(
+        data.map(({ type }: { type: string }) => type),
+        ['contact.created/1', 'conversation.created/1', 'message.sent/1', 'contact.updated/1'],
+      )
+    })
+
+    it('the spelling of the phone is kept for the next message, and changes nothing that is shown', async () => {
+      const scene = await createReportedScene('5531987654321')
+      provider.nameCustomer({ wa_id: '553187654321' })
+      assert.equal((await scene.reply()).status, 201)
+      const [contact] = await scene.contacts()
+      assert.deepEqual([contact!.phone, contact!.provider_phone], ['5531987654321', '553187654321'])
+      const shown = await scene.call('crm_get_contact', { contact_id: scene.contactId })
+      assert.equal(shown.body.phone, '5531987654321')
+    })
+
+    it('a customer of another line changes nothing', async () => {
+      const scene = await createReportedScene('15550100042')
+      const before = await scene.contacts()
+      provider.nameCustomer({ wa_id: '15550100043', user_id: 'US.78' })
+      assert.equal((await scene.reply()).status, 201)
+      assert.deepEqual(await scene.contacts(), before)
     })
   })
 }
