@@ -3918,7 +3918,9 @@ export type WebhookEndpointDisabledWebhook = WebhookEventFields & {
   data: WebhookEndpointDisabledData
 }
 /** An AI agent asks a person for a call. */
-export type ApprovalRequestedData = EventApproval & {
+export type ApprovalRequestedData = {
+  /** The request. */
+  approval: ApprovalRequestedApproval
   /** Who caused it, or wrote the message that it is about. Absent: a customer, the provider, or the service. */
   actor?: Actor
 }
@@ -3935,7 +3937,9 @@ export type ApprovalRequestedWebhook = WebhookEventFields & {
   data: ApprovalRequestedData
 }
 /** A call of an AI agent was approved, declined or withdrawn, or nobody decided in time. */
-export type ApprovalDecidedData = EventApproval & {
+export type ApprovalDecidedData = {
+  /** The request. */
+  approval: ApprovalRequestedApproval
   /** Who decided; null when nobody did. */
   decided_by: {
     /** Staff id. */
@@ -4174,10 +4178,6 @@ export type Reason =
   | 'unknown_version'
   | 'unreachable'
   | 'visibility_changed'
-export type EventApproval = {
-  /** The request. */
-  approval: ApprovalRequestedApproval
-}
 export type RecordsResultFields = BulkResultFields & {
   /** Present with 202: the change continues in this job. */
   job?: Job

@@ -70,7 +70,8 @@ const WITHOUT_DURABILITY = { fsync: 'off', synchronous_commit: 'off', full_page_
 /**
  * Makes the databases that tests copy. Brings up PostgreSQL in a cluster of its own, unless
  * `WCRM_TEST_POSTGRES_URL` names one that runs, or `embeddedOnly` is set, or none is installed. With
- * `pooler`, a PgBouncer in transaction mode is started beside it, which some files reach it through (`pooled-files.ts`).
+ * `pooler`, a PgBouncer in transaction mode is started beside it, through which some files reach it
+ * (`pooled-files.ts`).
  */
 export const createTestEnvironment = async ({
   embeddedOnly,

@@ -14,8 +14,8 @@ import { type FileResult, noCounts, type TestCounts } from './test-reporter.ts'
  * - `npm run test:quick`: a selection, on the embedded database alone, with fewer generated cases.
  * - `npm run test:soak`: servers killed at random, and many more generated cases. `--minutes N`: no file begins after
  *   them; those that did not are named.
- * - `npm run test:pooler`: every file that reaches PostgreSQL does so through a PgBouncer in transaction mode; `npm test`
- *   takes that way in every second file (`pooled-files.ts`).
+ * - `npm run test:pooler`: every file that reaches PostgreSQL does so through a PgBouncer in transaction mode, as in
+ *   `npm test` every second one (`pooled-files.ts`).
  *
  * Files are dealt out to a few processes, each of which runs one after another (`test-worker.ts`).
  */
