@@ -48,21 +48,33 @@ export type DemoStory = {
 }
 
 /** The records that the examples of the catalog name by their ids: a conversation of today, and its messages. */
-const FIRST_OPEN_ID = 373
-const NAMED = { at: 8, firstMessageId: 1657 }
+const FIRST_OPEN_ID = 367
+const NAMED = { at: 14, firstMessageId: 1657 }
 
 const DAYS = 30
-/** Open conversations, those of today last. `free`: nobody is assigned. */
-const OPEN: readonly (Partial<Pick<Chat, 'ad' | 'late' | 'last' | 'externalId'>> & {
+/** An open conversation: in English, or without a story in the customer's language. `free`: nobody is assigned. */
+type Open = Partial<Pick<Chat, 'ad' | 'late' | 'last' | 'externalId'>> & {
   day: number
-  story: number
+  story?: number
   lines: number
   team?: true
   free?: true
   web?: true
   tag?: string
   remind?: true
-})[] = [
+}
+
+/** Whose reply window is shut. */
+const WAITING: readonly Open[] = [
+  { day: 23, lines: 1 },
+  { day: 19, lines: 1, free: true },
+  { day: 16, lines: 1, free: true },
+  { day: 12, lines: 2, last: 'failed' },
+  { day: 9, lines: 1, free: true },
+  { day: 7, lines: 1 },
+]
+/** Those of today last. */
+const OPEN: readonly Open[] = [
   { day: 5, story: 0, lines: 1, free: true },
   { day: 4, story: 2, lines: 1, team: true },
   { day: 4, story: 4, lines: 3, remind: true, last: 'delivered' },
@@ -94,8 +106,10 @@ const planChats = (
     day === 0
       ? nowMs - 4 * HOUR_MS
       : Math.floor(nowMs / DAY_MS) * DAY_MS - day * DAY_MS + 9 * HOUR_MS + randomInt(random, 3 * HOUR_MS)
+  const ownStories = (n: number): readonly Story[] =>
+    stories[languageForPhone(createPhone(n).country.prefix)]!
   const storyOf = (n: number, day: number): Story => {
-    const own = stories[languageForPhone(createPhone(n).country.prefix)]!
+    const own = ownStories(n)
     return day % 2 === 0 ? pick(random, own) : stories['en']![(day >> 1) % 5]!
   }
   const old = Array.from({ length: 4 }, (_, i): Chat => ({
@@ -119,13 +133,14 @@ const planChats = (
       by: pick(random, [lena, yuki, admin]),
     }
   })
-  const open = OPEN.map(({ day, story, lines, team, free, web, tag, remind, ...rest }, i): Chat => {
+  const toChat = ({ day, story, lines, team, free, web, tag, remind, ...rest }: Open, i: number): Chat => {
+    const n = customerOf(DAYS + i)
     const by = i % 3 === 0 ? owner : lena
     return {
       ...rest,
-      n: customerOf(DAYS + i),
+      n,
       channel: web ? channels.web : pick(random, [channels.main, channels.orders]),
-      story: stories['en']![story]!,
+      story: story === undefined ? ownStories(n)[0]! : stories['en']![story]!,
       lines,
       startMs: day === 0 ? nowMs - (50 - i) * MINUTE_MS : dayMs(day),
       by,
@@ -133,8 +148,10 @@ const planChats = (
       ...(tag ? { tags: [tag] } : {}),
       ...(remind ? { reminderMs: Math.ceil(nowMs / HOUR_MS) * HOUR_MS + (1 + day) * DAY_MS } : {}),
     }
-  })
-  return { closed: [...old, ...daily], open }
+  }
+  const open = OPEN.map(toChat)
+  const waiting = WAITING.map((each, i) => toChat(each, OPEN.length + i))
+  return { closed: [...old, ...daily], open: [...waiting, ...open] }
 }
 
 const FILES: Readonly<Record<string, { type: string; extension: string }>> = {

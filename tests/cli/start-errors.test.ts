@@ -84,6 +84,8 @@ describe('A port that cannot be listened on', () => {
   const postgres = databases.find((name) => name === 'postgresql')
   for (const count of postgres ? [1, 2] : [1])
     for (const [name, [flags, listen, ...said]] of Object.entries(cases)) {
+      // Several processes report in another way, for which two of them are enough.
+      if (count > 1 && !/TAKEN/.test([...flags, listen].join())) continue
       const isLow = flags.includes('80')
       const skip = isLow && !unprivileged ? 'everybody may listen on it' : false
       it(
@@ -97,7 +99,6 @@ describe('A port that cannot be listened on', () => {
           const env: Record<string, string> = listen ? { WCRM_METRICS_LISTEN: fill(listen) } : {}
           try {
             const words = ['serve', '--no-demo', '--port', '0', ...database.flags, ...flags.map(fill)]
-            // Several processes listen in another way.
             const more = ['--processes', String(count)]
             const ended = await run([...words, ...more], env, isLow ? unprivileged : [])
             check(ended, 1, ...said.map((part) => (typeof part === 'string' ? fill(part) : part)))
@@ -187,12 +188,15 @@ describe('A database that cannot be connected to', { skip: !databases.includes('
     'a password with a slash': [`guarded:${PASSWORD}/x@127.0.0.1/x`, 2, /--database-url: .*percent-encoded/],
     'a password with a percent sign': [`${user}%x@127.0.0.1/x`, 2, /--database-url: .*percent-encoded/],
   }
+  /** It opens the database as the administration does, so these are enough for the processes of a server. */
+  const served = ['a wrong password', 'an unknown host', 'a server without TLS']
   for (const [name, [url, code, ...said]] of Object.entries(cases))
     it(`ends every command with the setting to change: ${name}`, async () => {
       const flags = ['--database-url', `postgres://${url.replace('SERVER', new URL(cluster.url).host)}`]
       const serve = ['serve', '--no-demo', '--port', '0', '--data', folder, ...flags]
       check(await runHere(['admin', 'workspaces', 'list', ...flags]), code, ...said)
-      check(await (code === 2 ? runHere : run)(serve), code, ...said)
+      if (code === 2) check(await runHere(serve), code, ...said)
+      else if (served.includes(name)) check(await run(serve), code, ...said)
     })
 
   /** Its first start makes the tables. */

@@ -169,14 +169,14 @@ export const faults: readonly Fault[] = [
     name: 'a conversation filter is not accepted',
   },
   {
-    file: 'storage/sandbox/messages.ts',
+    file: 'packages/sandbox/storage/messages.ts',
     find: ".where('reference', '=', reference)",
     replace: '',
     test: 'tests/sandbox/adapter.test.ts',
     name: 'messages: send, find',
   },
   {
-    file: 'storage/sandbox/links.ts',
+    file: 'packages/sandbox/storage/links.ts',
     find: "query = query.where('seq', '<', by.after)",
     replace: "query = query.where('seq', '<=', by.after)",
     test: 'tests/sandbox/adapter.test.ts',

@@ -73,9 +73,9 @@ export const contactJobs: readonly Job[] = [
   },
   {
     name: 'brief on a contact',
-    task: 'Who is Pilar Peña? Which plan, which tags?',
+    task: 'Who is Kacper Piątek? Which plan, which tags?',
     run: async (agent) => {
-      const found = await agent.call('crm_search_contacts', { query: 'Pilar Peña' })
+      const found = await agent.call('crm_search_contacts', { query: 'Kacper Piątek' })
       const { tags, attributes_map: attributes } = await agent.call('crm_get_contact', {
         contact_id: found.data[0].id,
         detail: 'compact',
@@ -83,7 +83,7 @@ export const contactJobs: readonly Job[] = [
       return { tags: tags.map(({ name }: any) => name), plan: attributes.plan }
     },
     check: async (answer, { owner }) => {
-      const { data } = await owner('crm_search_contacts', { query: 'Pilar Peña' })
+      const { data } = await owner('crm_search_contacts', { query: 'Kacper Piątek' })
       const contact = await owner('crm_get_contact', { contact_id: data[0].id })
       assert.deepEqual(answer, {
         tags: contact.tags.map(({ name }: any) => name),

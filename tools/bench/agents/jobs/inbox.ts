@@ -4,7 +4,7 @@ import type { Job } from '../job.ts'
 const WAIT_TEMPLATE = 'sorry_for_the_wait'
 
 /** The longest waiting customers of the demo workspace, in order. */
-const LONGEST = ['Ananya Banerjee', 'أحمد منصور', 'Άννα Φωτίου']
+const LONGEST = ['Maya Williams', 'Isla Evans-Green', 'Arjun Singh']
 
 export const inboxJobs: readonly Job[] = [
   {
@@ -17,15 +17,15 @@ export const inboxJobs: readonly Job[] = [
     check: (answer) =>
       assert.deepEqual(answer, {
         name: LONGEST[0],
-        since: '2026-10-24T09:34:39.649Z',
-        text: 'क्या डिकैफ़ कॉफ़ी मिलेगी?',
+        since: '2026-10-24T09:37:31.938Z',
+        text: 'Hi! Is my order 10315 on its way?',
       }),
   },
   {
     name: 'what one customer asked',
-    task: 'Read me the conversation with Chiamaka Obi: what does she want?',
+    task: 'Read me the conversation with Ananya Singh: what does she want?',
     run: async (agent) => {
-      const found = await agent.call('inbox_search_conversations', { query: 'Chiamaka', state: 'open' })
+      const found = await agent.call('inbox_search_conversations', { query: 'Ananya Singh', state: 'open' })
       const { data } = await agent.call('inbox_list_messages', {
         conversation_id: found.data[0].id,
         limit: 5,
@@ -164,22 +164,22 @@ export const inboxJobs: readonly Job[] = [
       }
       return names.toSorted()
     },
-    check: (answer) => assert.deepEqual(answer, ['Vera Important']),
+    check: (answer) => assert.deepEqual(answer, ['Vera Important', 'आरव Iyer-Reddy']),
   },
   {
     name: "a colleague's waiting customers",
-    task: 'Tomás is ill. Which customers who wait are assigned to him, longest first?',
+    task: 'Lena is ill. Which customers who wait are assigned to her, longest first?',
     run: async (agent) => {
       const staff = await agent.call('workspace_list_staff')
-      const tomas = staff.data.find(({ name }: any) => name.startsWith('Tomás'))
-      const { data } = await agent.call('inbox_queue', { assigned_staff_id: tomas.id })
+      const lena = staff.data.find(({ name }: any) => name.startsWith('Lena'))
+      const { data } = await agent.call('inbox_queue', { assigned_staff_id: lena.id })
       return data.map(({ contact }: any) => contact.name)
     },
-    check: (answer) => assert.deepEqual(answer.slice(0, 2), ['רחל שלום', 'Chiamaka Ifẹ́ Obi']),
+    check: (answer) => assert.deepEqual(answer.slice(0, 2), ['Noah Maya Miller', 'Zeynep Şahin']),
   },
   {
     name: 'assign with a note',
-    task: 'Give the unassigned chatapp customer Arjun Verma to Lena and note why: she speaks Hindi.',
+    task: 'Give the unassigned chatapp customer Arjun Singh to Lena and note why: she speaks Hindi.',
     run: async (agent) => {
       const found = await agent.call('inbox_search_conversations', { query: 'Arjun', state: 'open' })
       const staff = await agent.call('workspace_list_staff')
@@ -209,32 +209,35 @@ export const inboxJobs: readonly Job[] = [
     },
     check: (answer) => {
       assert.ok(answer.length >= 2)
-      assert.deepEqual(answer[0], ['Ilaria De Luca', 'Message undeliverable'])
+      assert.deepEqual(answer[0], ['Zeynep Şahin', 'Message undeliverable'])
     },
   },
   {
     name: 'close and remind',
-    task: 'Ada Ethan Johnson only said thanks: close it. Remind us of Ilaria De Luca on 20 November at nine in Berlin.',
+    task: '吉田 直樹 only said thanks: close it. Remind us of Zeynep Şahin on 20 November at nine in Berlin.',
     run: async (agent) => {
       await agent.learn('remind us of a conversation', 'inbox_set_reminder')
-      const ada = await agent.call('inbox_search_conversations', {
-        query: 'Ada Ethan Johnson',
+      const thanks = await agent.call('inbox_search_conversations', {
+        query: '吉田 直樹',
         state: 'open',
       })
-      await agent.call('inbox_close_conversation', { conversation_id: ada.data[0].id, reason: 'Said thanks' })
-      const ilaria = await agent.call('inbox_search_conversations', {
-        query: 'Ilaria De Luca',
+      await agent.call('inbox_close_conversation', {
+        conversation_id: thanks.data[0].id,
+        reason: 'Said thanks',
+      })
+      const zeynep = await agent.call('inbox_search_conversations', {
+        query: 'Zeynep Şahin',
         state: 'open',
       })
       await agent.call('inbox_set_reminder', {
-        conversation_id: ilaria.data[0].id,
+        conversation_id: zeynep.data[0].id,
         at: '2026-11-20T09:00:00+01:00',
       })
-      return [ada.data[0].id, ilaria.data[0].id]
+      return [thanks.data[0].id, zeynep.data[0].id]
     },
-    check: async ([ada, ilaria], { owner }) => {
-      assert.equal((await owner('inbox_get_conversation', { conversation_id: ada })).state, 'closed')
-      const { reminder_at: at } = await owner('inbox_get_conversation', { conversation_id: ilaria })
+    check: async ([thanks, zeynep], { owner }) => {
+      assert.equal((await owner('inbox_get_conversation', { conversation_id: thanks })).state, 'closed')
+      const { reminder_at: at } = await owner('inbox_get_conversation', { conversation_id: zeynep })
       assert.equal(at, '2026-11-20T08:00:00.000Z')
     },
   },

@@ -15,7 +15,7 @@ export const workJobs: readonly Job[] = [
         answer.map(({ name }: any) => name),
         ['gift_boxes'],
       )
-      assert.match(answer[0].reason, /parameters placed next to each other/)
+      assert.match(answer[0].reason, /does not say what customers have to do/)
     },
   },
   {
