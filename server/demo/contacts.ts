@@ -5,7 +5,7 @@ import { loadCounter } from '../../storage/workspace/counters.ts'
 import { parsePhoneLine } from '../contacts/phone.ts'
 import type { Caller } from './calls.ts'
 import { countries, type Country } from './countries.ts'
-import { demoFields, demoGroups, demoTagNames } from './labels.ts'
+import { commonFields, type DemoField, demoGroups, demoTagNames } from './labels.ts'
 import { pick, type Random, createRandom, deriveSeed, randomInt } from './random.ts'
 import { DAY_MS, toIso } from './time.ts'
 
@@ -106,7 +106,11 @@ const pickTags = (random: Random): string[] => {
 }
 
 /** Creates the nth person of this seed, as a row of an import. */
-const createPerson = (seed: number, n: number, times: { createdMs: number; nowMs: number }) => {
+const createPerson = (
+  { seed, fields = commonFields }: GenerateOptions,
+  n: number,
+  times: { createdMs: number; nowMs: number },
+) => {
   const random = createRandom(deriveSeed(seed, n))
   const { country, phone } = createPhone(n)
   const name = random() < 0.02 ? undefined : createName(random, country)
@@ -118,7 +122,7 @@ const createPerson = (seed: number, n: number, times: { createdMs: number; nowMs
     starred: random() < 0.03,
     dnd: random() < 0.02,
     attributes: Object.fromEntries(
-      demoFields
+      fields
         .filter(({ share }) => random() < share)
         .map(({ field }) => [field.key, createValue(random, field, { country, n, ...times })]),
     ),
@@ -144,6 +148,8 @@ export type GenerateOptions = {
   seed: number
   /** ISO 8601; contacts are spread over the two years before it. */
   now: string
+  /** The custom fields to create; those that every contact has when absent. */
+  fields?: readonly DemoField[]
   onProgress?: (created: number) => void
 }
 
@@ -154,11 +160,12 @@ export type GenerateOptions = {
  */
 export const generateContacts = async (
   inBatch: <T>(work: (caller: Caller) => Promise<T>) => Promise<T>,
-  { contacts, seed, now, onProgress = () => {} }: GenerateOptions,
+  options: GenerateOptions,
 ): Promise<{ created: number }> => {
+  const { contacts, now, fields = commonFields, onProgress = () => {} } = options
   const nowMs = Date.parse(now)
   const first = await inBatch(async ({ tx, workspace: { id } }) => {
-    for (const { field } of demoFields) await insertField(tx, id, field, now)
+    for (const { field } of fields) await insertField(tx, id, field, now)
     await insertTags(tx, id, demoTagNames, now)
     for (const { name, emoji } of demoGroups) await insertGroup(tx, id, name, emoji, now)
     return await loadCounter(tx, id, 'contacts')
@@ -168,7 +175,7 @@ export const generateContacts = async (
   for (let at = 0; at < contacts; at += size) {
     const createdMs = Math.floor(nowMs - MAX_AGE_MS * (1 - at / contacts))
     const people = Array.from({ length: Math.min(size, contacts - at) }, (_, i) =>
-      createPerson(seed, first + at + i, { createdMs, nowMs }),
+      createPerson(options, first + at + i, { createdMs, nowMs }),
     )
     created += await inBatch(async ({ tx, workspace, call }) => {
       const taken = await findTakenPhones(

@@ -33,6 +33,7 @@ import type { Sealer } from '../sealer.ts'
 import { createDemoApprovals } from './approvals.ts'
 import { type Caller, createCallers } from './calls.ts'
 import { createPhone, generateContacts } from './contacts.ts'
+import { demoFields } from './labels.ts'
 import { playStory, type Writer } from './story.ts'
 import { demoQuickMessages, demoTemplates } from './templates.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS, toIso } from './time.ts'
@@ -187,7 +188,12 @@ const createOnce = (db: Db, now: string, options: DemoOptions): Promise<Demo | u
           by(manager!, days * DAY_MS),
         )
     await insertSlaPolicy(tx, workspaceId, policy, toIso(nowMs - 730 * DAY_MS))
-    await generateContacts((work) => work(caller), { contacts: CONTACTS, seed: SEED, now })
+    await generateContacts((work) => work(caller), {
+      contacts: CONTACTS,
+      seed: SEED,
+      now,
+      fields: demoFields,
+    })
     // Only who saved a filter may change it: the owner, whose the keys are, has the first.
     for (const [index, filter] of savedFilters(now).entries())
       await call('crm_create_saved_filter', filter, by(index === 0 ? owner : manager!))

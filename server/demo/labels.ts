@@ -30,15 +30,21 @@ const field = (
   more: Partial<NewField> = {},
 ): NewField => ({ key, label, type, options: null, visibility: 'visible_to_all', ...more })
 
-/** `share`: of the contacts that have a value. There is one of each type, except the built-in `email`. */
-export const demoFields: readonly { field: NewField; share: number }[] = [
-  ...[
-    field('city', 'City', 'text'),
-    field('plan', 'Plan', 'select', { options: options('Free', 'Basic', 'Pro', 'Enterprise') }),
-    field('orders', 'Orders', 'int'),
-    field('newsletter', 'Newsletter', 'checkbox'),
-    field('customer_since', 'Customer since', 'date'),
-  ].map((each) => ({ field: each, share: 1 })),
+/** `share`: of the contacts that have a value. */
+export type DemoField = { field: NewField; share: number }
+
+/** The fields of which every contact has a value. */
+export const commonFields: readonly DemoField[] = [
+  field('city', 'City', 'text'),
+  field('plan', 'Plan', 'select', { options: options('Free', 'Basic', 'Pro', 'Enterprise') }),
+  field('orders', 'Orders', 'int'),
+  field('newsletter', 'Newsletter', 'checkbox'),
+  field('customer_since', 'Customer since', 'date'),
+].map((each) => ({ field: each, share: 1 }))
+
+/** One of each type, except the built-in `email`. */
+export const demoFields: readonly DemoField[] = [
+  ...commonFields,
   ...[
     field('notes', 'Notes', 'textarea'),
     field('interests', 'Interests', 'multiselect', {
