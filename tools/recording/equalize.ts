@@ -29,11 +29,16 @@ const MEASURED =
 /** Where digits are an id: a string of their own, or a segment of a path. */
 const ID = /(?<=")\d{1,19}(?=")|(?<=\/)\d{1,19}(?=[/?\s]|$)/g
 
+/** Of a file that was downloaded this is enough, and a regular expression does not get through megabytes. */
+const MAX_LENGTH = 400_000
+
 const equalizeForms = (text: string): string =>
   FORMS.reduce(
     (rest, [form, name]) => rest.replaceAll(form, name),
-    text.replaceAll(MEASURED, '"$1":"<measured>"'),
+    text.slice(0, MAX_LENGTH).replaceAll(MEASURED, '"$1":"<measured>"'),
   )
+
+const HEADER = /^[a-z-]+: /
 
 /** Returns an answer as one text in which what changes with every run has equal names. */
 export const equalize = ({ asked, body, status, answer }: RecordedAnswer): string => {
@@ -41,7 +46,7 @@ export const equalize = ({ asked, body, status, answer }: RecordedAnswer): strin
   const ids = new Set([...parts, equalizeForms(body)].flatMap((part) => part.match(ID) ?? []))
   return [`${status}`, ...parts]
     .map((part, n) =>
-      n === 0
+      n === 0 || HEADER.test(part)
         ? part
         : part.replaceAll(/(?<!":)\b\d{1,19}\b/g, (digits) => (ids.has(digits) ? '<id>' : digits)),
     )
