@@ -63,7 +63,8 @@ export const joinClients = (
   const all = [...new Set(Object.values(clients))]
   return {
     run: (statement) => {
-      const own = statement.use && clients[statement.use]
+      if (!statement.use) return clients.main.run(statement)
+      const own = clients[statement.use]
       return own ? own.run(statement) : clients.main.run({ ...statement, prepare: false })
     },
     begin: clients.main.begin,
