@@ -90,6 +90,20 @@ const describeSessions = (way: 'direct' | 'pooled'): void => {
     }
   })
 
+  it('keep the plans of statements, but for a pooler that does not', async () => {
+    await withOwnStorage({ connections: 1 }, async ({ db, access }) => {
+      const countPrepared = async (text: string): Promise<string> => {
+        const { rows } = await sql<{ n: string }>`
+          select count(*)::text as n from pg_prepared_statements where statement = ${text}`.execute(db)
+        return rows[0]!.n
+      }
+      await sql`select ${1}::int as kept`.execute(db)
+      await sql`/* custom plan */ select ${1}::int as planned_anew`.execute(db)
+      assert.equal(await countPrepared('select $1::int as kept'), access.prepare ? '1' : '0')
+      assert.equal(await countPrepared('/* custom plan */ select $1::int as planned_anew'), '0')
+    })
+  })
+
   it('end a statement at its deadline', async () => {
     await withOwnStorage({ statementTimeout: 200 }, async ({ db }) => {
       const sleep = (on: Db) => sql`select pg_sleep(${5}::float8)`.execute(on)
