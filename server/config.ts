@@ -38,7 +38,8 @@ const DatabaseUrl = z
   .refine(isDatabaseUrl, {
     error:
       'must look like postgres://USER:PASSWORD@HOST:5432/DATABASE; characters such as / # ? % in the user and ' +
-      'the password are percent-encoded, as %2F for /',
+      'the password are percent-encoded, as %2F for /; target_session_attrs is read-write, ' +
+      'primary, read-only, standby or any',
     abort: true,
   })
 
