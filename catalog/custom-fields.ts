@@ -5,7 +5,7 @@ import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
 
-/** The types of a custom field; which input each takes is in server/contacts/attributes.ts. */
+/** The types of a custom field; which input each takes is in server/domains/contacts/attributes.ts. */
 export const customFieldTypes = [
   'text',
   'textarea',

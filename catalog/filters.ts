@@ -22,7 +22,7 @@ export const filterLimits = {
 } as const
 
 /**
- * A filter as it is sent. Its grammar is checked by `server/filters/`, which knows the workspace's custom
+ * A filter as it is sent. Its grammar is checked by `server/domains/filters/`, which knows the workspace's custom
  * fields and saved filters.
  */
 export const Filter = z

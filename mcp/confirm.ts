@@ -7,19 +7,23 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import type { Operation } from '../catalog/operation.ts'
-import { createSalt, readSubjects, toConversationId } from '../server/approvals/call-subjects.ts'
-import { summarizeCall } from '../server/approvals/call-summary.ts'
-import { mayReplay } from '../server/approvals/stored-call.ts'
-import { wasAsked } from '../server/approvals/ask.ts'
-import { digestTemplate, freezeContent, planFrozen } from '../server/approvals/freeze.ts'
-import type { App } from '../server/core/app.ts'
-import type { Actor } from '../server/core/context.ts'
-import { canonicalJson } from '../server/core/cursors.ts'
-import { type CallRequest, perform, toTrace } from '../server/core/perform.ts'
-import { Problem } from '../server/core/problem.ts'
-import { getDecision, mayClientConfirm, wouldAsk } from '../server/core/steps/policy.ts'
-import { validate } from '../server/core/steps/validate.ts'
-import type { CallResponse } from '../server/core/respond.ts'
+import {
+  createSalt,
+  readSubjects,
+  toConversationId,
+} from '../server/guards/agents/approvals/call-subjects.ts'
+import { summarizeCall } from '../server/guards/agents/approvals/call-summary.ts'
+import { mayReplay } from '../server/guards/agents/approvals/stored-call.ts'
+import { wasAsked } from '../server/guards/agents/approvals/ask.ts'
+import { digestTemplate, freezeContent, planFrozen } from '../server/guards/agents/approvals/freeze.ts'
+import type { App } from '../server/kernel/app.ts'
+import type { Actor } from '../server/kernel/context.ts'
+import { canonicalJson } from '../server/kernel/cursors.ts'
+import { type CallRequest, perform, toTrace } from '../server/kernel/perform.ts'
+import { Problem } from '../server/kernel/problem.ts'
+import { getDecision, mayClientConfirm, wouldAsk } from '../server/guards/agents/policy.ts'
+import { validate } from '../server/kernel/validate.ts'
+import type { CallResponse } from '../server/kernel/respond.ts'
 
 /** How long a person may take to answer. */
 const CONFIRMATION_TTL_MS = 600_000

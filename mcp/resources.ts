@@ -3,9 +3,15 @@ import type { Operation } from '../catalog/operation.ts'
 import { describeReason, type Reason, reasons } from '../catalog/reasons.ts'
 import { getToolsets } from './toolsets.ts'
 import { Filter, filterLimits } from '../catalog/filters.ts'
-import { type FilterField, operators, relations, contactFields, synonyms } from '../server/filters/grammar.ts'
-import { rulesByTopic } from '../server/templates/lint.ts'
-import { ruleSources } from '../server/templates/lint/rule.ts'
+import {
+  type FilterField,
+  operators,
+  relations,
+  contactFields,
+  synonyms,
+} from '../server/domains/filters/grammar.ts'
+import { rulesByTopic } from '../server/domains/templates/lint.ts'
+import { ruleSources } from '../server/domains/templates/lint/rule.ts'
 
 /** A text resource: what `resources/list` shows, and what `resources/read` returns. */
 export type TextResource = {

@@ -12,9 +12,9 @@ import {
 } from '@modelcontextprotocol/server'
 import { FastResponse } from 'srvx/node'
 import type { Operation, Scope } from '../catalog/operation.ts'
-import { type CallRequest, perform } from '../server/core/perform.ts'
-import { CLIENT_GONE_STATUS, type CallResponse } from '../server/core/respond.ts'
-import { getDecision } from '../server/core/steps/policy.ts'
+import { type CallRequest, perform } from '../server/kernel/perform.ts'
+import { CLIENT_GONE_STATUS, type CallResponse } from '../server/kernel/respond.ts'
+import { getDecision } from '../server/guards/agents/policy.ts'
 import {
   type Caller,
   getClientName,
@@ -33,7 +33,7 @@ import { toTextResult, toToolResult } from './result.ts'
 import { isCallable, type ToolSelection } from './toolsets.ts'
 import { readView, type View } from './view.ts'
 import { isObject } from '../catalog/values.ts'
-import type { CallWatch } from '../server/core/context.ts'
+import type { CallWatch } from '../server/kernel/context.ts'
 
 /** Answers requests for tools and their calls. */
 export const serveTools = (

@@ -1,7 +1,7 @@
 import { type JsonSchema, toInlinedJsonSchema } from '../catalog/json-schema.ts'
 import { getOutputSchema, type Operation } from '../catalog/operation.ts'
 import { isObject } from '../catalog/values.ts'
-import { invalidField } from '../server/core/problem.ts'
+import { invalidField } from '../server/kernel/problem.ts'
 import { cutToBudget, DEFAULT_PAGE_TOKENS, estimateTokens, fits, MAX_ANSWER_TOKENS } from './budget.ts'
 import type { ToolSchema } from './input-schema.ts'
 import { listUntrusted } from './untrusted.ts'

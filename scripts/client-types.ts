@@ -8,8 +8,8 @@ import { catalog, currentVersion, getOutputSchema, type Operation, takesVersion 
 import { type JsonSchema, toJsonSchema } from '../catalog/json-schema.ts'
 import { passesSoon } from '../catalog/passing-reasons.ts'
 import { reasons } from '../catalog/reasons.ts'
-import { createEventSchemas, listDescribedEvents } from '../server/events/schemas.ts'
-import { createFilterSchemas } from '../server/filters/schema.ts'
+import { createEventSchemas, listDescribedEvents } from '../server/domains/events/schemas.ts'
+import { createFilterSchemas } from '../server/domains/filters/schema.ts'
 import {
   type Definitions,
   isObject,

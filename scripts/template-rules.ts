@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
-import { rulesByTopic } from '../server/templates/lint.ts'
-import { exampleDrafts } from '../server/templates/lint/examples.ts'
-import { ruleSources, type RuleExample, type LintRule } from '../server/templates/lint/rule.ts'
+import { rulesByTopic } from '../server/domains/templates/lint.ts'
+import { exampleDrafts } from '../server/domains/templates/lint/examples.ts'
+import { ruleSources, type RuleExample, type LintRule } from '../server/domains/templates/lint/rule.ts'
 
 // Generates docs/template-rules.md: every rule of template drafts, with an example that breaks it and one
 // that passes.

@@ -2,14 +2,14 @@ import { z } from 'zod'
 import { isDatabaseUrl, namesOneServer } from '../storage/client/database-url.ts'
 import { ListenAddress } from './listen-address.ts'
 import { parseProxyList } from './http/address.ts'
-import { parseMediaLocation } from './media/location.ts'
+import { parseMediaLocation } from './domains/media/location.ts'
 import { DEFAULT_MAX_CONNECTIONS } from './http/listener.ts'
-import { DEFAULT_DAYS } from './jobs/retention-periods.ts'
+import { DEFAULT_DAYS } from './work/retention-periods.ts'
 import { isProviderHost } from './provider/settings.ts'
 import { MIN_SECRET_LENGTH } from './secret.ts'
 import { parsedBy } from './parsed-by.ts'
 import { findUnknownVariables } from './variables.ts'
-import { parseAllowList } from './webhooks/guard/allow.ts'
+import { parseAllowList } from './domains/webhooks/guard/allow.ts'
 
 /** Configuration of a server: flags, then `WCRM_*` variables, checked by one schema. */
 const numberBetween = (min: number, max: number, error = `must be a number from ${min} to ${max}`) =>

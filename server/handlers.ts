@@ -1,12 +1,12 @@
-import { listConsents, recordConsent } from './consent/consents.ts'
+import { listConsents, recordConsent } from './domains/consent/consents.ts'
 import {
   approveApproval,
   cancelApproval,
   declineApproval,
   getApproval,
   listApprovals,
-} from './approvals/approvals.ts'
-import { listAudit } from './audit/list.ts'
+} from './guards/agents/approvals/approvals.ts'
+import { listAudit } from './guards/audit/list.ts'
 import {
   cancelJob,
   getJob,
@@ -15,29 +15,29 @@ import {
   pauseJob,
   resumeJob,
   undoJob,
-} from './bulk-jobs/operations.ts'
-import { sendBulk } from './bulk-messages/operation.ts'
-import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './broadcasts/broadcasts.ts'
-import { deleteContact, getContact, updateContact } from './contacts/contacts.ts'
-import { changePhone } from './contacts/change-phone.ts'
-import { deleteContacts } from './contacts/delete-many.ts'
-import { updateContacts } from './contacts/update-many.ts'
-import { eraseContact, getErasure, listErasures } from './erasures/operations.ts'
-import { exportContacts, exportPerson, getExport, listExports } from './exports/operations.ts'
-import { mergeContacts, undoContactMerge } from './contacts/merge-operations.ts'
-import { importContacts } from './contacts/import.ts'
-import { searchContacts } from './contacts/search.ts'
-import { upsertContact } from './contacts/upsert.ts'
-import { countContacts } from './contacts/count.ts'
-import { acknowledgeEvents, deleteConsumer, listConsumers } from './events/consumers.ts'
-import { listEvents } from './events/list.ts'
-import { checkFilter } from './filters/check.ts'
+} from './domains/bulk-jobs/operations.ts'
+import { sendBulk } from './domains/bulk-messages/operation.ts'
+import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './domains/broadcasts/broadcasts.ts'
+import { deleteContact, getContact, updateContact } from './domains/contacts/contacts.ts'
+import { changePhone } from './domains/contacts/change-phone.ts'
+import { deleteContacts } from './domains/contacts/delete-many.ts'
+import { updateContacts } from './domains/contacts/update-many.ts'
+import { eraseContact, getErasure, listErasures } from './domains/erasures/operations.ts'
+import { exportContacts, exportPerson, getExport, listExports } from './domains/exports/operations.ts'
+import { mergeContacts, undoContactMerge } from './domains/contacts/merge-operations.ts'
+import { importContacts } from './domains/contacts/import.ts'
+import { searchContacts } from './domains/contacts/search.ts'
+import { upsertContact } from './domains/contacts/upsert.ts'
+import { countContacts } from './domains/contacts/count.ts'
+import { acknowledgeEvents, deleteConsumer, listConsumers } from './domains/events/consumers.ts'
+import { listEvents } from './domains/events/list.ts'
+import { checkFilter } from './domains/filters/check.ts'
 import {
   createCustomField,
   deleteCustomField,
   listCustomFields,
   updateCustomField,
-} from './custom-fields/custom-fields.ts'
+} from './domains/custom-fields/custom-fields.ts'
 import {
   addContactsToGroup,
   createGroup,
@@ -45,49 +45,55 @@ import {
   listGroups,
   removeContactsFromGroup,
   updateGroup,
-} from './groups/groups.ts'
-import { assignConversations } from './inbox/assign-many.ts'
-import { closeConversations } from './inbox/close-many.ts'
-import { assignConversation, unassignConversation } from './inbox/assign.ts'
-import { addNote, closeConversation, markRead, reopenConversation, setReminder } from './inbox/changes.ts'
-import { inboxQueue } from './inbox/queue.ts'
-import { searchMessages } from './inbox/message-search.ts'
-import { getConversation, searchConversations } from './inbox/search.ts'
-import { tagConversation } from './inbox/tags.ts'
-import { getMessage, listMessages } from './messaging/messages.ts'
-import { sendReply } from './messaging/send-reply.ts'
-import { sendTemplate } from './messaging/send-template.ts'
-import { getMedia } from './media/media.ts'
+} from './domains/groups/groups.ts'
+import { assignConversations } from './domains/inbox/assign-many.ts'
+import { closeConversations } from './domains/inbox/close-many.ts'
+import { assignConversation, unassignConversation } from './domains/inbox/assign.ts'
+import {
+  addNote,
+  closeConversation,
+  markRead,
+  reopenConversation,
+  setReminder,
+} from './domains/inbox/changes.ts'
+import { inboxQueue } from './domains/inbox/queue.ts'
+import { searchMessages } from './domains/inbox/message-search.ts'
+import { getConversation, searchConversations } from './domains/inbox/search.ts'
+import { tagConversation } from './domains/inbox/tags.ts'
+import { getMessage, listMessages } from './domains/messaging/messages.ts'
+import { sendReply } from './domains/messaging/send-reply.ts'
+import { sendTemplate } from './domains/messaging/send-template.ts'
+import { getMedia } from './domains/media/media.ts'
 import type { OperationName } from '../catalog/index.ts'
-import type { Handlers, Settler } from './core/handler.ts'
+import type { Handlers, Settler } from './kernel/handler.ts'
 import {
   createQuickMessage,
   deleteQuickMessage,
   listQuickMessages,
   updateQuickMessage,
-} from './quick-messages/quick-messages.ts'
-import { reportFilterMembership, trackSavedFilter } from './reports/filter-membership.ts'
-import { staffReport } from './reports/staff.ts'
-import { summarizeWorkspace } from './reports/summary.ts'
+} from './domains/quick-messages/quick-messages.ts'
+import { reportFilterMembership, trackSavedFilter } from './domains/reports/filter-membership.ts'
+import { staffReport } from './domains/reports/staff.ts'
+import { summarizeWorkspace } from './domains/reports/summary.ts'
 import {
   createSavedFilter,
   deleteSavedFilter,
   getSavedFilter,
   listSavedFilters,
   updateSavedFilter,
-} from './saved-filters/saved-filters.ts'
-import { createShortLink } from './short-links/create.ts'
-import { deleteShortLink } from './short-links/delete.ts'
-import { getShortLink, listShortLinks } from './short-links/read.ts'
-import { mergeTags } from './tags/merge-tags.ts'
-import { deleteTag, listTags, renameTag, tagContacts, untagContacts } from './tags/tags.ts'
-import { archiveTemplates } from './templates/archive.ts'
-import { lintTemplate } from './templates/lint.ts'
-import { getTemplate, listTemplates } from './templates/lists.ts'
-import { uploadSample } from './templates/samples.ts'
-import { createTemplate } from './templates/create.ts'
-import { updateTemplate } from './templates/update.ts'
-import { getDelivery, listDeliveries } from './webhooks/deliveries.ts'
+} from './domains/saved-filters/saved-filters.ts'
+import { createShortLink } from './domains/short-links/create.ts'
+import { deleteShortLink } from './domains/short-links/delete.ts'
+import { getShortLink, listShortLinks } from './domains/short-links/read.ts'
+import { mergeTags } from './domains/tags/merge-tags.ts'
+import { deleteTag, listTags, renameTag, tagContacts, untagContacts } from './domains/tags/tags.ts'
+import { archiveTemplates } from './domains/templates/archive.ts'
+import { lintTemplate } from './domains/templates/lint.ts'
+import { getTemplate, listTemplates } from './domains/templates/lists.ts'
+import { uploadSample } from './domains/templates/samples.ts'
+import { createTemplate } from './domains/templates/create.ts'
+import { updateTemplate } from './domains/templates/update.ts'
+import { getDelivery, listDeliveries } from './domains/webhooks/deliveries.ts'
 import {
   createEndpoint,
   deleteEndpoint,
@@ -95,15 +101,15 @@ import {
   enableEndpoint,
   getEndpoint,
   listEndpoints,
-} from './webhooks/endpoints.ts'
-import { listEventTypes } from './webhooks/event-types.ts'
-import { recoverEndpoint } from './webhooks/recover.ts'
-import { replayDelivery } from './webhooks/replay.ts'
-import { rotateSecret } from './webhooks/rotate.ts'
-import { setSubscriptions } from './webhooks/subscriptions.ts'
-import { sendTestEvent, settleTestEvent } from './webhooks/test-event.ts'
-import { updateEndpoint } from './webhooks/update.ts'
-import { listChannels, listStaff, listTeams, whoami } from './workspace/workspace.ts'
+} from './domains/webhooks/endpoints.ts'
+import { listEventTypes } from './domains/webhooks/event-types.ts'
+import { recoverEndpoint } from './domains/webhooks/recover.ts'
+import { replayDelivery } from './domains/webhooks/replay.ts'
+import { rotateSecret } from './domains/webhooks/rotate.ts'
+import { setSubscriptions } from './domains/webhooks/subscriptions.ts'
+import { sendTestEvent, settleTestEvent } from './domains/webhooks/test-event.ts'
+import { updateEndpoint } from './domains/webhooks/update.ts'
+import { listChannels, listStaff, listTeams, whoami } from './domains/workspace/workspace.ts'
 
 /** Every operation with its handler. */
 export const handlers = {

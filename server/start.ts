@@ -7,10 +7,10 @@ import { waitAtMost } from '../storage/client/wait-at-most.ts'
 import { refreshClocks } from './clock.ts'
 import type { Service } from './compose.ts'
 import type { Config } from './config.ts'
-import type { App } from './core/app.ts'
-import { stopStreams } from './events/stream.ts'
-import { errorLogDetails } from './core/log-details.ts'
-import { createAllPartitions } from './jobs/partitions.ts'
+import type { App } from './kernel/app.ts'
+import { stopStreams } from './domains/events/stream.ts'
+import { errorLogDetails } from './kernel/log-details.ts'
+import { createAllPartitions } from './work/partitions.ts'
 
 /** The location of the database: PostgreSQL if it is configured, else the data folder. */
 export const toLocation = (config: Pick<Config, 'databaseUrl' | 'dataDir'>): Location =>

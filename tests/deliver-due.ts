@@ -1,7 +1,7 @@
-import { channelDeliveriesJob } from '../server/channels/delivery-job.ts'
-import type { App } from '../server/core/app.ts'
-import type { JobDefinition } from '../server/jobs/runner.ts'
-import { webhookDeliveriesJob } from '../server/webhooks/delivery-job.ts'
+import { channelDeliveriesJob } from '../server/domains/channels/delivery-job.ts'
+import type { App } from '../server/kernel/app.ts'
+import type { JobDefinition } from '../server/work/runner.ts'
+import { webhookDeliveriesJob } from '../server/domains/webhooks/delivery-job.ts'
 
 /** Runs a job until nothing is due, each time until its results are recorded. Returns the count. */
 const runToEnd = async ({ run, drain }: JobDefinition): Promise<number> => {

@@ -1,7 +1,7 @@
 import { sealAccountSecret } from '../../server/provider/account-secrets.ts'
 import { applyHealthFacts } from '../../server/provider/health/record.ts'
 import { reasonsEndedByCall } from '../../server/provider/health/rules.ts'
-import { createEmit } from '../../server/core/emit.ts'
+import { createEmit } from '../../server/kernel/emit.ts'
 import { scheduleCheck } from '../../storage/channels/health.ts'
 import type { Db } from '../../storage/database.ts'
 import { type EventRow, insertEvents } from '../../storage/events/events.ts'

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Config } from '../../server/config.ts'
 import { computeSecretFingerprint, readSecrets } from '../../server/secret.ts'
-import { describeMediaLocation, mediaLocationsOf } from '../../server/media/location.ts'
+import { describeMediaLocation, mediaLocationsOf } from '../../server/domains/media/location.ts'
 import { toLocation } from '../../server/start.ts'
 import {
   type BackupFiles,

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { channelStatuses, channelTypes, ownChannelTypes } from '../../catalog/channels.ts'
 import type { Config } from '../../server/config.ts'
-import { parsePhone } from '../../server/contacts/phone.ts'
+import { parsePhone } from '../../server/domains/contacts/phone.ts'
 import {
   type AdminChannelRow,
   type ChannelFields,
@@ -25,10 +25,10 @@ import {
 import { openSealer } from './sealing.ts'
 import type { AdminFlags, AdminGroup, AdminSession, AdminVerb } from './verb.ts'
 import { createChannelToken, hashApiKey } from '../../server/api-keys.ts'
-import { addSigningSecret } from '../../server/channels/secrets.ts'
-import { Problem } from '../../server/core/problem.ts'
-import { checkWebhookUrl, createWebhookGuard } from '../../server/webhooks/guard.ts'
-import { createSigningSecret, MAX_SIGNING_SECRETS } from '../../server/webhooks/secrets.ts'
+import { addSigningSecret } from '../../server/domains/channels/secrets.ts'
+import { Problem } from '../../server/kernel/problem.ts'
+import { checkWebhookUrl, createWebhookGuard } from '../../server/domains/webhooks/guard.ts'
+import { createSigningSecret, MAX_SIGNING_SECRETS } from '../../server/domains/webhooks/secrets.ts'
 import { addChannelToken, lockChannelSecrets, upsertChannelSecrets } from '../../storage/channels/secrets.ts'
 import type { Sealer } from '../../server/sealer.ts'
 import { overlapFlag } from './keys.ts'

@@ -1,5 +1,5 @@
 import { pluralize } from '../../catalog/values.ts'
-import { lineRules, toPhoneLine } from '../../server/contacts/phone-lines.ts'
+import { lineRules, toPhoneLine } from '../../server/domains/contacts/phone-lines.ts'
 import { listWorkspaces } from '../../storage/workspace/admin.ts'
 import { listContactsWithoutLine, listUserIdDoubles } from '../../storage/contacts/doubles.ts'
 import { findCustomers } from '../../storage/messages/inbound.ts'

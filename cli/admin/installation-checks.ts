@@ -1,9 +1,13 @@
 import { statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Config } from '../../server/config.ts'
-import { steps } from '../../server/erasures/steps.ts'
-import { describeMediaLocation, type MediaLocation, mediaLocationsOf } from '../../server/media/location.ts'
-import { openMediaStore } from '../../server/media/open-store.ts'
+import { steps } from '../../server/domains/erasures/steps.ts'
+import {
+  describeMediaLocation,
+  type MediaLocation,
+  mediaLocationsOf,
+} from '../../server/domains/media/location.ts'
+import { openMediaStore } from '../../server/domains/media/open-store.ts'
 import { chooseProvider, SANDBOX_TOKEN_PREFIX } from '../../server/provider/settings.ts'
 import { version } from '../../server/version.ts'
 import type { Db } from '../../storage/database.ts'

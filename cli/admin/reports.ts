@@ -1,6 +1,6 @@
 import { businessTime } from '../../server/clock.ts'
-import { Problem } from '../../server/core/problem.ts'
-import { generateReport, nightlyRanges, resolvePastRange } from '../../server/reports/generate.ts'
+import { Problem } from '../../server/kernel/problem.ts'
+import { generateReport, nightlyRanges, resolvePastRange } from '../../server/domains/reports/generate.ts'
 import { listClockOffsets } from '../../storage/workspace/clock.ts'
 import { listReports } from '../../storage/reports/staff-reports.ts'
 import { usageError } from '../error.ts'

@@ -1,6 +1,6 @@
 import { settings, type Config } from '../../server/config.ts'
-import { lastingKinds, retainedKinds } from '../../server/jobs/data-kinds.ts'
-import { hoursAgo } from '../../server/jobs/retention-periods.ts'
+import { lastingKinds, retainedKinds } from '../../server/work/data-kinds.ts'
+import { hoursAgo } from '../../server/work/retention-periods.ts'
 import type { Db } from '../../storage/database.ts'
 import {
   countDue,

@@ -1,6 +1,6 @@
-import { Problem } from '../../server/core/problem.ts'
-import { parseFields } from '../../server/core/steps/validate.ts'
-import { BusinessHours } from '../../server/inbox/hours.ts'
+import { Problem } from '../../server/kernel/problem.ts'
+import { parseFields } from '../../server/kernel/validate.ts'
+import { BusinessHours } from '../../server/domains/inbox/hours.ts'
 import { parseDuration } from '../../server/duration.ts'
 import { listAllChannels } from '../../storage/workspace/admin.ts'
 import {

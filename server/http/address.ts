@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { BlockList, isIP, type Socket } from 'node:net'
 import type { ClientPresence } from '../../storage/client/client-presence.ts'
-import type { App } from '../core/app.ts'
-import { addSubnet, containsAddress } from '../webhooks/guard/addresses.ts'
+import type { App } from '../kernel/app.ts'
+import { addSubnet, containsAddress } from '../domains/webhooks/guard/addresses.ts'
 
 /**
  * Parses `WCRM_TRUST_PROXY`: addresses and CIDRs, separated by commas or spaces. Throws an error that names

@@ -1,14 +1,15 @@
 import { hash } from 'node:crypto'
 import { takesVersion, type Operation } from '../../catalog/index.ts'
 import { isObject } from '../../catalog/values.ts'
-import { Problem } from '../core/problem.ts'
-import type { CallResponse } from '../core/respond.ts'
+import { Problem } from '../kernel/problem.ts'
+import type { CallResponse } from '../kernel/respond.ts'
 import { acceptsGzip, isLongEnough } from './compress.ts'
 
 /*
- * Conditional requests (RFC 9110, section 13). An ETag is the version of the record (server/core/record-version.ts)
- * and a hash of what is shown: the whole decides whether a client has the same answer (`If-None-Match`), its version
- * alone whether the record was changed (`If-Match`), so that a new message refuses no change of its contact.
+ * Conditional requests (RFC 9110, section 13). An ETag is the version of the record
+ * (server/guards/snapshot/record-version.ts) and a hash of what is shown: the whole decides whether a client has the
+ * same answer (`If-None-Match`), its version alone whether the record was changed (`If-Match`), so that a
+ * new message refuses no change of its contact.
  */
 
 /** A version, and the hash of an ETag where there is one. */

@@ -1,8 +1,8 @@
 import { FastResponse } from 'srvx/node'
 import { loadServerEncoding } from '../../storage/client/health.ts'
 import { waitAtMost } from '../../storage/client/wait-at-most.ts'
-import type { App } from '../core/app.ts'
-import { isDiskFull } from '../core/disk-full.ts'
+import type { App } from '../kernel/app.ts'
+import { isDiskFull } from '../kernel/disk-full.ts'
 import { version } from '../version.ts'
 
 /** A load balancer asks again soon, and waits for about two seconds. */

@@ -28,8 +28,8 @@ import {
   successHeaders,
 } from './openapi-parts.ts'
 import { tagDescriptions } from './openapi-tags.ts'
-import { createEventSchemas, listDescribedEvents } from '../events/schemas.ts'
-import { createFilterSchemas } from '../filters/schema.ts'
+import { createEventSchemas, listDescribedEvents } from '../domains/events/schemas.ts'
+import { createFilterSchemas } from '../domains/filters/schema.ts'
 import { lazy } from '../lazy.ts'
 
 /** The parts of the document that operations add to. */

@@ -1,6 +1,6 @@
 import { type ErrorCode, errors } from '../../catalog/errors.ts'
 import { reasons } from '../../catalog/reasons.ts'
-import type { ProblemDocument, ProblemExtras } from '../core/problem.ts'
+import type { ProblemDocument, ProblemExtras } from '../kernel/problem.ts'
 
 /**
  * Example members of each code's problem beyond the table, for the OpenAPI document and the error pages.

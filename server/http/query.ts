@@ -1,4 +1,4 @@
-import { Problem } from '../core/problem.ts'
+import { Problem } from '../kernel/problem.ts'
 import { getIncoming } from './address.ts'
 import type { DoorEvent } from './door.ts'
 

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { type Operation, type Route, getInputSchema, listRoutes, takesVersion } from '../../catalog/index.ts'
-import { type FieldError, toPointer, Problem } from '../core/problem.ts'
-import { suggestField } from '../core/steps/validate.ts'
+import { type FieldError, toPointer, Problem } from '../kernel/problem.ts'
+import { suggestField } from '../kernel/validate.ts'
 import { findNearestName } from '../nearest-name.ts'
 import { repeatedParameter } from './query.ts'
 

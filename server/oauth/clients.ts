@@ -1,6 +1,6 @@
 import { isObject } from '../../catalog/values.ts'
-import type { App } from '../core/app.ts'
-import { guardedFetch } from '../webhooks/guard.ts'
+import type { App } from '../kernel/app.ts'
+import { guardedFetch } from '../domains/webhooks/guard.ts'
 
 /*
  * What clients say of themselves: in a document at the address that is their id, or when they register. Both

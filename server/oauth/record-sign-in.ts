@@ -1,8 +1,8 @@
 import { findKeyById } from '../../storage/access/keys.ts'
-import { normalizeClientName } from '../audit/entry.ts'
-import { recordControl } from '../audit/record.ts'
-import type { App } from '../core/app.ts'
-import { toActor } from '../core/steps/authenticate.ts'
+import { normalizeClientName } from '../guards/audit/entry.ts'
+import { recordControl } from '../guards/audit/record.ts'
+import type { App } from '../kernel/app.ts'
+import { toActor } from '../kernel/authenticate.ts'
 import { createRequestId } from '../ids.ts'
 
 /**

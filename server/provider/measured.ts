@@ -1,4 +1,4 @@
-import { Problem } from '../core/problem.ts'
+import { Problem } from '../kernel/problem.ts'
 import type { Metrics } from '../metrics.ts'
 import { providerChannel } from '../telemetry/channels.ts'
 import { isProviderConfigured, type Provider } from './port.ts'

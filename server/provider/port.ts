@@ -1,5 +1,5 @@
 import type { CallOwner } from '../../storage/channels/provider-accounts.ts'
-import { Problem } from '../core/problem.ts'
+import { Problem } from '../kernel/problem.ts'
 
 /**
  * What the service needs from the messaging provider. One adapter (`adapter.ts`) implements its protocol,

@@ -14,7 +14,7 @@ import {
 } from '@opentelemetry/api'
 import { suppressTracing, W3CTraceContextPropagator } from '@opentelemetry/core'
 import { statementChannel, type StatementMessage } from '../../storage/client/statement-channel.ts'
-import { Problem } from '../core/problem.ts'
+import { Problem } from '../kernel/problem.ts'
 import {
   callChannel,
   type CallMessage,

@@ -1,5 +1,5 @@
-import type { Actor } from '../core/context.ts'
-import { Problem } from '../core/problem.ts'
+import type { Actor } from '../kernel/context.ts'
+import { Problem } from '../kernel/problem.ts'
 import { listVisibleChannels } from './policy.ts'
 
 /**

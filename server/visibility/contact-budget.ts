@@ -1,9 +1,9 @@
 import { type ContactSubjects, takeContactViews } from '../../storage/contacts/budgets.ts'
 import type { Db } from '../../storage/database.ts'
-import type { App } from '../core/app.ts'
-import type { SeenContacts } from '../core/app-state.ts'
-import type { Actor } from '../core/context.ts'
-import { Problem } from '../core/problem.ts'
+import type { App } from '../kernel/app.ts'
+import type { SeenContacts } from '../kernel/app-state.ts'
+import type { Actor } from '../kernel/context.ts'
+import { Problem } from '../kernel/problem.ts'
 
 /** Whether what a caller sees of contacts is counted. What a person approved is not refused for the budget. */
 export const hasContactBudget = ({ key, approvedBy }: Actor): boolean => key.agent && !approvedBy

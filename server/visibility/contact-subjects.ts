@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { Operation, OperationName } from '../../catalog/index.ts'
 import { isObject } from '../../catalog/values.ts'
 import type { ContactSubjects } from '../../storage/contacts/budgets.ts'
-import { canonicalJson } from '../core/cursors.ts'
+import { canonicalJson } from '../kernel/cursors.ts'
 
 /*
  * Finds the contacts that a call tells of, by the names of the members of its input and its answer. Whatever a new

@@ -1,9 +1,9 @@
 import type { Operation, OperationName } from '../../catalog/index.ts'
 import { takePhone } from '../../storage/contacts/phone-budgets.ts'
-import { parsePhoneLine } from '../contacts/phone.ts'
-import type { App } from '../core/app.ts'
-import type { Actor } from '../core/context.ts'
-import { Problem } from '../core/problem.ts'
+import { parsePhoneLine } from '../domains/contacts/phone.ts'
+import type { App } from '../kernel/app.ts'
+import type { Actor } from '../kernel/context.ts'
+import { Problem } from '../kernel/problem.ts'
 import { hasHiddenPhones } from './policy.ts'
 
 /** The input fields that name a customer by phone; other fields of that name hold numbers of the business. */

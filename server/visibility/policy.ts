@@ -1,4 +1,4 @@
-import type { Actor } from '../core/context.ts'
+import type { Actor } from '../kernel/context.ts'
 
 /*
  * What a staff member may see, in one place. Reads, filters, sorts, counts, dry runs, imports, events,

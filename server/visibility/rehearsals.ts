@@ -1,5 +1,5 @@
-import type { Context } from '../core/context.ts'
-import { Problem } from '../core/problem.ts'
+import type { Context } from '../kernel/context.ts'
+import { Problem } from '../kernel/problem.ts'
 import { hasHiddenPhones } from './policy.ts'
 
 /**

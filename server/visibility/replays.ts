@@ -1,6 +1,6 @@
 import type { StoredView } from '../../storage/access/idempotency.ts'
-import type { Actor } from '../core/context.ts'
-import { Problem } from '../core/problem.ts'
+import type { Actor } from '../kernel/context.ts'
+import { Problem } from '../kernel/problem.ts'
 import { canSeeManagerFields, hasHiddenPhones, listVisibleChannels } from './policy.ts'
 
 /** Returns what a staff member can see now, to be kept with an answer. */

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 
 /**
- * A phone line (server/contacts/phone-lines.ts). `phone`: its number as it is stored and shown. `key`: the same
+ * A phone line (server/domains/contacts/phone-lines.ts). `phone`: its number as it is stored and shown. `key`: the same
  * for all spellings of the line; stored where it differs from the number.
  */
 export type StoredLine = { phone: string; key: string }

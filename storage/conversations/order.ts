@@ -8,7 +8,7 @@ import { toStorableId } from '../values/ids.ts'
  * docs/decisions/0010 says why.
  */
 
-/** A state of service levels, as `toSla` in server/inbox/sla.ts tells it at the time `now`. */
+/** A state of service levels, as `toSla` in server/domains/inbox/sla.ts tells it at the time `now`. */
 type SlaTest = { status: 'running' | 'breached' | 'met'; now: string }
 /**
  * `channels`: only conversations of these; undefined: of all channels, and those without one. `delivery`:

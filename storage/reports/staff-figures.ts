@@ -227,7 +227,7 @@ export type WindowRule = { type: string; ms: number; adMs: number | null }
 
 /**
  * Counts open conversations at this time by the assigned member. The windows are those of
- * `server/inbox/window.ts`, in SQL, since conversations may be many.
+ * `server/domains/inbox/window.ts`, in SQL, since conversations may be many.
  */
 export const loadWorkloadFigures = async (
   tx: Db,

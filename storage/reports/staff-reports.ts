@@ -4,7 +4,7 @@ import { toStorableId } from '../values/ids.ts'
 
 /** A range of local days, `YYYY-MM-DD`, both inclusive. */
 export type StaffReportDays = { from: string; to: string; timezone: string }
-/** A stored report. `rows`: as `server/reports/staff-rows.ts` computed them. */
+/** A stored report. `rows`: as `server/domains/reports/staff-rows.ts` computed them. */
 export type StaffReport = StaffReportDays & {
   id: string
   name: string | null

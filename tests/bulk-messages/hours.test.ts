@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { findOpening, listZones } from '../../server/bulk-messages/hours.ts'
+import { findOpening, listZones } from '../../server/domains/bulk-messages/hours.ts'
 import { everyDatabase } from '../doors.ts'
 import { createBulkScene, endWaits, phoneOf, runSends } from './scene.ts'
 

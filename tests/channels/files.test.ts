@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
-import { downloadDueMedia } from '../../server/media/downloads-job.ts'
+import { downloadDueMedia } from '../../server/domains/media/downloads-job.ts'
 import { everyDatabase } from '../doors.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
 import { type Answer, startPeer } from '../peer.ts'

@@ -6,7 +6,7 @@ import { makeWorkspace, type TestServer } from '../servers.ts'
 import { type Door, doorsOf, everyDatabase, everyDoor } from '../doors.ts'
 import { loadWorkspaceRows } from '../world.ts'
 import { findOperation } from '../../catalog/index.ts'
-import { perform } from '../../server/core/perform.ts'
+import { perform } from '../../server/kernel/perform.ts'
 import { runs } from '../level.ts'
 
 /** Returns the phone number with this number as its last seven digits. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { mergeMetadata } from '../../server/contacts/metadata.ts'
+import { mergeMetadata } from '../../server/domains/contacts/metadata.ts'
 import { everyDoor } from '../doors.ts'
 
 const PHONE = '+15550100042'

@@ -6,7 +6,7 @@ import { callAs, doAs } from '../calls.ts'
 import { doorsOf, everyDatabase, everyDoor } from '../doors.ts'
 import { makeWorkspace } from '../servers.ts'
 import { normalizeText } from '../../catalog/text.ts'
-import { toExcerpt } from '../../server/inbox/excerpt.ts'
+import { toExcerpt } from '../../server/domains/inbox/excerpt.ts'
 import { plantConversation } from '../inbox/conversations.ts'
 
 type Schema = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
-import { deleteOldEvents } from '../../server/events/retention.ts'
+import { deleteOldEvents } from '../../server/domains/events/retention.ts'
 import { type EventRow, insertEvents } from '../../storage/events/events.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'

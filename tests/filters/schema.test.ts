@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { z } from 'zod'
-import { createFilterSchemas } from '../../server/filters/schema.ts'
+import { createFilterSchemas } from '../../server/domains/filters/schema.ts'
 import { ALL_OPERATORS, fieldCases, toOperand } from './grammar-cases.ts'
 
 const { ContactFilter: root, ...$defs } = createFilterSchemas()

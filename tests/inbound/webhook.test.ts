@@ -16,7 +16,7 @@ import {
   verifyToken,
 } from '../provider/webhook-fixture.ts'
 import { runs } from '../level.ts'
-import { applyUpdates } from '../../server/inbound/apply-updates.ts'
+import { applyUpdates } from '../../server/domains/inbound/apply-updates.ts'
 import { claimUpdates } from '../../storage/channels/provider-updates.ts'
 
 /** Names of fields that the parser reads. */

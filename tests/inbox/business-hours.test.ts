@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { addBusinessTime, BusinessHours, weekdays } from '../../server/inbox/hours.ts'
+import { addBusinessTime, BusinessHours, weekdays } from '../../server/domains/inbox/hours.ts'
 
 const MINUTE = 60_000
 

@@ -1,13 +1,13 @@
 import { randomInt } from 'node:crypto'
 import { sql } from 'kysely'
 import type { EventTypeId } from '../../catalog/events.ts'
-import { createEmit } from '../../server/core/emit.ts'
-import type { ChangeContext } from '../../server/core/change-context.ts'
+import { createEmit } from '../../server/kernel/emit.ts'
+import type { ChangeContext } from '../../server/kernel/change-context.ts'
 import {
   findOrCreateConversation,
   applyInboundMessage,
   applyOutboundMessage,
-} from '../../server/inbox/lifecycle.ts'
+} from '../../server/domains/inbox/lifecycle.ts'
 import { lockConversation, type ConversationState } from '../../storage/conversations/conversations.ts'
 import { type EventRow, insertEvents } from '../../storage/events/events.ts'
 import { insertMessages, type NewMessage } from '../../storage/messages/messages.ts'

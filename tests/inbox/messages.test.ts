@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import fc from 'fast-check'
-import { clipText } from '../../server/messaging/view.ts'
+import { clipText } from '../../server/domains/messaging/view.ts'
 import { everyPage } from '../calls.ts'
 import { everyDoor } from '../doors.ts'
 import type { TestServer } from '../servers.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { toSla } from '../../server/inbox/sla.ts'
+import { toSla } from '../../server/domains/inbox/sla.ts'
 import { createChannel } from '../../storage/workspace/admin.ts'
 import {
   deleteSlaPolicy,

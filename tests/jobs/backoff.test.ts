@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { computeBackoff, computeRetrySeconds } from '../../server/jobs/backoff.ts'
+import { computeBackoff, computeRetrySeconds } from '../../server/work/backoff.ts'
 
 it('what failed waits twice as long each time, ten minutes at most, however often it failed', () => {
   const delays = Array.from({ length: 13 }, (_, failures) => computeRetrySeconds(failures))

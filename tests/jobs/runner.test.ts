@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { pino } from 'pino'
-import { createJob, type JobDefinition } from '../../server/jobs/runner.ts'
+import { createJob, type JobDefinition } from '../../server/work/runner.ts'
 
 const log = pino({ level: 'silent' })
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { it } from 'node:test'
-import { downloadDueMedia } from '../../server/media/downloads-job.ts'
+import { downloadDueMedia } from '../../server/domains/media/downloads-job.ts'
 import { createOwnChannel, post } from '../channels/bridge.ts'
 import { everyDatabase } from '../doors.ts'
 import { type Answer, type Peer, startPeer } from '../peer.ts'

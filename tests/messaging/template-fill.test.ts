@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { SendTemplate } from '../../catalog/send-template.ts'
-import { fillTemplate } from '../../server/messaging/template-fill.ts'
-import type { TemplateValues } from '../../server/messaging/template-values.ts'
-import { describeParts } from '../../server/messaging/template-parts.ts'
+import { fillTemplate } from '../../server/domains/messaging/template-fill.ts'
+import type { TemplateValues } from '../../server/domains/messaging/template-values.ts'
+import { describeParts } from '../../server/domains/messaging/template-parts.ts'
 
 /** The business time at which templates are filled. */
 const FILL_TIME = '2026-10-01T09:30:00.000Z'

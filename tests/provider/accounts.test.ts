@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
-import type { Problem } from '../../server/core/problem.ts'
+import type { Problem } from '../../server/kernel/problem.ts'
 import { sealAccountSecret } from '../../server/provider/account-secrets.ts'
 import { createRoutedProvider } from '../../server/provider/routed.ts'
 import { resolveProviderSettings } from '../../server/provider/settings.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach } from 'node:test'
-import { Problem } from '../../server/core/problem.ts'
+import { Problem } from '../../server/kernel/problem.ts'
 import { createAdapter } from '../../server/provider/adapter.ts'
 import { isOutcomeUnknown, type OutgoingMessage, type Provider } from '../../server/provider/port.ts'
 import { type Answer, type Peer, startPeer } from '../peer.ts'

@@ -2,8 +2,8 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { z } from 'zod'
 import { defineOperation } from '../../catalog/index.ts'
-import type { ExternalHandler } from '../../server/core/handler.ts'
-import { Problem } from '../../server/core/problem.ts'
+import type { ExternalHandler } from '../../server/kernel/handler.ts'
+import { Problem } from '../../server/kernel/problem.ts'
 
 /** What the fake provider does with a POST: `make` creates the thing, `drop` cuts the connection. */
 type CallFate = 'make' | 'make and drop' | 'drop' | 'refuse' | 'throttle' | 'make and wait'

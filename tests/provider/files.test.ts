@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { isOutcomeUnknown } from '../../server/provider/port.ts'
-import { createWebhookGuard } from '../../server/webhooks/guard.ts'
+import { createWebhookGuard } from '../../server/domains/webhooks/guard.ts'
 import { type Answer, startPeer } from '../peer.ts'
 import {
   createTestAdapter,

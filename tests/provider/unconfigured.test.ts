@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { findOperation } from '../../catalog/index.ts'
-import type { AnyHandler } from '../../server/core/handler.ts'
+import type { AnyHandler } from '../../server/kernel/handler.ts'
 import { handlers } from '../../server/handlers.ts'
 import type { Db } from '../../storage/database.ts'
 import { everyDatabase, everyDoor, runCli } from '../doors.ts'

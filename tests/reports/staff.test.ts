@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
-import { generateReport, resolvePastRange } from '../../server/reports/generate.ts'
+import { generateReport, resolvePastRange } from '../../server/domains/reports/generate.ts'
 import { doAs } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
 import { plantConversation, sendReply } from '../inbox/conversations.ts'

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { createNightlyReportJob, generateReport, resolvePastRange } from '../../server/reports/generate.ts'
+import {
+  createNightlyReportJob,
+  generateReport,
+  resolvePastRange,
+} from '../../server/domains/reports/generate.ts'
 import { createStaff, updateStaff } from '../../storage/workspace/admin.ts'
 import { listReports } from '../../storage/reports/staff-reports.ts'
 import { doAs } from '../calls.ts'

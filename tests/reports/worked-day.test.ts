@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { generateReport, nightlyRanges } from '../../server/reports/generate.ts'
+import { generateReport, nightlyRanges } from '../../server/domains/reports/generate.ts'
 import { insertSlaPolicy } from '../../storage/conversations/sla.ts'
 import { callAs, doAs } from '../calls.ts'
 import { doorsOf, everyDatabase } from '../doors.ts'

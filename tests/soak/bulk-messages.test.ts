@@ -22,7 +22,7 @@ import {
 const COUNT = Number(process.env.WCRM_BULK_COUNT ?? 2000)
 /** Servers are killed when so much of it is sent. */
 const KILLS = [0.15, 0.35, 0.55, 0.8]
-/** Most messages on their way in a server that is killed (server/bulk-messages/run.ts). */
+/** Most messages on their way in a server that is killed (server/domains/bulk-messages/run.ts). */
 const IN_FLIGHT = 24
 
 const phoneOf = (n: number): string => `4930${String(10_000_000 + n)}`

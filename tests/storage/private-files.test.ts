@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { createFolderStore } from '../../server/media/folder-store.ts'
+import { createFolderStore } from '../../server/domains/media/folder-store.ts'
 import { runAdmin } from '../admin/admin-commands.ts'
 import { createDatabase, type TestDatabase } from '../databases.ts'
 

@@ -9,8 +9,8 @@ import {
   findReviewFinding,
 } from '../../packages/sandbox/emulator/template-checks.ts'
 import { checkSampleTypes, listHeaderSamples } from '../../packages/sandbox/emulator/template-samples.ts'
-import { lintDraft } from '../../server/templates/lint.ts'
-import { buildPayload } from '../../server/templates/payload.ts'
+import { lintDraft } from '../../server/domains/templates/lint.ts'
+import { buildPayload } from '../../server/domains/templates/payload.ts'
 import { callAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { runs } from '../level.ts'

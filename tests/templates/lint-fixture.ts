@@ -1,5 +1,5 @@
 import { TemplateDraft } from '../../catalog/templates/schemas.ts'
-import { lintDraft, rulesByTopic } from '../../server/templates/lint.ts'
+import { lintDraft, rulesByTopic } from '../../server/domains/templates/lint.ts'
 
 export type JsonFields = Record<string, unknown>
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { TemplateDraft } from '../../catalog/templates/schemas.ts'
-import { lintDraft } from '../../server/templates/lint.ts'
-import { exampleDrafts } from '../../server/templates/lint/examples.ts'
-import { fillSamples, parseVariables } from '../../server/templates/variables.ts'
+import { lintDraft } from '../../server/domains/templates/lint.ts'
+import { exampleDrafts } from '../../server/domains/templates/lint/examples.ts'
+import { fillSamples, parseVariables } from '../../server/domains/templates/variables.ts'
 import { type JsonFields, lint, lintBody, lintButtons, listIssues } from './lint-fixture.ts'
 
 describe('Template lint: checks', () => {

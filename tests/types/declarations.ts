@@ -7,10 +7,10 @@ import { z } from 'zod'
 import type { EventTypeId } from '../../catalog/events.ts'
 import type { OperationName } from '../../catalog/index.ts'
 import { defineOperation } from '../../catalog/operation.ts'
-import type { Context } from '../../server/core/context.ts'
-import type { Handler, Handlers, ProviderHandler } from '../../server/core/handler.ts'
+import type { Context } from '../../server/kernel/context.ts'
+import type { Handler, Handlers, ProviderHandler } from '../../server/kernel/handler.ts'
 import { handlers } from '../../server/handlers.ts'
-import type { ChangeContext } from '../../server/core/change-context.ts'
+import type { ChangeContext } from '../../server/kernel/change-context.ts'
 
 const common = {
   cli: 'things change',

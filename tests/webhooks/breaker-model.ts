@@ -1,4 +1,4 @@
-import { BREAKER_RULES } from '../../server/webhooks/breaker.ts'
+import { BREAKER_RULES } from '../../server/domains/webhooks/breaker.ts'
 import type { EndpointResult } from '../../storage/webhooks/results.ts'
 
 export type BreakerState = {

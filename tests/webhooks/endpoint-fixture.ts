@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { unsealHeaders, unsealSecrets } from '../../server/webhooks/secrets.ts'
+import { unsealHeaders, unsealSecrets } from '../../server/domains/webhooks/secrets.ts'
 import { findEndpoint } from '../../storage/webhooks/webhooks.ts'
 import { callAs } from '../calls.ts'
 import type { Door, Reply, Scene } from '../doors.ts'

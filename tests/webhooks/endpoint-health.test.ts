@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { sql } from 'kysely'
-import type { App } from '../../server/core/app.ts'
+import type { App } from '../../server/kernel/app.ts'
 import { createSealer } from '../../server/sealer.ts'
 import { createSecretRing } from '../../server/secret.ts'
 import { deliverDue } from '../deliver-due.ts'
-import { createWebhookGuard } from '../../server/webhooks/guard.ts'
+import { createWebhookGuard } from '../../server/domains/webhooks/guard.ts'
 import { everyDatabase } from '../doors.ts'
 import { createDeliveryTest } from './delivery-fixture.ts'
 

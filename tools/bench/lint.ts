@@ -1,6 +1,6 @@
-import { lintDraft, rulesByTopic } from '../../server/templates/lint.ts'
-import { buildExample } from '../../server/templates/lint/examples.ts'
-import type { Draft } from '../../server/templates/lint/rule.ts'
+import { lintDraft, rulesByTopic } from '../../server/domains/templates/lint.ts'
+import { buildExample } from '../../server/domains/templates/lint/examples.ts'
+import type { Draft } from '../../server/domains/templates/lint/rule.ts'
 import { median } from './statistics.ts'
 
 /**

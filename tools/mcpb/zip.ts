@@ -1,5 +1,5 @@
 import { crc32, deflateRawSync } from 'node:zlib'
-import { directory, localHeader, type Placed } from '../../server/exports/zip.ts'
+import { directory, localHeader, type Placed } from '../../server/domains/exports/zip.ts'
 
 /** A file of an archive; `name` is its path in it, with slashes. */
 export type ZipFile = { name: string; data: Buffer }

@@ -1,4 +1,4 @@
-import { Problem } from '../../../server/core/problem.ts'
+import { Problem } from '../../../server/kernel/problem.ts'
 import type { ProviderSettings } from '../../../server/provider/settings.ts'
 
 /** Client of the sandbox's own control surface, on this server or elsewhere. */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Id } from '../../../catalog/fields.ts'
 import { findProviderMessage, type ProviderMessageRow } from '../../../storage/workspace/sandbox-control.ts'
-import { invalidField, notFound, Problem } from '../../../server/core/problem.ts'
+import { invalidField, notFound, Problem } from '../../../server/kernel/problem.ts'
 import { canSeeChannel } from '../../../server/visibility/policy.ts'
 import { defineRoute, parseDigits, type RouteContext } from './route.ts'
 

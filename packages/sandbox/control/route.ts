@@ -1,8 +1,8 @@
 import type { z } from 'zod'
-import type { App } from '../../../server/core/app.ts'
-import { parsePhone } from '../../../server/contacts/phone.ts'
-import type { Actor } from '../../../server/core/context.ts'
-import { invalidField } from '../../../server/core/problem.ts'
+import type { App } from '../../../server/kernel/app.ts'
+import { parsePhone } from '../../../server/domains/contacts/phone.ts'
+import type { Actor } from '../../../server/kernel/context.ts'
+import { invalidField } from '../../../server/kernel/problem.ts'
 import type { ControlClient } from './client.ts'
 import type { SandboxSync } from './sync.ts'
 

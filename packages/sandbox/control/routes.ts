@@ -7,7 +7,7 @@ import {
   findProviderTemplate,
 } from '../../../storage/workspace/sandbox-control.ts'
 import { advanceClock, businessTime, MAX_CLOCK_OFFSET_MS, resetClock } from '../../../server/clock.ts'
-import { invalidField, notFound, Problem } from '../../../server/core/problem.ts'
+import { invalidField, notFound, Problem } from '../../../server/kernel/problem.ts'
 import { parseDuration } from '../../../server/duration.ts'
 import { messageChangeRoutes } from './message-changes.ts'
 import { type ControlRoute, defineRoute, parseDigits, type RouteContext } from './route.ts'

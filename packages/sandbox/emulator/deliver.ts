@@ -11,7 +11,7 @@ import {
   claimSandboxUpdates,
   findSecondsUntilNextSandboxWork,
 } from '../storage/updates.ts'
-import { computeNextRunMs, createJob, type Job, type JobDefinition } from '../../../server/jobs/runner.ts'
+import { computeNextRunMs, createJob, type Job, type JobDefinition } from '../../../server/work/runner.ts'
 import { type SandboxOptions, toUnixSeconds } from './call.ts'
 import { reviewDueTemplates } from './reviewer.ts'
 

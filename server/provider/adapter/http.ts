@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { Problem } from '../../core/problem.ts'
+import { Problem } from '../../kernel/problem.ts'
 import { refusalProblem, timeoutProblem, transportProblem, unreadableResponse } from './problems.ts'
 import { traceHeaders } from '../../telemetry/channels.ts'
 

@@ -1,11 +1,11 @@
 import { fetch as fetchWith, type Dispatcher } from 'undici'
 import { z } from 'zod'
-import { Problem } from '../../core/problem.ts'
+import { Problem } from '../../kernel/problem.ts'
 import { isPublicHostName } from '../../public-host-name.ts'
 import { isProviderHost } from '../settings.ts'
 import type { Provider } from '../port.ts'
 import { OptionalText, ProviderId } from './responses.ts'
-import { limitBytes, tooLargeProblem } from '../../media/store.ts'
+import { limitBytes, tooLargeProblem } from '../../domains/media/store.ts'
 import { joinPath, withTimeout, type ProviderHttp } from './http.ts'
 import { refusalProblem, transportProblem } from './problems.ts'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Problem } from '../../core/problem.ts'
+import { Problem } from '../../kernel/problem.ts'
 import { lookUpOutcome, isOutcomeUnknown, type Provider } from '../port.ts'
 import { ProviderId } from './responses.ts'
 import { joinPath, type ProviderHttp } from './http.ts'

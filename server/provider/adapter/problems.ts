@@ -1,5 +1,5 @@
 import type { Reason } from '../../../catalog/reasons.ts'
-import { Problem, type ProblemExtras } from '../../core/problem.ts'
+import { Problem, type ProblemExtras } from '../../kernel/problem.ts'
 import { removeNumbers } from '../../visibility/numbers.ts'
 import { type RefusalRule, findRefusalRule } from './refusal-rules.ts'
 

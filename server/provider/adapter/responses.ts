@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Problem } from '../../core/problem.ts'
+import type { Problem } from '../../kernel/problem.ts'
 import { providerCodeOf } from '../port.ts'
 import type { ProviderRequest, ProviderHttp } from './http.ts'
 import { unreadableResponse } from './problems.ts'

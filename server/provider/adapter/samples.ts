@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Problem } from '../../core/problem.ts'
+import { Problem } from '../../kernel/problem.ts'
 import { isOutcomeUnknown, type Provider } from '../port.ts'
 import { joinPath, type ProviderHttp } from './http.ts'
 import { unreadableResponse } from './problems.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Problem } from '../../core/problem.ts'
+import { Problem } from '../../kernel/problem.ts'
 import { lookUpOutcome, type Provider, type ProviderTemplate } from '../port.ts'
 import { fetchAllRows, OptionalText, ProviderId, SuccessResponse, withFieldFallback } from './responses.ts'
 import { type ProviderRequest, joinPath, type ProviderHttp } from './http.ts'

@@ -9,10 +9,10 @@ import {
   listPassedProblems,
   scheduleCheck,
 } from '../../../storage/channels/health.ts'
-import type { App } from '../../core/app.ts'
-import { Problem } from '../../core/problem.ts'
-import { errorLogDetails } from '../../core/log-details.ts'
-import { computeNextRunMs, type JobDefinition } from '../../jobs/runner.ts'
+import type { App } from '../../kernel/app.ts'
+import { Problem } from '../../kernel/problem.ts'
+import { errorLogDetails } from '../../kernel/log-details.ts'
+import { computeNextRunMs, type JobDefinition } from '../../work/runner.ts'
 import { isProviderConfigured, type ProviderNumber } from '../port.ts'
 import type { HealthFact } from './change.ts'
 import { computeCheckSeconds } from './observe.ts'

@@ -1,9 +1,9 @@
 import { hastenSharedChecks, scheduleCheck } from '../../../storage/channels/health.ts'
 import type { CallOwner, CallOwnerRow } from '../../../storage/channels/provider-accounts.ts'
-import type { App } from '../../core/app.ts'
-import type { Problem } from '../../core/problem.ts'
-import { errorLogDetails } from '../../core/log-details.ts'
-import { computeBackoff } from '../../jobs/backoff.ts'
+import type { App } from '../../kernel/app.ts'
+import type { Problem } from '../../kernel/problem.ts'
+import { errorLogDetails } from '../../kernel/log-details.ts'
+import { computeBackoff } from '../../work/backoff.ts'
 import type { Provider } from '../port.ts'
 import { type HealthTarget, recordHealth } from './record.ts'
 import {

@@ -1,4 +1,4 @@
-import type { Problem } from '../../core/problem.ts'
+import type { Problem } from '../../kernel/problem.ts'
 import { includesCode, type ProviderCodes } from '../codes.ts'
 import { providerCodeOf } from '../port.ts'
 

@@ -1,0 +1,268 @@
+import { listCandidates } from '../../../storage/broadcasts/audience.ts'
+import { insertSend, type NewRecipient } from '../../../storage/broadcasts/sends.ts'
+import { loadBroadcast } from '../../../storage/broadcasts/broadcasts.ts'
+import { type Batch, deleteJob, findJob, insertJob, type PlanRow } from '../../../storage/work/bulk-jobs.ts'
+import { toIds } from '../../../storage/contacts/matches.ts'
+import { listFields } from '../../../storage/contacts/custom-fields.ts'
+import type { SendingChannel } from '../../../storage/messages/sends.ts'
+import type { TemplateRow } from '../../../storage/templates/templates.ts'
+import { showBroadcast } from '../broadcasts/broadcasts.ts'
+import { requireExplicitAll } from '../bulk-jobs/change-target.ts'
+import { contactRecords } from '../bulk-jobs/contact-records.ts'
+import { findRecords, keepPlan, toNewJob } from '../bulk-jobs/target-plan.ts'
+import { ANY_READER, showJob } from '../bulk-jobs/view.ts'
+import type { Context } from '../../kernel/context.ts'
+import type { Handler, InputOf, OutputOf } from '../../kernel/handler.ts'
+import { invalidField, Problem } from '../../kernel/problem.ts'
+import { distinctIds } from '../labels/labels.ts'
+import { chooseChannel } from '../messaging/channels.ts'
+import { fillOrThrow, requireApprovedTemplate } from '../messaging/send-template.ts'
+import { fillTemplate } from '../messaging/template-fill.ts'
+import { describeParts } from '../messaging/template-parts.ts'
+import { phoneHiddenProblem, showContactName } from '../../visibility/phones.ts'
+import { hasHiddenPhones } from '../../visibility/policy.ts'
+import { digestText, needsApproval } from './approved-text.ts'
+import { type Audience, chooseAudience } from './audience.ts'
+import { personalize, type Personal } from './values.ts'
+
+type Input = InputOf<'messaging_send_bulk'>
+type Output = OutputOf<'messaging_send_bulk'>
+
+const OPERATION = 'messaging_send_bulk'
+const PREVIEWS = 10
+
+/**
+ * The contacts that an input names. `batches`: for the plan of a dry run. `approved`: digests of the values that a
+ * person was asked about, by contact.
+ */
+type Named = {
+  ids: string[]
+  batches: readonly string[]
+  plan: PlanRow | undefined
+  approved?: ReadonlyMap<string, string> | undefined
+}
+
+const findNamed = async (ctx: Context, input: Input): Promise<Named> => {
+  const found = await findRecords(ctx, OPERATION, contactRecords, input, await listMatches(ctx, input))
+  const { batches, plan, planned = [] } = found
+  return { ids: batches.flatMap(toIds), batches, plan, approved: listApproved(planned) }
+}
+
+/** Returns the contacts, as texts of arrays of ids. */
+const listMatches = async (ctx: Context, input: Input): Promise<readonly string[]> => {
+  if (input.contact_ids !== undefined) return [`{${distinctIds(input.contact_ids).join(',')}}`]
+  requireExplicitAll(contactRecords, input)
+  return await contactRecords.listMatches(ctx, input)
+}
+
+const listApproved = (planned: readonly Batch[]): ReadonlyMap<string, string> | undefined => {
+  const pairs = planned.flatMap(({ ids, digests }) => {
+    if (digests === null) return []
+    const each = digests.split(' ')
+    return toIds(ids).map((id, n) => [id, each[n]!] as const)
+  })
+  return pairs.length === 0 ? undefined : new Map(pairs)
+}
+
+/**
+ * Whether a person decides, or has decided, on the values: a call of an agent that is asked for, or that does what its
+ * plan showed. They are then those of that plan, so that nobody rewrites what was approved, in a client or elsewhere.
+ */
+const holdsValues = ({ actor, dryRun }: Context, { sources }: Personal, { approved }: Named): boolean =>
+  sources.length > 0 && actor.key.agent && (dryRun || approved !== undefined || needsApproval(actor))
+
+/** Hours tell the countries of phones: by who is left out for them, and by when a message comes. */
+const checkHours = ({ actor }: Context, { hours }: Input): void => {
+  if (hours && hasHiddenPhones(actor))
+    throw phoneHiddenProblem(actor, '#/hours', 'hours of their countries are', 'Leave `hours` out.')
+  if (hours && hours.from >= hours.to)
+    throw invalidField('hours', 'contradiction', 'end before they begin', {
+      path: ['to'],
+      fix: 'Send `to` after `from`, within one day.',
+    })
+}
+
+/** What is sent, checked as a send to one contact checks it. */
+type Prepared = { channel: SendingChannel; template: TemplateRow; personal: Personal }
+
+const prepare = async (ctx: Context, input: Input): Promise<Prepared> => {
+  checkHours(ctx, input)
+  const channel = await chooseChannel(ctx, input.channel_id, undefined)
+  const template = await requireApprovedTemplate(ctx, channel, input)
+  if (template.category === 'AUTHENTICATION')
+    throw new Problem('conflict', 'A template of this category holds a code for one person.', {
+      reason: 'template_not_supported',
+    })
+  const personal = personalize(ctx.actor, input.template, await listFields(ctx.tx, ctx.actor.workspace.id))
+  // Whatever contacts have must fit; what is the same for all must be right.
+  fillOrThrow(ctx, template, { template: personal.label('x') })
+  return { channel, template, personal }
+}
+
+const requireSomebody = (input: Input, { recipients, leftOut }: Audience): void => {
+  const count = recipients.length
+  if (count === 0 && leftOut.length === 1 && leftOut[0]!.reason === 'not_found')
+    throw new Problem('not_found', 'There is no contact with one of these ids.')
+  if (count === 0)
+    throw new Problem('conflict', 'Nobody would get the message; a dry run says why.', {
+      reason: 'no_recipients',
+    })
+  if (input.max_recipients !== undefined && count > input.max_recipients)
+    throw new Problem('conflict', `It would be for ${count} recipients, more than max_recipients.`, {
+      reason: 'too_many_recipients',
+      recipients: count,
+    })
+}
+
+/** Values and previews tell what contacts have, whoever names them. Throws 403. */
+const requireReader = ({ actor }: Context): void => {
+  if (actor.key.scopes.includes('mcp:read')) return
+  const detail = 'Messages with values of contacts need the scope mcp:read too: they tell what contacts have.'
+  throw new Problem('insufficient_scope', detail, { scope: 'mcp:read' })
+}
+
+export const sendBulk: Handler<'messaging_send_bulk'> = async (ctx, input) => {
+  requireReader(ctx)
+  ctx.requireProvider()
+  const prepared = await prepare(ctx, input)
+  const named = await findNamed(ctx, input)
+  const holds = holdsValues(ctx, prepared.personal, named)
+  const audience = await chooseAudience(ctx, named.ids, {
+    channelType: prepared.channel.type,
+    isMarketing: prepared.template.category === 'MARKETING',
+    hours: input.hours,
+    personal: prepared.personal,
+    // Values that are the same for all were checked with the template.
+    fits: (values) =>
+      prepared.personal.sources.length === 0 || 'preview' in fillTemplate(prepared.template, values, ctx.now),
+    holdsValues: holds,
+    approved: holds ? named.approved : undefined,
+  })
+  const counts = {
+    matched: named.ids.length,
+    recipients: audience.recipients.length,
+    left_out: audience.leftOut,
+  }
+  if (ctx.dryRun) return { ...counts, ...(await rehearse(ctx, input, { prepared, named, audience })) }
+  requireSomebody(input, audience)
+  return { ...counts, ...(await start(ctx, input, { prepared, named, audience })) }
+}
+
+type Whole = { prepared: Prepared; named: Named; audience: Audience }
+
+const start = async (
+  ctx: Context,
+  input: Input,
+  { prepared: { channel, template, personal }, named, audience }: Whole,
+): Promise<Pick<Output, 'broadcast' | 'job'>> => {
+  const workspaceId = ctx.actor.workspace.id
+  const { per_second, stop_at_error_percent, hours } = input
+  const name = input.name ?? template.name
+  const frozen = {
+    name,
+    channel_id: channel.id,
+    template: input.template,
+    per_second,
+    stop_at_error_percent,
+    ...(hours ? { hours } : {}),
+  }
+  if (named.plan) await deleteJob(ctx.tx, workspaceId, named.plan.id)
+  const job = {
+    ...toNewJob(ctx),
+    operation: OPERATION,
+    input: frozen,
+    total: audience.recipients.length,
+    state: 'running',
+    plan_id: null,
+    digest: null,
+    expires_at: null,
+  } as const
+  const jobId = await insertJob(ctx.tx, job, [])
+  const send = {
+    name,
+    template_name: template.name,
+    channel_id: channel.id,
+    job_id: jobId,
+    input: needsApproval(ctx.actor) ? { ...frozen, text_digest: digestText(template, personal) } : frozen,
+    approved_by: ctx.actor.approvedBy ?? null,
+    left_out: audience.leftOut,
+  }
+  const broadcastId = await insertSend(ctx.tx, workspaceId, send, audience.recipients, ctx.now)
+  return {
+    broadcast: showBroadcast(ctx.actor, (await loadBroadcast(ctx.tx, workspaceId, broadcastId))!),
+    job: showJob(ctx.actor, (await findJob(ctx.tx, workspaceId, ANY_READER, jobId))!),
+  }
+}
+
+/** What a dry run tells. */
+const rehearse = async (
+  ctx: Context,
+  input: Input,
+  { prepared: { channel, template, personal }, named, audience }: Whole,
+): Promise<Partial<Output>> => {
+  const { recipients, lacking } = audience
+  const labels = personal.label()
+  const shown = fillTemplate(template, { ...labels, ...withoutLabels(personal) }, ctx.now)
+  const { batches } = named
+  const digests = batches.map((batch) => listDigests(batch, audience.digests))
+  return {
+    ...(hasHiddenPhones(ctx.actor) ? {} : { countries: countCountries(recipients) }),
+    values: personal.sources.map(({ variable, fallback }) => ({
+      variable,
+      missing: lacking.get(variable) ?? 0,
+      fallback,
+    })),
+    text:
+      'preview' in shown
+        ? shown.preview
+        : fillOrThrow(ctx, template, { template: personal.label('x') }).preview,
+    parts: describeParts(template.components, labels),
+    previews: await renderPreviews(ctx, recipients, { channel, template, personal }),
+    plan_id: keepPlan(ctx, { operation: OPERATION, input, batches, digests }),
+  }
+}
+
+/** Values outside of the body that are checked more strictly than what stands for them passes. */
+const withoutLabels = (personal: Personal) => {
+  const { header, buttons } = personal.label('x')
+  return { ...(header ? { header } : {}), ...(buttons ? { buttons } : {}) }
+}
+
+const countCountries = (recipients: readonly NewRecipient[]) =>
+  [...Map.groupBy(recipients, ({ country }) => country)]
+    .map(([country, all]) => ({ country, count: all.length }))
+    .toSorted((a, b) => b.count - a.count)
+
+/** Renders messages of recipients that are evenly spread. */
+const renderPreviews = async (
+  ctx: Context,
+  recipients: readonly NewRecipient[],
+  { channel, template, personal }: Prepared,
+): Promise<NonNullable<Output['previews']>> => {
+  const count = Math.min(PREVIEWS, recipients.length)
+  const ids = Array.from(
+    { length: count },
+    (_, n) => recipients[Math.floor((n * recipients.length) / count)]!.contactId,
+  )
+  const { fieldIds } = personal
+  const contacts = await listCandidates(ctx.tx, ctx.actor.workspace.id, ids, {
+    channelType: channel.type,
+    fieldIds,
+  })
+  return contacts.map((contact) => {
+    const filled = fillTemplate(template, personal.fill(contact).values, ctx.now)
+    return {
+      contact_id: contact.id,
+      name: showContactName(ctx.actor, contact.name),
+      text: 'preview' in filled ? filled.preview : 'The values of this contact do not fit the template.',
+    }
+  })
+}
+
+/** The digests of a batch, in the order of its ids, `-` of a contact that was gone; null where there are none. */
+const listDigests = (batch: string, digests: ReadonlyMap<string, string>): string | null =>
+  digests.size === 0
+    ? null
+    : toIds(batch)
+        .map((id) => digests.get(id) ?? '-')
+        .join(' ')

@@ -1,0 +1,29 @@
+import type { Label } from '../../../storage/labels/labels.ts'
+import { lockTagsForMerge, mergeTagRow } from '../../../storage/labels/merges.ts'
+import { lockFiltersOfTags, replaceFilters } from '../../../storage/filters/saved-filters.ts'
+import type { Handler } from '../../kernel/handler.ts'
+import { invalidField, notFound } from '../../kernel/problem.ts'
+import { replaceTag } from '../saved-filters/replace-tag.ts'
+
+export const mergeTags: Handler<'crm_merge_tags'> = async (ctx, { tag_id: id, other_tag_id: otherId }) => {
+  const workspaceId = ctx.actor.workspace.id
+  if (id === otherId)
+    throw invalidField('other_tag_id', 'same_tag', 'is the tag that stays', {
+      fix: 'Send the id of another tag.',
+    })
+  const locked = await lockTagsForMerge(ctx.tx, workspaceId, id, otherId)
+  const [kept, other] = [id, otherId].map((each) => {
+    const tag = locked.find((one) => one.id === each)
+    if (!tag) throw notFound('tag', each)
+    return tag
+  }) as [Label, Label]
+  const merged = await mergeTagRow(ctx.tx, workspaceId, otherId, id)
+  const filters = (await lockFiltersOfTags(ctx.tx, workspaceId)).flatMap((row) => {
+    const filter = replaceTag(row.filter, other, kept)
+    return filter === row.filter ? [] : [{ id: row.id, filter }]
+  })
+  if (filters.length > 0) await replaceFilters(ctx.tx, workspaceId, filters, ctx.now)
+  ctx.emit('tag.deleted/1', { tag: { ...other, merged_into: id } })
+  ctx.auditChange(other, null)
+  return { tag: kept, other_tag_id: otherId, ...merged, saved_filters: filters.length }
+}

@@ -1,0 +1,142 @@
+import { hash } from 'node:crypto'
+import type { Operation } from '../../../../catalog/index.ts'
+import { findBoundFacts } from '../../../../storage/agents/policy.ts'
+import type { App } from '../../../kernel/app.ts'
+import type { Actor, CallTrace } from '../../../kernel/context.ts'
+import { rehearse } from '../../../kernel/dry-run.ts'
+import { Problem } from '../../../kernel/problem.ts'
+import { findSendingChannel } from '../../../domains/messaging/channels.ts'
+import { SHOW_PLAN } from '../../snapshot/plan.ts'
+
+type Input = Record<string, unknown>
+
+/** A call as it runs, and what its dry run answered, which is what a person is shown. */
+export type Frozen = { input: Input; output: Input }
+
+/**
+ * Returns a call with what it only refers to written out as its dry run resolved it, so that what a person saw is
+ * what is sent, whatever becomes of the saved reply, of the values of the contact or of its latest conversation
+ * meanwhile; and what a filter matched is what is changed, or who gets the message. `output`: what the dry run
+ * answered. `planUntil`: how long a plan of who gets it is kept. Throws 409 where nobody would get it.
+ */
+export const freezeContent = async (
+  app: App,
+  actor: Actor,
+  op: Operation,
+  { input, output, trace, planUntil }: { input: Input; output: Input; trace: CallTrace; planUntil?: string },
+): Promise<Frozen> => {
+  const of = (frozen: Input): Frozen => ({ input: frozen, output })
+  if (op.name === 'messaging_send_template') return of(await freezeChannel(app, actor, input, output))
+  if (op.name === 'messaging_send_bulk') {
+    const limited = await limitRecipients(app, actor, input, output)
+    return await planRecipients(app, { actor, op, input: limited, trace }, planUntil)
+  }
+  if (typeof output['plan_id'] === 'string') return of({ ...input, plan_id: output['plan_id'] })
+  const { quick_message_id: quick, ...rest } = input
+  if (op.name !== 'messaging_send_reply' || quick === undefined) return of(input)
+  const { type, text, media } = output['message'] as {
+    type: string
+    text: string | null
+    media: { url: string | null; file_name: string | null } | null
+  }
+  if (!media) return of({ ...rest, text })
+  return of({
+    ...rest,
+    media_url: media.url,
+    type,
+    ...(text === null ? {} : { caption: text }),
+    ...(media.file_name === null ? {} : { file_name: media.file_name }),
+  })
+}
+
+/** Fixes the channel, and how many may get the message at most: as many as a person is shown. */
+const limitRecipients = async (
+  app: App,
+  actor: Actor,
+  { plan_id: _plan, ...input }: Input,
+  output: Input,
+): Promise<Input> => {
+  const channelId = input['channel_id'] ?? (await findSendingChannel(app.db, actor, undefined))?.id
+  const most = Number(output['recipients'])
+  if (most === 0)
+    throw new Problem('conflict', 'Nobody would get the message; a dry run says why.', {
+      reason: 'no_recipients',
+    })
+  return {
+    ...input,
+    ...(channelId === undefined ? {} : { channel_id: channelId }),
+    max_recipients: Math.min(most, Number(input['max_recipients'] ?? most)),
+  }
+}
+
+/**
+ * Fixes who gets a message, and with which values: those that this dry run shows. The plan of the asker, if there is
+ * one, is of the call before its channel and its limit were fixed, and ends within the hour.
+ */
+const planRecipients = async (
+  app: App,
+  call: { actor: Actor; op: Operation; input: Input; trace: CallTrace },
+  planUntil: string | undefined,
+): Promise<Frozen> => {
+  const { output, pending } = await rehearse(app, call)
+  await pending.afterDryRun?.(app.db, planUntil)
+  return { input: { ...call.input, plan_id: output['plan_id'] }, output }
+}
+
+/**
+ * Fixes the channel that the dry run has shown. For a phone it may not have told whose it is, nor on which channel that
+ * contact wrote: it is the default channel then, whatever conversation there is elsewhere.
+ */
+const freezeChannel = async (app: App, actor: Actor, input: Input, output: Input): Promise<Input> => {
+  const { contact_id: contactId, channel_id: named } = input
+  if (named !== undefined) return input
+  const { conversation_id: conversationId } = output
+  const facts =
+    typeof conversationId === 'string'
+      ? await findBoundFacts(app.db, actor.workspace.id, { conversationId })
+      : undefined
+  // A conversation that the send begins has no id yet.
+  const knownId = typeof contactId === 'string' ? contactId : undefined
+  const channelId = facts?.channel_id ?? (await findSendingChannel(app.db, actor, knownId))?.id
+  return channelId === undefined ? input : { ...input, channel_id: channelId }
+}
+
+/**
+ * Returns the plan of a call as it is kept. One with what it refers to written out is not the call that was planned,
+ * so it gets a plan of its own; `call` is rehearsed with the given one before.
+ */
+export const planFrozen = async (
+  app: App,
+  { plan, ...call }: Parameters<typeof rehearse>[1] & { input: Input },
+  frozen: Input,
+): Promise<string | undefined> => {
+  if (plan === undefined || frozen === call.input) return plan
+  const planned = await rehearse(app, { ...call, input: frozen, plan: SHOW_PLAN })
+  return planned.plan?.token
+}
+
+/** Returns the digest of a template as a dry run filled it in; undefined for calls that send none. */
+export const digestTemplate = (op: Operation, output: Input | null): string | undefined => {
+  const isBulk = op.name === 'messaging_send_bulk'
+  const { preview, parts } =
+    (isBulk && output && { ...output, preview: output['text'] }) ||
+    (op.name === 'messaging_send_template' && output) ||
+    {}
+  return preview === undefined ? undefined : hash('sha256', JSON.stringify([preview, parts]), 'base64url')
+}
+
+/**
+ * Throws 409 `template_changed` when a template, of which only the provider holds what is sent, reads otherwise than
+ * what the person was shown. `shown`, `output`: what the dry runs then and now answered.
+ */
+export const requireSameTemplate = (op: Operation, shown: Input | null, output: Input): void => {
+  const [before, now] = [digestTemplate(op, shown), digestTemplate(op, output)]
+  if (before === undefined || before === now) return
+  throw new Problem(
+    'conflict',
+    'The template changed after the call was asked for. Decline it, and ask anew.',
+    {
+      reason: 'template_changed',
+    },
+  )
+}

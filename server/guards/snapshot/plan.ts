@@ -1,0 +1,214 @@
+import { createHash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import type { Plan } from '../../../catalog/plan.ts'
+import { isObject } from '../../../catalog/values.ts'
+import type { Db } from '../../../storage/database.ts'
+import { undone } from '../../../storage/client/savepoint.ts'
+import type { App } from '../../kernel/app.ts'
+import type { Actor } from '../../kernel/context.ts'
+import type { PendingWrites } from '../../kernel/create-context.ts'
+import { canonicalJson } from '../../kernel/cursors.ts'
+import { Problem } from '../../kernel/problem.ts'
+import { createRead, createRecordReader } from '../../kernel/read-records.ts'
+import { computeFingerprint } from '../../kernel/idempotency.ts'
+import type { WriteCall } from '../../kernel/write-call.ts'
+import { ID, listKnownIds, toIdKind, toKnownId, withoutNewIds } from './record-ids.ts'
+import { createExistenceTest, listTouched, type Touched } from './touched.ts'
+
+/*
+ * What a change would do: the fields of each record that would differ, before and after. A token seals a digest of it.
+ * A change that is sent with the token is rehearsed again, in the transaction in which it then runs and from the same
+ * snapshot, and is refused where the digest differs (docs/decisions/0035).
+ */
+
+type Json = Record<string, unknown>
+export type Rehearsed = { output: Json; pending: PendingWrites }
+type PlannedCall = Pick<WriteCall, 'actor' | 'op' | 'input'>
+type Change = Plan['records'][number]
+
+/** `touched`: the records of which the plan tells. */
+export type Planned = Rehearsed & { plan: Plan; digest: string; touched: readonly Touched[] }
+
+/** Records that are read and shown; of the others only their ids count. */
+const MAX_RECORDS = 100
+
+/** What asks a dry run for its plan. */
+export const SHOW_PLAN = 'show'
+
+/** Returns the token that a change is sent with. Throws 400 for what only a dry run takes. */
+export const parsePlan = (given: string | undefined): string | undefined => {
+  if (given === SHOW_PLAN)
+    throw planProblem('is for dry runs', 'Send it with `dry_run`, and then the `token` of its plan.')
+  return given
+}
+
+const planProblem = (detail: string, fix: string): Problem =>
+  new Problem('invalid_input', `Api-Plan ${detail}. ${fix}`, {
+    errors: [{ header: 'Api-Plan', code: 'invalid_value', detail, fix }],
+  })
+
+/** Fields that follow from others and the time, or that every change writes. */
+const DERIVED = new Set(['updated_at', 'version', 'window', 'sla'])
+
+/** Returns the fields that differ; undefined when none does. */
+const compare = ({ kind, id }: Touched, was: Json | null, is: Json | null): Change | undefined => {
+  if (was === null && is === null) return undefined
+  const names = [...new Set([...Object.keys(was ?? {}), ...Object.keys(is ?? {})])].filter(
+    (name) => !DERIVED.has(name) && !isDeepStrictEqual(was?.[name], is?.[name]),
+  )
+  if (names.length === 0 && was !== null && is !== null) return undefined
+  const pick = (record: Json | null): Json | null =>
+    record && Object.fromEntries(names.map((name) => [name, record[name] ?? null]))
+  return { kind, id: was === null ? null : id, before: pick(was), after: pick(is) }
+}
+
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/
+
+const SECRET = /^whsec_/
+
+/** What was there before a rehearsal: all of it as text, and the ids in it with what they are of. */
+type Known = { text: string; ids: ReadonlySet<string> }
+
+/**
+ * Replaces what differs from one rehearsal to the next, unless it is known from the input or the records as they are:
+ * ids of new records, times, and new secrets.
+ */
+const stabilize = (value: unknown, known: Known, record = ''): unknown => {
+  if (typeof value === 'string')
+    return (TIME.test(value) || SECRET.test(value)) && !known.text.includes(value) ? 'new' : value
+  if (Array.isArray(value)) return value.map((one) => stabilize(one, known, record))
+  if (!isObject(value)) return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([name]) => !DERIVED.has(name) && !name.endsWith('_seconds'))
+      .map(([name, member]) => [
+        name,
+        typeof member === 'string' && ID.test(name) && !known.ids.has(toKnownId(name, record, member))
+          ? null
+          : stabilize(member, known, name),
+      ]),
+  )
+}
+
+/** Names of answers whose records are of any kind: the answer itself, and its list. */
+const ANY_KIND = new Set(['', 'data'])
+
+/** Leaves out of an answer the records that were compared: what they have beyond the changes does not count. */
+const withoutRecords = (value: unknown, touched: readonly Touched[], record = ''): unknown => {
+  if (Array.isArray(value)) return value.map((one) => withoutRecords(one, touched, record))
+  if (!isObject(value)) return value
+  const { id } = value
+  const isKind = (kind: string) => ANY_KIND.has(record) || toIdKind('id', record) === toIdKind('id', kind)
+  if (typeof id === 'string' && touched.some((one) => one.id === id && isKind(one.kind))) return { id }
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [name, withoutRecords(member, touched, name)]),
+  )
+}
+
+/** `touched`: without those that the actor may not see, and those that are made. `records`: changes as shown. */
+type Observed = { touched: Touched[]; changes: Change[]; records: Change[]; more: number }
+
+const toDigest = (
+  { op, input }: PlannedCall,
+  { output }: Rehearsed,
+  { touched, changes }: Observed,
+): string => {
+  const before = changes.map((change) => ({ [change.kind]: change.before }))
+  const known: Known = {
+    text: JSON.stringify([input, touched.map((one) => one.id), before]),
+    ids: new Set([
+      ...touched.map(({ kind, id }) => toKnownId('id', kind, id)),
+      ...listKnownIds(input),
+      ...listKnownIds(before),
+    ]),
+  }
+  const content = {
+    call: computeFingerprint(op, input).toString('base64'),
+    touched: touched.map(({ kind, id }) => `${kind} ${id}`),
+    changes: changes.map(({ kind, id, before: was, after }) => [
+      kind,
+      id,
+      ...[was, after].map((one) => stabilize(one, known, kind)),
+    ]),
+    answer: op.secret ? null : stabilize(withoutRecords(output, touched), known),
+  }
+  return createHash('sha256').update(canonicalJson(content)).digest('base64url')
+}
+
+/** Runs the call, reads what it touched, undoes it and reads the same again; all in one snapshot. */
+const observe = async (
+  app: App,
+  tx: Db,
+  call: PlannedCall,
+  rehearse: () => Promise<Rehearsed>,
+): Promise<{ rehearsed: Rehearsed; observed: Observed }> => {
+  const readable = call.actor.key.scopes.includes('mcp:read')
+  const { rehearsed, touched, shown, after } = await undone(tx, async () => {
+    const result = await rehearse()
+    const all = listTouched(call.input, result.output, result.pending.events)
+    const read = createRecordReader(createRead(app, tx, call.actor))
+    const first = readable ? all.slice(0, MAX_RECORDS) : []
+    const records: (Json | null)[] = []
+    for (const one of first) records.push(await read(one))
+    return { rehearsed: result, touched: all, shown: first, after: records }
+  })
+  const read = createRecordReader(createRead(app, tx, call.actor))
+  const exists = createExistenceTest(tx, call.actor, read)
+  const changes: Change[] = []
+  const records: Change[] = []
+  const visible = touched.slice(shown.length).filter((one) => !one.made)
+  for (const [i, one] of shown.entries()) {
+    const before = one.made ? null : await read(one)
+    const change = compare(one, before, after[i]!)
+    if (change) {
+      changes.push(change)
+      records.push({ ...change, after: await withoutNewIds(change, exists) })
+    }
+    if (before !== null) visible.push(one)
+  }
+  return { rehearsed, observed: { touched: visible, changes, records, more: touched.length - shown.length } }
+}
+
+const toBinding = ({ workspace, staff }: Actor): string => `${workspace.id} ${staff.id}`
+
+/**
+ * Returns what a call would do, and its answer. The transaction must be one snapshot (`repeatable read`); nothing of
+ * the call is left in it.
+ */
+export const makePlan = async (
+  app: App,
+  tx: Db,
+  call: PlannedCall,
+  rehearse: () => Promise<Rehearsed>,
+): Promise<Planned> => {
+  const { rehearsed, observed } = await observe(app, tx, call, rehearse)
+  const digest = toDigest(call, rehearsed, observed)
+  const token = app.planSealer.seal(digest, toBinding(call.actor))
+  return {
+    ...rehearsed,
+    digest,
+    touched: observed.touched,
+    plan: { token, records: observed.records, more_records: observed.more },
+  }
+}
+
+/** Throws 409 `plan_changed` with the present plan, unless that is the one of the token. */
+export const requirePlan = (
+  app: App,
+  actor: Actor,
+  token: string,
+  { plan, digest }: { plan: Plan; digest: string },
+): void => {
+  const expected = app.planSealer.open(token, toBinding(actor))
+  if (expected === undefined)
+    throw planProblem(
+      'is no plan of this workspace and key owner',
+      'Send the `token` that a dry run with Api-Plan: show answers.',
+    )
+  if (expected === digest) return
+  throw new Problem(
+    'conflict',
+    'What the call would do has changed since it was planned, so nothing was done. `plan` shows what it would do now.',
+    { reason: 'plan_changed', plan },
+  )
+}
