@@ -1,3 +1,4 @@
+import type { CallRequest } from '../server/kernel/call.ts'
 import {
   CLIENT_CAPABILITIES_META_KEY,
   inputRequired,
@@ -11,8 +12,8 @@ import { findOperation } from '../catalog/index.ts'
 import { isObject } from '../catalog/values.ts'
 import type { Actor } from '../server/kernel/context.ts'
 import { findIdempotencyKey } from '../server/guards/agents/approvals/stored-call.ts'
-import type { App } from '../server/kernel/app.ts'
-import { type CallRequest, perform } from '../server/kernel/perform.ts'
+import type { App } from '../server/app.ts'
+import { perform } from '../server/kernel/perform.ts'
 import type { CallResponse } from '../server/kernel/respond.ts'
 import { createRequestId } from '../server/ids.ts'
 import { isAsked } from './result.ts'

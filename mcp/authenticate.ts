@@ -1,3 +1,5 @@
+import { normalizeClientName } from '../server/kernel/call.ts'
+import { holdsScope, requireApiAccess } from '../server/kernel/access.ts'
 import {
   type AuthInfo,
   localhostAllowedHostnames,
@@ -5,8 +7,7 @@ import {
   validateOriginHeader,
 } from '@modelcontextprotocol/server'
 import type { Operation, Scope } from '../catalog/operation.ts'
-import type { App } from '../server/kernel/app.ts'
-import { normalizeClientName } from '../server/guards/audit/entry.ts'
+import type { App } from '../server/app.ts'
 import { recordAuthFailure } from '../server/guards/audit/record.ts'
 import { logRefusal } from '../server/kernel/log-call.ts'
 import { Problem } from '../server/kernel/problem.ts'
@@ -14,7 +15,6 @@ import { getClientAddress, getPresence } from '../server/http/address.ts'
 import { toProblemResponse } from '../server/kernel/respond.ts'
 import { authenticate, isAccessToken } from '../server/kernel/authenticate.ts'
 import { errorLogDetails } from '../server/kernel/log-details.ts'
-import { holdsScope, requireApiAccess } from '../server/kernel/entitle.ts'
 import { createChallenge, grantableScopes } from '../server/oauth/metadata.ts'
 import type { Caller } from './call-request.ts'
 import type { ToolSelection } from './toolsets.ts'

@@ -8,7 +8,7 @@ import {
 } from '@modelcontextprotocol/server'
 import type { Operation } from '../catalog/operation.ts'
 import { redactApiKeys } from '../catalog/redact.ts'
-import type { App } from '../server/kernel/app.ts'
+import type { App } from '../server/app.ts'
 import type { Actor } from '../server/kernel/context.ts'
 import { createRequestId } from '../server/ids.ts'
 import { logRefusal } from '../server/kernel/log-call.ts'

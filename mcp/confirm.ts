@@ -1,3 +1,4 @@
+import { type CallRequest, toTrace } from '../server/kernel/call.ts'
 import { hash } from 'node:crypto'
 import {
   CLIENT_CAPABILITIES_META_KEY,
@@ -16,10 +17,10 @@ import { summarizeCall } from '../server/guards/agents/approvals/call-summary.ts
 import { mayReplay } from '../server/guards/agents/approvals/stored-call.ts'
 import { wasAsked } from '../server/guards/agents/approvals/ask.ts'
 import { digestTemplate, freezeContent, planFrozen } from '../server/guards/agents/approvals/freeze.ts'
-import type { App } from '../server/kernel/app.ts'
+import type { App } from '../server/app.ts'
 import type { Actor } from '../server/kernel/context.ts'
 import { canonicalJson } from '../server/kernel/cursors.ts'
-import { type CallRequest, perform, toTrace } from '../server/kernel/perform.ts'
+import { perform } from '../server/kernel/perform.ts'
 import { Problem } from '../server/kernel/problem.ts'
 import { getDecision, mayClientConfirm, wouldAsk } from '../server/guards/agents/policy.ts'
 import { validate } from '../server/kernel/validate.ts'

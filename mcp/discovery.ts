@@ -1,4 +1,4 @@
-import type { App } from '../server/kernel/app.ts'
+import type { App } from '../server/app.ts'
 import { createStaticDocument } from '../server/http/static-document.ts'
 import { lazy } from '../server/lazy.ts'
 import { protocolVersions, serverDescription, serverInfo } from './identity.ts'

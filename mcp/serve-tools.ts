@@ -1,3 +1,4 @@
+import type { CallRequest } from '../server/kernel/call.ts'
 import {
   type AuthInfo,
   type InputRequiredResult,
@@ -12,7 +13,7 @@ import {
 } from '@modelcontextprotocol/server'
 import { FastResponse } from 'srvx/node'
 import type { Operation, Scope } from '../catalog/operation.ts'
-import { type CallRequest, perform } from '../server/kernel/perform.ts'
+import { perform } from '../server/kernel/perform.ts'
 import { CLIENT_GONE_STATUS, type CallResponse } from '../server/kernel/respond.ts'
 import { getDecision } from '../server/guards/agents/policy.ts'
 import {

@@ -12,7 +12,7 @@ export const MAX_CLOCK_OFFSET_MS = 400 * 24 * 60 * 60 * 1000
  * How far business time is ahead of real time, in milliseconds, by workspace. Only the sandbox moves it, so
  * it stays empty where a real provider is configured.
  */
-export type ClockOffsets = Map<string, number>
+type ClockOffsets = Map<string, number>
 
 /** The app whose clocks they are. */
 type ClockOwner = { readonly db: Db; readonly clockOffsets: ClockOffsets; readonly signals: Signals }

@@ -1,5 +1,5 @@
 import { CHANNELS_PATH, createChannelEndpoint } from './domains/channels/endpoint.ts'
-import type { App } from './kernel/app.ts'
+import type { App } from './app.ts'
 import { type AppOptions, createApp } from './create-app.ts'
 import { Problem } from './kernel/problem.ts'
 import { problemResponse } from './http/door.ts'

@@ -3,16 +3,19 @@ import { registerPoolMetrics } from './pool-metrics.ts'
 import { catalog, type Operation } from '../catalog/index.ts'
 import type { Storage } from '../storage/open.ts'
 import { Config } from './config.ts'
-import type { App } from './kernel/app.ts'
-import { createAppState } from './kernel/app-state.ts'
+import type { App } from './app.ts'
+import { createAppState } from './app-state.ts'
 import { noteSharedFailure } from './kernel/outage.ts'
 import type { AnyHandler } from './kernel/handler.ts'
 import { readRequestVersion } from './guards/agents/approvals/call-subjects.ts'
 import { summarizeCall } from './guards/agents/approvals/call-summary.ts'
+import { guards } from './guards/guards.ts'
 import { handlers, settlers } from './handlers.ts'
+import { createOutbox } from './domains/events/outbox.ts'
+import { toStoredView } from './visibility/replays.ts'
 import { parseProxyList } from './http/address.ts'
 import { errorLogDetails } from './kernel/log-details.ts'
-import { createJobRunner } from './work/runner.ts'
+import { createJobRunner, type JobName } from './work/runner.ts'
 import type { MediaStore } from './domains/media/store.ts'
 import type { Metrics } from './metrics.ts'
 import { isOauthPossible } from './oauth/metadata.ts'
@@ -148,7 +151,11 @@ export const createApp = ({
     isDatabaseDiskFull: storage.isDiskFull,
     config: toAppConfig(config, storage.embedded, siblings?.count ?? 1),
     operations: [...catalog, ...extra.map((e) => e.operation)],
+    guards,
     settlers,
+    outbox: createOutbox(signals),
+    wake: (job) => app.jobs.job(job as JobName).wake(),
+    toView: toStoredView,
     summarizeCall: (db, actor, op, input, output) => summarizeCall(app, db, { actor, op, input, output }),
     readRequestVersion: (db, request) => readRequestVersion(app, db, request),
     handlers: { ...handlers, ...Object.fromEntries(extra.map((e) => [e.operation.name, e.handler])) },

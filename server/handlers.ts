@@ -1,3 +1,4 @@
+import type { Handlers, Settler } from './handler.ts'
 import { listConsents, recordConsent } from './domains/consent/consents.ts'
 import {
   approveApproval,
@@ -65,7 +66,6 @@ import { sendReply } from './domains/messaging/send-reply.ts'
 import { sendTemplate } from './domains/messaging/send-template.ts'
 import { getMedia } from './domains/media/media.ts'
 import type { OperationName } from '../catalog/index.ts'
-import type { Handlers, Settler } from './kernel/handler.ts'
 import {
   createQuickMessage,
   deleteQuickMessage,

@@ -1,5 +1,5 @@
 import { channelDeliveriesJob } from '../server/domains/channels/delivery-job.ts'
-import type { App } from '../server/kernel/app.ts'
+import type { App } from '../server/app.ts'
 import type { JobDefinition } from '../server/work/runner.ts'
 import { webhookDeliveriesJob } from '../server/domains/webhooks/delivery-job.ts'
 

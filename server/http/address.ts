@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { BlockList, isIP, type Socket } from 'node:net'
 import type { ClientPresence } from '../../storage/client/client-presence.ts'
-import type { App } from '../kernel/app.ts'
+import type { App } from '../app.ts'
 import { addSubnet, containsAddress } from '../domains/webhooks/guard/addresses.ts'
 
 /**

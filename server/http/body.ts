@@ -1,9 +1,9 @@
 import { findDuplicateName } from '../../catalog/duplicate-names.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { App } from '../kernel/app.ts'
+import type { App } from '../app.ts'
 import { type FieldError, Problem } from '../kernel/problem.ts'
 import { getIncoming, getResponse } from './address.ts'
-import type { BodyBudget } from '../kernel/app-state.ts'
+import type { BodyBudget } from '../app-state.ts'
 
 export const DEFAULT_MAX_BODY_BYTES = 1024 * 1024
 /** Maximum of any route (imports and template samples). */

@@ -1,7 +1,7 @@
 import { FastResponse } from 'srvx/node'
 import { loadServerEncoding } from '../../storage/client/health.ts'
 import { waitAtMost } from '../../storage/client/wait-at-most.ts'
-import type { App } from '../kernel/app.ts'
+import type { App } from '../app.ts'
 import { isDiskFull } from '../kernel/disk-full.ts'
 import { version } from '../version.ts'
 

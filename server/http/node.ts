@@ -5,7 +5,7 @@ import { logRefusal } from '../kernel/log-call.ts'
 import { Problem } from '../kernel/problem.ts'
 import { toProblemResult } from '../kernel/respond.ts'
 import { createRequestId } from '../ids.ts'
-import { requestChannel } from '../telemetry/channels.ts'
+import { requestChannel } from '../diagnostics-channels.ts'
 import { MAX_BODY_BYTES } from './body.ts'
 import { acceptsGzip, compress, isCompressible, isLongEnough } from './compress.ts'
 

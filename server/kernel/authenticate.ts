@@ -1,6 +1,6 @@
 import type { ClientPresence } from '../../storage/client/client-presence.ts'
 import { findKey, findKeyOfToken, type KeyRow, markKeyUsed } from '../../storage/access/keys.ts'
-import type { App } from './app.ts'
+import type { Kernel } from './kernel.ts'
 import type { Actor } from './context.ts'
 import { hashApiKey, isApiKey } from '../api-keys.ts'
 import { parseBearer, unauthenticated } from './bearer.ts'
@@ -40,7 +40,7 @@ export type KeyBearer = {
  * failed; one that this server has not seen is refused with them.
  */
 export const authenticate = async (
-  app: App,
+  app: Kernel,
   authorization: string | undefined,
   { address, presence }: KeyBearer,
 ): Promise<Actor> => {
@@ -66,7 +66,7 @@ export const authenticate = async (
 }
 
 const findValidKey = async (
-  app: App,
+  app: Kernel,
   hash: Buffer,
   id: string,
   isOauth: boolean,
@@ -79,7 +79,7 @@ const findValidKey = async (
 }
 
 const findCachedKey = async (
-  app: App,
+  app: Kernel,
   hash: Buffer,
   id: string,
   isOauth: boolean,
@@ -96,7 +96,7 @@ const findCachedKey = async (
 }
 
 /** `last_used_at` is exact to a minute: a write per call would cost more than the call. */
-const updateKeyUsedAt = (app: App, row: KeyRow): void => {
+const updateKeyUsedAt = (app: Kernel, row: KeyRow): void => {
   const { usedAt } = app.keyCache
   const now = performance.now()
   if (now - (usedAt.get(row.key_id) ?? -Infinity) < USED_AT_INTERVAL_MS) return

@@ -1,5 +1,5 @@
 import type { Operation } from '../../catalog/index.ts'
-import type { App } from './app.ts'
+import type { Kernel } from './kernel.ts'
 import { isDiskFullError, noteDiskFull } from './disk-full.ts'
 import { Problem } from './problem.ts'
 import { toDatabaseProblem } from './deadline.ts'
@@ -14,7 +14,7 @@ const OUTCOME_UNKNOWN =
   'header of this response. It never runs twice.'
 
 /** True when the database refused for its full disk what is one transaction: nothing was changed. */
-const isRolledBack = (app: App, { operation }: FailedCall, error: unknown): boolean =>
+const isRolledBack = (app: Kernel, { operation }: FailedCall, error: unknown): boolean =>
   isDiskFullError(error) &&
   (error as { severity?: string }).severity === 'ERROR' &&
   operation !== undefined &&
@@ -22,7 +22,7 @@ const isRolledBack = (app: App, { operation }: FailedCall, error: unknown): bool
 
 /** Returns the problem of an error that a call threw; logs one that nobody expected. */
 export const toProblem = (
-  app: App,
+  app: Kernel,
   call: FailedCall,
   error: unknown,
   { begun, dryRun }: { begun: boolean; dryRun: boolean },

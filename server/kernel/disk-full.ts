@@ -1,7 +1,7 @@
+import type { DiskState } from './kernel.ts'
 import type { Logger } from 'pino'
 import { errorCode } from '../../storage/client/error-codes.ts'
-import type { DiskState } from './app-state.ts'
-import type { App } from './app.ts'
+import type { Kernel } from './kernel.ts'
 
 /** A full disk fails every change and many background jobs: it is logged once per interval. */
 const LOG_INTERVAL_MS = 60_000
@@ -26,5 +26,5 @@ export const noteDiskFull = ({ disk, log }: { disk: DiskState; log: Logger }, er
   return true
 }
 
-export const isDiskFull = (app: App): boolean =>
+export const isDiskFull = (app: Kernel): boolean =>
   app.isDatabaseDiskFull() || performance.now() - app.disk.seenAt < SEEN_FOR_MS

@@ -1,3 +1,4 @@
+import type { ExecutionResult, Transaction, WriteCall } from './call.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { insertAuditRow } from '../../storage/access/audit.ts'
 import {
@@ -10,41 +11,40 @@ import {
   insertIntent,
   insertResult,
 } from '../../storage/access/idempotency.ts'
-import { toFailure } from '../guards/audit/entry.ts'
-import { markAudited } from '../guards/audit/record.ts'
 import { businessTime } from '../clock.ts'
-import { notifyEvents } from '../domains/events/signal.ts'
+import type { Actor, CallTrace, PendingWrites } from './context.ts'
+import { createContext } from './create-context.ts'
+import { checkInTransaction, type Outcome, settleOutcome } from './guard.ts'
+import type { CallOptions, ErasedExternalHandler } from './handler.ts'
+import type { Kernel } from './kernel.ts'
 import { errorLogDetails } from './log-details.ts'
-import { isOutcomeUnknown, requireProviderConfigured } from '../provider/port.ts'
-import { announceOnRetry, writeEvents } from '../domains/messaging/announce.ts'
-import { hasContactBudget, takeContacts } from '../visibility/contact-budget.ts'
-import { listContactSubjects } from '../visibility/contact-subjects.ts'
-import type { App } from './app.ts'
-import type { Actor, CallTrace } from './context.ts'
-import { createContext, type PendingWrites } from './create-context.ts'
-import { checkPlan } from './dry-run.ts'
-import type { CallOptions, ExternalHandler } from './handler.ts'
-import { answerOpen, notConfirmedProblem, timeoutProblem } from './open-outcomes.ts'
+import {
+  answerOpen,
+  isOutcomeUnknown,
+  markAudited,
+  notConfirmedProblem,
+  timeoutProblem,
+} from './open-outcomes.ts'
 import { Problem } from './problem.ts'
-import { requireProviderFor } from './require-provider.ts'
 import { withRetries } from './retry.ts'
-import { checkPrecondition, withoutPrecondition } from '../guards/snapshot/precondition.ts'
 import {
   commitWith,
   endReplay,
-  type ExecutionResult,
   getSuccessStatus,
   reserve,
-  toCallAudit,
   toFinalRecord,
+  toHandlerInput,
   toRecordKey,
   toReplay,
   toStoredProblem,
-  toSuccess,
-  type Transaction,
   withTransaction,
-  type WriteCall,
 } from './write-call.ts'
+
+/*
+ * An operation that calls the outside: its intent is committed, then the call is made without a transaction, then what
+ * came of it is written. A process may die anywhere between these, so each repeat, and a worker, goes on from what is
+ * stored.
+ */
 
 const CALL_DEADLINE_MS = 20_000
 /** Longer than a call or a wait may last, so that an expired lease means that the caller died. */
@@ -65,72 +65,71 @@ export type StoredIntent = {
   approvedBy?: Actor['approvedBy']
 }
 
-/** A call whose intent is committed. */
-export type StartedCall = { intent: unknown; lease: LeaseToken }
+/** A call of an operation that calls the outside. */
+type External = { readonly call: WriteCall; readonly handler: ErasedExternalHandler }
 
-type Handler = ExternalHandler<unknown>
+/** A call whose intent is committed. `again`: an earlier call may still arrive at the outside. */
+type Started = { readonly intent: unknown; readonly lease: LeaseToken; readonly again: boolean }
 
-/** Runs an operation that calls the provider: prepare, call, complete. */
+/** What came of a call. `open`: nobody knows. `given up`: nobody found out in time. */
+type Ending =
+  | { readonly as: 'completed'; readonly result: unknown }
+  | { readonly as: 'refused'; readonly problem: Problem }
+  | { readonly as: 'open'; readonly problem: Problem }
+  | { readonly as: 'given up' }
+
+/** Runs an operation that calls the outside. */
 export const executeExternal = async (
-  app: App,
+  app: Kernel,
   call: WriteCall,
-  handler: Handler,
+  handler: ErasedExternalHandler,
 ): Promise<ExecutionResult> => {
-  const started = await withRetries((attempt) => startCall(app, call, handler, attempt))
-  if ('replay' in started) return started.replay
-  if ('queued' in started) {
-    app.jobs.job(handler.queue!.job).wake()
-    return started.queued
-  }
-  return started.earlier
-    ? await repeatCall(app, call, handler, started, started.earlier.over)
-    : await makeCall(app, call, handler, started)
+  const external = { call, handler }
+  const started = await withRetries((attempt) => start(app, external, attempt))
+  if ('answer' in started) return started.answer
+  const ending = started.earlier
+    ? await findEnding(app, external, started, started.earlier.isOver)
+    : await makeCall(app, external, started)
+  return await end(app, external, started, ending)
 }
 
-/**
- * `earlier`: the call was begun before, and its outcome is unknown; `over`: it is given up now. `queued`:
- * there is nothing to call, because a job delivers it.
- */
+/** `earlier`: the call was begun before, and its outcome is unknown; `isOver`: it is given up now. */
 type Start =
-  | (StartedCall & { earlier?: { over: boolean } })
-  | { replay: ExecutionResult }
-  | { queued: ExecutionResult }
+  | (Started & { readonly earlier?: { readonly isOver: boolean } })
+  | { readonly answer: ExecutionResult }
 
-/** Commits the intent of a new call, or takes over that of a call whose outcome is unknown. */
-const startCall = (app: App, call: WriteCall, handler: Handler, attempt: number): Promise<Start> =>
+/**
+ * Commits the intent of a new call, or takes over that of a call whose outcome is unknown. A call that ran, or that a
+ * job makes, is answered.
+ */
+const start = (app: Kernel, { call, handler }: External, attempt: number): Promise<Start> =>
   withTransaction(
     app,
-    async (tx) => {
+    async (tx): Promise<Start> => {
       const { replay, unfinished } = await reserve(app, tx, call)
       if (replay) {
         await endReplay(tx)
-        return { replay }
+        return { answer: replay }
       }
       const now = Date.parse(businessTime(app, call.actor.workspace.id))
       if (unfinished) {
         // Nothing here may undo what the call did at a provider.
-        requireProviderConfigured(app.provider)
+        handler.requireAvailable(app)
         const lease = await commitWith(tx, takeOverLease(tx, toRecordKey(call), LEASE_SECONDS))
         const { intent } = unfinished.intent as StoredIntent
         const giveUpAt = unfinished.give_up_at
-        return { intent, lease, earlier: { over: giveUpAt !== null && Date.parse(giveUpAt) <= now } }
+        const isOver = giveUpAt !== null && Date.parse(giveUpAt) <= now
+        return { intent, lease, again: true, earlier: { isOver } }
       }
-      await call.requireStillAllowed?.(tx)
-      await checkPrecondition(app, tx, call)
-      await checkPlan(app, tx, call, attempt)
+      await checkInTransaction(app, call, tx, attempt)
       const pending: PendingWrites = { events: [] }
       const ctx = createContext(app, { ...call, tx, pending, attempt })
-      await requireProviderFor(app, handler, ctx, call.input)
-      const intent = await handler.prepare(ctx, withoutPrecondition(call))
-      if (hasContactBudget(call.actor))
-        await takeContacts(app, tx, call.actor, listContactSubjects(call.op, call.input, intent))
+      const intent = await handler.prepare(ctx, toHandlerInput(call))
+      await settleOutcome(app, call, { kind: 'begun', db: tx, output: intent })
       if (handler.queue?.takes(intent)) {
         const output = await handler.complete(ctx, intent, handler.dryRunResult(intent))
-        const [status, body] = [getSuccessStatus(call.op), JSON.stringify(output)]
-        const final = toFinalRecord(app, call, status, body, toSuccess(output, pending))
-        const events = await announceOnRetry(tx, call.actor.workspace.id, pending.events, attempt)
-        const needsDelivery = await commitWith(tx, insertResult(tx, final, events))
-        return { queued: { status, body, needsDelivery } }
+        const answer = await writeAnswer(app, call, { tx, output, pending, attempt, write: insertResult })
+        return { answer: { ...answer, wakes: [handler.queue.job] } }
       }
       const stored: StoredIntent = {
         intent,
@@ -139,90 +138,97 @@ const startCall = (app: App, call: WriteCall, handler: Handler, attempt: number)
         trace: call.trace,
         ...(call.actor.approvedBy ? { approvedBy: call.actor.approvedBy } : {}),
       }
-      const record = toFinalRecord(app, call, 0, '')
+      const record = toFinalRecord(app, call, { status: 0, body: '' })
       const giveUpAt = new Date(now + GIVE_UP_AFTER_MS).toISOString()
       const lease = await commitWith(tx, insertIntent(tx, record, stored, LEASE_SECONDS, giveUpAt))
-      return { intent, lease }
+      return { intent, lease, again: false }
     },
     call,
   )
 
-const createCallOptions = (app: App, call: WriteCall, again: boolean): CallOptions => ({
+const createCallOptions = (app: Kernel, call: WriteCall, again: boolean): CallOptions<unknown> => ({
   again,
   storedOnly: false,
   signal: AbortSignal.timeout(CALL_DEADLINE_MS),
-  provider: app.provider,
+  services: app,
   db: app.db,
   now: businessTime(app, call.actor.workspace.id),
 })
 
-/** Calls the provider and writes the result. `again`: an earlier call may still arrive there. */
+/** Makes the call. */
 const makeCall = async (
-  app: App,
-  call: WriteCall,
-  handler: Handler,
-  started: StartedCall,
-  again = false,
-): Promise<ExecutionResult> => {
+  app: Kernel,
+  { call, handler }: External,
+  { intent, again }: Started,
+): Promise<Ending> => {
   const options = createCallOptions(app, call, again)
-  let result: unknown
   try {
-    result = await handler.call(started.intent, options, call.input).catch(async (error: unknown) => {
+    const result = await handler.call(intent, options, call.input).catch(async (error: unknown) => {
       if (!again || !(error instanceof Problem) || isOutcomeUnknown(error)) throw error
       // The provider may have refused because the earlier call arrived only after the look-up.
-      const found = await handler.findOutcome(started.intent, options, call.input)
+      const found = await handler.findOutcome(intent, options, call.input)
       if (found === undefined) throw error
       return found
     })
+    return { as: 'completed', result }
   } catch (error) {
-    throw await handleFailedCall(app, call, handler, started, error, again)
+    return toEnding(app, call, error, again)
   }
-  return await withRetries((attempt) => writeResult(app, call, handler, started.intent, result, attempt))
 }
 
 /**
- * Answers a repeat of a call whose outcome is unknown. It looks for the outcome, and makes the call again
- * only if that is harmless; for another it waits a while for what becomes of it.
+ * What an error says of the call: it was definitely not made, or nobody knows. A call that was put off stays open once
+ * an earlier one may have been made.
  */
-const repeatCall = async (
-  app: App,
-  call: WriteCall,
-  handler: Handler,
-  started: StartedCall,
-  over: boolean,
-): Promise<ExecutionResult> => {
-  const waitMs = handler.mayRepeat || over ? 0 : app.config.providerTimeoutMs
-  let found: unknown
-  try {
-    found = await awaitOutcome(app, call, handler, started.intent, waitMs)
-  } catch (error) {
-    throw await handleFailedCall(app, call, handler, started, error, true)
-  }
-  if (found !== undefined)
-    return await withRetries((attempt) => writeResult(app, call, handler, started.intent, found, attempt))
-  if (over) return await giveUp(app, call, handler, started)
-  if (handler.mayRepeat) return await makeCall(app, call, handler, started, true)
-  throw await handleFailedCall(app, call, handler, started, timeoutProblem(), true)
+const toEnding = (app: Kernel, { op }: WriteCall, error: unknown, again: boolean): Ending => {
+  const problem = error instanceof Problem ? error : timeoutProblem()
+  if (!isOutcomeUnknown(problem) && !(again && problem.code === 'upstream_unavailable'))
+    return { as: 'refused', problem }
+  if (!(error instanceof Problem))
+    app.log.warn({ operation: op.name, ...errorLogDetails(error) }, 'A call to the provider failed')
+  return { as: 'open', problem }
+}
+
+/**
+ * Finds out what became of an earlier call. Where nobody knows, the call is made again only if that is harmless; for
+ * another one this waits a while.
+ */
+const findEnding = async (
+  app: Kernel,
+  external: External,
+  started: Started,
+  isOver: boolean,
+): Promise<Ending> => {
+  const waitMs = external.handler.mayRepeat || isOver ? 0 : app.config.providerTimeoutMs
+  const found = await awaitEnding(app, external, started.intent, waitMs)
+  if (found) return found
+  if (isOver) return { as: 'given up' }
+  if (external.handler.mayRepeat) return await makeCall(app, external, started)
+  return { as: 'open', problem: timeoutProblem() }
 }
 
 /** Looks for the outcome of an earlier call until it is found or `waitMs` have passed. */
-const awaitOutcome = async (
-  app: App,
-  call: WriteCall,
-  handler: Handler,
+const awaitEnding = async (
+  app: Kernel,
+  { call, handler }: External,
   intent: unknown,
   waitMs: number,
-): Promise<unknown> => {
+): Promise<Ending | undefined> => {
   const options = createCallOptions(app, call, true)
   const endAt = performance.now() + waitMs
   let askAt = -Infinity
-  for (;;) {
-    const now = performance.now()
-    const storedOnly = now < askAt && now < endAt
-    if (!storedOnly) askAt = now + ASK_MS
-    const found = await handler.findOutcome(intent, { ...options, storedOnly }, call.input)
-    if (found !== undefined || now >= endAt) return found
-    await sleep(Math.min(CHECK_MS, endAt - now))
+  try {
+    for (;;) {
+      const now = performance.now()
+      const storedOnly = now < askAt && now < endAt
+      if (!storedOnly) askAt = now + ASK_MS
+      const result = await handler.findOutcome(intent, { ...options, storedOnly }, call.input)
+      if (result !== undefined) return { as: 'completed', result }
+      if (now >= endAt) return undefined
+      await sleep(Math.min(CHECK_MS, endAt - now))
+    }
+  } catch (error) {
+    return toEnding(app, call, error, true)
   }
 }
 
@@ -231,56 +237,151 @@ const awaitOutcome = async (
  * again. Returns undefined when the outcome stays open.
  */
 export const settleOpenCall = async (
-  app: App,
+  app: Kernel,
   call: WriteCall,
-  handler: Handler,
-  started: StartedCall,
-  over: boolean,
+  handler: ErasedExternalHandler,
+  { intent, lease, isOver }: { intent: unknown; lease: LeaseToken; isOver: boolean },
 ): Promise<ExecutionResult | undefined> => {
-  let found: unknown
-  try {
-    found = await awaitOutcome(app, call, handler, started.intent, 0)
-  } catch (error) {
-    throw await handleFailedCall(app, call, handler, started, error, true)
-  }
-  if (found !== undefined)
-    return await withRetries((attempt) => writeResult(app, call, handler, started.intent, found, attempt))
-  if (over) return await giveUp(app, call, handler, started)
-  await leaveOpen(app, call, handler, started)
+  const external = { call, handler }
+  const started = { intent, lease, again: true }
+  const found = await awaitEnding(app, external, intent, 0)
+  if (found) return await end(app, external, started, found)
+  if (isOver) return await end(app, external, started, { as: 'given up' })
+  await leaveOpen(app, external, started)
   return undefined
 }
 
-/**
- * Undoes what was prepared when the call was definitely not made; otherwise gives up the lease, so that the
- * call is completed later. A call that was put off stays open once an earlier one may have been made. Returns
- * the problem to throw.
- */
-const handleFailedCall = async (
-  app: App,
-  call: WriteCall,
-  handler: Handler,
-  started: StartedCall,
-  error: unknown,
-  again: boolean,
-): Promise<Problem> => {
-  const problem = error instanceof Problem ? error : timeoutProblem()
-  if (!isOutcomeUnknown(problem) && !(again && problem.code === 'upstream_unavailable')) {
-    await compensate(app, call, handler, started, problem)
-    markAudited(problem)
-    return problem
+/** Writes what came of a call. Returns its answer, or throws it. */
+const end = (app: Kernel, external: External, started: Started, ending: Ending): Promise<ExecutionResult> => {
+  switch (ending.as) {
+    case 'completed':
+      return complete(app, external, started, ending.result)
+    case 'given up':
+      return giveUp(app, external, started)
+    case 'refused':
+      return compensate(app, external, started, ending.problem)
+    case 'open':
+      return answerLater(app, external, started, ending.problem)
   }
-  if (!(error instanceof Problem))
-    app.log.warn({ operation: call.op.name, ...errorLogDetails(error) }, 'A call to the provider failed')
-  await leaveOpen(app, call, handler, started)
-  return answerOpen(problem, handler)
+}
+
+type Answer = {
+  tx: Transaction
+  output: unknown
+  pending: PendingWrites
+  attempt: number
+  write: typeof insertResult | typeof completeRecord
+}
+
+/** Commits the events and the answer of a call. */
+const writeAnswer = async (
+  app: Kernel,
+  call: WriteCall,
+  { tx, output, pending, attempt, write }: Answer,
+): Promise<ExecutionResult> => {
+  const answer = { status: getSuccessStatus(call.op), body: JSON.stringify(output) }
+  const outcome: Outcome = { kind: 'completed', db: tx, output, pending }
+  await settleOutcome(app, call, outcome)
+  const record = toFinalRecord(app, call, answer, outcome.audit)
+  const events = await app.outbox.prepare(tx, call.actor.workspace.id, pending.events, attempt)
+  return { ...answer, needsDelivery: await commitWith(tx, write(tx, record, events)) }
+}
+
+/**
+ * Runs the last part of a call in a transaction, unless the call is completed already: a worker takes over
+ * from a caller that is silent for too long, and the second of them finds the result of the first.
+ */
+const finishOnce = async (
+  app: Kernel,
+  call: WriteCall,
+  work: (tx: Transaction, write: Answer['write'], attempt: number) => Promise<ExecutionResult>,
+): Promise<ExecutionResult> =>
+  await withRetries((attempt) =>
+    withTransaction(app, async (tx) => {
+      const record = await lockRecord(tx, toRecordKey(call))
+      if (record?.state === 'done') {
+        await endReplay(tx)
+        return toReplay(app, call, record)
+      }
+      return await work(tx, record ? completeRecord : insertResult, attempt)
+    }),
+  )
+
+const complete = (
+  app: Kernel,
+  { call, handler }: External,
+  { intent }: Started,
+  result: unknown,
+): Promise<ExecutionResult> =>
+  finishOnce(app, call, async (tx, write, attempt) => {
+    const pending: PendingWrites = { events: [] }
+    const output = await handler.complete(createContext(app, { ...call, tx, pending }), intent, result)
+    return await writeAnswer(app, call, { tx, output, pending, attempt, write })
+  })
+
+/** Ends a call whose outcome was not found in time: undoes or fails what it prepared, stores the answer. */
+const giveUp = (app: Kernel, { call, handler }: External, { intent }: Started): Promise<ExecutionResult> =>
+  finishOnce(app, call, async (tx, write, attempt) => {
+    const pending: PendingWrites = { events: [] }
+    const ctx = createContext(app, { ...call, tx, pending })
+    const problem = notConfirmedProblem()
+    const final = handler.giveUp ? await handler.giveUp(ctx, intent, problem) : problem
+    if (!final) throw answerOpen(timeoutProblem(), handler)
+    if (!handler.giveUp) await handler.compensate?.(ctx, intent, problem)
+    const answer = { status: final.status, body: toStoredProblem(final) }
+    const outcome: Outcome = { kind: 'undone', db: tx, problem: final }
+    await settleOutcome(app, call, outcome)
+    const record = toFinalRecord(app, call, answer, outcome.audit)
+    const events = await app.outbox.prepare(tx, call.actor.workspace.id, pending.events, attempt)
+    return { ...answer, problem: final, needsDelivery: await commitWith(tx, write(tx, record, events)) }
+  })
+
+/**
+ * Undoes what was prepared for a call that the outside definitely refused, and releases its key. Throws the refusal.
+ */
+const compensate = async (
+  app: Kernel,
+  { call, handler }: External,
+  { intent, lease }: Started,
+  problem: Problem,
+): Promise<never> => {
+  const workspaceId = call.actor.workspace.id
+  const needsDelivery = await withRetries(() =>
+    withTransaction(app, async (tx) => {
+      const pending: PendingWrites = { events: [] }
+      let needsDelivery = false
+      if (await deleteRunningRecord(tx, toRecordKey(call), lease)) {
+        await handler.compensate?.(createContext(app, { ...call, tx, pending }), intent, problem)
+        needsDelivery = await app.outbox.write(tx, workspaceId, pending.events)
+        const outcome: Outcome = { kind: 'undone', db: tx, problem }
+        await settleOutcome(app, call, outcome)
+        if (outcome.audit) await insertAuditRow(tx, workspaceId, outcome.audit)
+      }
+      await tx.commit().execute()
+      return needsDelivery
+    }),
+  )
+  app.outbox.notify(workspaceId, needsDelivery)
+  markAudited(problem)
+  throw problem
+}
+
+/** Gives up the lease, so that the call is completed later. Throws what its caller is told meanwhile. */
+const answerLater = async (
+  app: Kernel,
+  external: External,
+  started: Started,
+  problem: Problem,
+): Promise<never> => {
+  await leaveOpen(app, external, started)
+  throw answerOpen(problem, external.handler)
 }
 
 /** Writes what is to be known of a call whose outcome is unknown, and lets others look for it. */
 const leaveOpen = async (
-  app: App,
-  call: WriteCall,
-  handler: Handler,
-  { intent, lease }: StartedCall,
+  app: Kernel,
+  { call, handler }: External,
+  { intent, lease }: Started,
 ): Promise<void> => {
   const workspaceId = call.actor.workspace.id
   const write = handler.leaveOpen?.(intent)
@@ -291,102 +392,13 @@ const leaveOpen = async (
         withTransaction(app, async (tx) => {
           const pending: PendingWrites = { events: [] }
           await write(createContext(app, { ...call, tx, pending }))
-          return await commitWith(tx, writeEvents(tx, workspaceId, pending.events))
+          return await commitWith(tx, app.outbox.write(tx, workspaceId, pending.events))
         }),
       ))
-    notifyEvents(app, { workspaceId, needsDelivery })
+    app.outbox.notify(workspaceId, needsDelivery)
   } catch (error) {
     // The answer must say that the outcome is unknown all the same; the job that looks for it writes this later.
     app.log.warn({ operation: call.op.name, ...errorLogDetails(error) }, 'A call was left open unannounced')
   }
   await releaseLease(app.db, toRecordKey(call), lease)
-}
-
-/**
- * Runs the last part of a call in a transaction, unless the call is completed already: a worker takes over
- * from a caller that is silent for too long, and the second of them finds the result of the first.
- */
-const finishOnce = (
-  app: App,
-  call: WriteCall,
-  work: (tx: Transaction, isRunning: boolean) => Promise<ExecutionResult>,
-): Promise<ExecutionResult> =>
-  withTransaction(app, async (tx) => {
-    const record = await lockRecord(tx, toRecordKey(call))
-    if (record?.state === 'done') {
-      await endReplay(tx)
-      return toReplay(app, call, record)
-    }
-    return await work(tx, record !== undefined)
-  })
-
-const writeResult = (
-  app: App,
-  call: WriteCall,
-  handler: Handler,
-  intent: unknown,
-  result: unknown,
-  attempt: number,
-): Promise<ExecutionResult> =>
-  finishOnce(app, call, async (tx, isRunning) => {
-    const pending: PendingWrites = { events: [] }
-    const ctx = createContext(app, { ...call, tx, pending })
-    const output = await handler.complete(ctx, intent, result)
-    const [status, body] = [getSuccessStatus(call.op), JSON.stringify(output)]
-    const final = toFinalRecord(app, call, status, body, toSuccess(output, pending))
-    const events = await announceOnRetry(tx, call.actor.workspace.id, pending.events, attempt)
-    const needsDelivery = await commitWith(tx, (isRunning ? completeRecord : insertResult)(tx, final, events))
-    return { status, body, needsDelivery }
-  })
-
-/** Ends a call whose outcome was not found in time: undoes or fails what it prepared, stores the answer. */
-const giveUp = (
-  app: App,
-  call: WriteCall,
-  handler: Handler,
-  { intent }: StartedCall,
-): Promise<ExecutionResult> =>
-  withRetries((attempt) =>
-    finishOnce(app, call, async (tx, isRunning) => {
-      const pending: PendingWrites = { events: [] }
-      const ctx = createContext(app, { ...call, tx, pending })
-      const problem = notConfirmedProblem()
-      const final = handler.giveUp ? await handler.giveUp(ctx, intent, problem) : problem
-      if (!final) throw answerOpen(timeoutProblem(), handler)
-      if (!handler.giveUp) await handler.compensate?.(ctx, intent, problem)
-      const body = toStoredProblem(final)
-      const record = toFinalRecord(app, call, final.status, body, toFailure(final))
-      const events = await announceOnRetry(tx, call.actor.workspace.id, pending.events, attempt)
-      const needsDelivery = await commitWith(
-        tx,
-        (isRunning ? completeRecord : insertResult)(tx, record, events),
-      )
-      return { status: final.status, body, problem: final, needsDelivery }
-    }),
-  )
-
-/** Undoes what was prepared for a call that the provider definitely refused, and releases its key. */
-const compensate = async (
-  app: App,
-  call: WriteCall,
-  handler: Handler,
-  { intent, lease }: StartedCall,
-  problem: Problem,
-): Promise<void> => {
-  const workspaceId = call.actor.workspace.id
-  const needsDelivery = await withRetries(() =>
-    withTransaction(app, async (tx) => {
-      const pending: PendingWrites = { events: [] }
-      let needsDelivery = false
-      if (await deleteRunningRecord(tx, toRecordKey(call), lease)) {
-        await handler.compensate?.(createContext(app, { ...call, tx, pending }), intent, problem)
-        needsDelivery = await writeEvents(tx, workspaceId, pending.events)
-        const entry = toCallAudit(app, call, { at: app.now(), ...toFailure(problem) })
-        if (entry) await insertAuditRow(tx, workspaceId, entry)
-      }
-      await tx.commit().execute()
-      return needsDelivery
-    }),
-  )
-  notifyEvents(app, { workspaceId, needsDelivery })
 }

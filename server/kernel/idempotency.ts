@@ -1,10 +1,11 @@
+import type { StoredView } from '../../storage/access/idempotency.ts'
 import type { Reason } from '../../catalog/reasons.ts'
 import { hash, randomUUID } from 'node:crypto'
 import type { Operation } from '../../catalog/index.ts'
 import type { IdempotencyRecord } from '../../storage/access/idempotency.ts'
 import type { SealedResponse } from '../../storage/access/secrets.ts'
 import { containsApiKey } from '../api-keys.ts'
-import type { App } from './app.ts'
+import type { Kernel } from './kernel.ts'
 import type { Actor } from './context.ts'
 import { canonicalJson } from './cursors.ts'
 import { type FieldError, Problem } from './problem.ts'
@@ -88,6 +89,19 @@ export const stillRunningProblem = (): Problem =>
     { 'Retry-After': '1' },
   )
 
+/**
+ * Throws 409 when an AI agent sends the idempotency key of a call that another client of its staff member made: whether
+ * the requests are the same would tell what is in the other one, such as a hidden phone.
+ */
+export const requireOwnRecord = (actor: Actor, stored: StoredView | null): void => {
+  if (!actor.key.agent || stored?.agent === actor.key.familyId) return
+  throw new Problem(
+    'conflict',
+    'This Idempotency-Key was used before with another API key. Send a new one.',
+    { reason: 'idempotency_key_reused' },
+  )
+}
+
 /** Throws 400 when the record with this key is of a different request. */
 export const requireSameRequest = (record: IdempotencyRecord, fingerprint: Buffer): void => {
   if (Buffer.compare(Buffer.from(record.fingerprint), fingerprint) === 0) return
@@ -105,14 +119,14 @@ type StoredResponseKey = { actor: Actor; op: Operation; key: string }
 
 /** Returns a response body as it is stored: sealed when it holds a secret, so that no copy reveals it. */
 export const sealBody = (
-  { responseSealer }: App,
+  { responseSealer }: Kernel,
   { actor, op, key }: StoredResponseKey,
   body: string,
 ): string => (op.secret ? responseSealer.seal(body, toRunningKey(actor, key)) : body)
 
 /** Returns the body of a stored response. */
 export const openBody = (
-  { responseSealer }: App,
+  { responseSealer }: Kernel,
   { actor, op, key }: StoredResponseKey,
   stored: string,
 ): string => {
@@ -132,7 +146,7 @@ export const openBody = (
  * Returns a stored body sealed again by the current secret; undefined when none of our secrets opens it.
  */
 export const resealBody = (
-  { responseSealer }: Pick<App, 'responseSealer'>,
+  { responseSealer }: Pick<Kernel, 'responseSealer'>,
   { workspace_id, staff_id, key, body: stored }: SealedResponse,
 ): string | undefined => {
   const name = toRecordName(workspace_id, staff_id, key)

@@ -1,6 +1,6 @@
 import type { Operation } from '../../catalog/index.ts'
 import type { Logger } from 'pino'
-import type { App } from './app.ts'
+import type { Kernel } from './kernel.ts'
 import type { Actor, Transport } from './context.ts'
 import type { Problem } from './problem.ts'
 import { type CallResponse, getResultCode } from './respond.ts'
@@ -15,7 +15,7 @@ type CallFacts = { actor: Actor | undefined; dryRun: boolean; ms: number }
  * No input, no path and no detail of an error is in it: those hold personal data.
  */
 export const logCall = (
-  { log }: App,
+  { log }: Kernel,
   { operation, transport, requestId }: LoggedCall,
   response: CallResponse,
   { actor, dryRun, ms }: CallFacts,

@@ -1,7 +1,26 @@
-import { markAudited } from '../guards/audit/record.ts'
-import { NOT_DONE_REASONS } from '../provider/port.ts'
-import type { ExternalHandler } from './handler.ts'
+import type { ErasedExternalHandler } from './handler.ts'
 import { Problem } from './problem.ts'
+
+/**
+ * Reasons of `upstream_unavailable` that say that a call did not reach the outside.
+ */
+const NOT_DONE_REASONS = new Set<unknown>(['throttled', 'unreachable'])
+
+/**
+ * Whether a call that failed with this problem may have done its work nevertheless. If so, the outcome must
+ * be looked up before the call is made again.
+ */
+export const isOutcomeUnknown = (problem: Problem): boolean =>
+  problem.code === 'timeout' ||
+  (problem.code === 'upstream_unavailable' && !NOT_DONE_REASONS.has(problem.extras.reason))
+
+/**
+ * Marks a problem whose row of the audit trail is written with its stored response, or will be when the outcome of a
+ * call is known.
+ */
+export const markAudited = (problem: Problem): void => {
+  problem.isAudited = true
+}
 
 /** Seconds after which a repeat may know more. */
 const RETRY_AFTER = { 'Retry-After': '5' }
@@ -19,7 +38,7 @@ export const timeoutProblem = (): Problem =>
  */
 export const answerOpen = (
   { code, message, extras, headers }: Problem,
-  { mayRepeat, openDetail = message }: ExternalHandler<unknown>,
+  { mayRepeat, openDetail = message }: Pick<ErasedExternalHandler, 'mayRepeat' | 'openDetail'>,
 ): Problem => {
   const reason = NOT_DONE_REASONS.has(extras.reason) ? extras.reason! : 'outcome_unknown'
   const open = new Problem(

@@ -1,10 +1,10 @@
 import { findOperation, type OperationName } from '../../catalog/index.ts'
 import type { Db } from '../../storage/database.ts'
-import type { App } from './app.ts'
+import type { Kernel } from './kernel.ts'
 import type { Actor } from './context.ts'
 import { createContext } from './create-context.ts'
-import type { LocalHandler } from './handler.ts'
 import { Problem } from './problem.ts'
+import { getLocalHandler } from './write-call.ts'
 import { validate } from './validate.ts'
 
 /*
@@ -41,10 +41,10 @@ export type RecordKind = keyof typeof readers
 export type Read = (name: OperationName, input: Json) => Promise<Json | null>
 
 export const createRead =
-  (app: App, tx: Db, actor: Actor): Read =>
+  (app: Kernel, tx: Db, actor: Actor): Read =>
   async (name, raw) => {
     const op = findOperation(name)!
-    const handler = app.handlers[name] as unknown as LocalHandler<unknown>
+    const handler = getLocalHandler(app, op)
     try {
       const { input } = validate(op, raw)
       return (await handler(createContext(app, { tx, actor, op, input }), input)) as Json

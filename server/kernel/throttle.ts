@@ -1,6 +1,6 @@
+import type { FailureBucket } from './kernel.ts'
 import { toClientNetwork } from '../client-address.ts'
-import type { App } from './app.ts'
-import type { FailureBucket } from './app-state.ts'
+import type { Kernel } from './kernel.ts'
 import { Problem } from './problem.ts'
 
 /*
@@ -24,7 +24,7 @@ type CredentialKind =
   | 'metrics_token'
   | 'provider_webhook'
 
-const getBucket = ({ failureBuckets, config }: App, network: string): FailureBucket => {
+const getBucket = ({ failureBuckets, config }: Kernel, network: string): FailureBucket => {
   const existing = failureBuckets.get(network)
   if (existing) return existing
   if (failureBuckets.size >= MAX_NETWORKS) failureBuckets.delete(failureBuckets.keys().next().value!)
@@ -37,7 +37,7 @@ const getBucket = ({ failureBuckets, config }: App, network: string): FailureBuc
   return bucket
 }
 
-const refill = ({ config }: App, bucket: FailureBucket): number => {
+const refill = ({ config }: Kernel, bucket: FailureBucket): number => {
   const now = performance.now()
   const refilled = ((now - bucket.updatedAt) / WINDOW_MS) * config.authFailureLimit
   bucket.level = Math.min(config.authFailureLimit, bucket.level + refilled)
@@ -45,7 +45,7 @@ const refill = ({ config }: App, bucket: FailureBucket): number => {
   return bucket.level
 }
 
-const throttledProblem = (app: App, { level }: FailureBucket, address: string | undefined): Problem => {
+const throttledProblem = (app: Kernel, { level }: FailureBucket, address: string | undefined): Problem => {
   const limit = app.config.authFailureLimit
   const wait = Math.max(1, Math.ceil(((1 - level) * WINDOW_MS) / limit / 1000))
   return new Problem(
@@ -58,7 +58,7 @@ const throttledProblem = (app: App, { level }: FailureBucket, address: string | 
 }
 
 /** Counts a failure. Throws 429 instead when there were too many. */
-export const countFailure = (app: App, address: string | undefined, kind: CredentialKind): void => {
+export const countFailure = (app: Kernel, address: string | undefined, kind: CredentialKind): void => {
   const bucket = getBucket(app, toClientNetwork(address))
   const isThrottled = refill(app, bucket) < 1
   app.metrics.authFailures.inc({ kind, outcome: isThrottled ? 'throttled' : 'refused' })
@@ -72,7 +72,7 @@ export const countFailure = (app: App, address: string | undefined, kind: Creden
  * they could use up what is left, this one waits for them rather than be refused.
  */
 export const lookUpLimited = async <T>(
-  app: App,
+  app: Kernel,
   address: string | undefined,
   lookUp: () => Promise<T | undefined>,
   kind: CredentialKind = 'api_key',

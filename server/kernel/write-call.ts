@@ -1,9 +1,6 @@
-import type { ControlledTransaction } from 'kysely'
-import type { AskReason } from '../../catalog/approvals.ts'
 import type { Operation } from '../../catalog/index.ts'
 import { isObject } from '../../catalog/values.ts'
-import type { AuditEntry } from '../../storage/access/audit.ts'
-import type { Database, Db } from '../../storage/database.ts'
+import type { Db } from '../../storage/database.ts'
 import {
   deleteRecord,
   type CompletedRecord,
@@ -11,67 +8,33 @@ import {
   reserveKey,
 } from '../../storage/access/idempotency.ts'
 import { commitReplicated } from '../../storage/client/replication.ts'
-import { type CallOutcome, toAuditEntry } from '../guards/audit/entry.ts'
-import type { App } from './app.ts'
-import { requireOwnCall, requireSameView, toStoredView } from '../visibility/replays.ts'
-import { showStoredAnswer } from '../visibility/stored-answers.ts'
-import type { Actor, CallWatch, CallTrace } from './context.ts'
-import type { PendingWrites } from './create-context.ts'
-import type { AnyHandler, ExternalHandler, LocalHandler } from './handler.ts'
-import type { Problem } from './problem.ts'
+import type { Call, ExecutionResult, Transaction, WriteCall } from './call.ts'
+import { type Outcome, showReplay } from './guard.ts'
+import type { ErasedExternalHandler, ErasedLocalHandler } from './handler.ts'
 import {
   computeFingerprint,
   openBody,
   RECORD_TTL_MS,
+  requireOwnRecord,
   requireSameRequest,
   sealBody,
   stillRunningProblem,
 } from './idempotency.ts'
+import type { Kernel } from './kernel.ts'
+import type { Problem } from './problem.ts'
 
-/** A validated call of an operation that changes data. */
-export type WriteCall = {
-  actor: Actor
-  op: Operation
-  input: Record<string, unknown>
-  /** The idempotency key. */
-  key: string
-  trace: CallTrace
-  /** What the call must do, else it is refused: the token of a plan. A dry run may ask for its plan instead. */
-  plan?: string | undefined
-  /** The key was generated for this call, so it is not looked up: one round trip less. */
-  fresh?: boolean
-  watch?: CallWatch | undefined
-  /** Throws if the call is no longer allowed. It locks what it reads until the transaction of the call ends. */
-  requireStillAllowed?: (tx: Db) => Promise<void>
-  /** The change is rolled back if a person has to approve what it does. */
-  mayAsk?: boolean
+export const getHandler = (app: Kernel, op: Operation): ErasedLocalHandler | ErasedExternalHandler =>
+  app.handlers[op.name] as unknown as ErasedLocalHandler | ErasedExternalHandler
+
+export const getLocalHandler = (app: Kernel, op: Operation): ErasedLocalHandler =>
+  app.handlers[op.name] as unknown as ErasedLocalHandler
+
+/** Returns the input without the precondition, which is no business of the handler. */
+export const toHandlerInput = ({ input }: Pick<Call, 'input'>): Call['input'] => {
+  if (!('if_version' in input)) return input
+  const { if_version: _, ...fields } = input
+  return fields
 }
-
-/**
- * The final result of a call: what is sent, and what a retry with the same key is sent again. The body of an
- * error is its problem without the request id. `needsDelivery`: whether its events need webhook deliveries.
- */
-export type ExecutionResult = {
-  status: number
-  body: string
-  replayed?: boolean
-  problem?: Problem
-  needsDelivery?: boolean
-  /** The body has a plan. */
-  isPlanned?: boolean
-  /** Of the record that a read shows. */
-  version?: string | undefined
-  /** A person decides on the call: the request for that. */
-  approvalId?: string
-  /** Why a person is asked about the change, which was not made; of a dry run, would be asked. */
-  askedFor?: AskReason[] | undefined
-}
-
-type ErasedHandler = LocalHandler<unknown> | ExternalHandler<unknown>
-
-/** Returns the handler of an operation, whose input was validated against the operation's schema. */
-export const getHandler = (app: App, op: Operation): ErasedHandler =>
-  app.handlers[op.name] as AnyHandler as ErasedHandler
 
 /** Returns the status of a success, which is the same for all transports: 202 where a job does the work. */
 export const getSuccessStatus = ({ routes: [route], jobs }: Operation, output?: unknown): number =>
@@ -81,30 +44,18 @@ export const getSuccessStatus = ({ routes: [route], jobs }: Operation, output?: 
       ? (route.status ?? 200)
       : 200
 
-export const toRecordKey = ({ actor, key }: WriteCall) => ({
+export const toRecordKey = ({ actor, key }: Pick<WriteCall, 'actor' | 'key'>) => ({
   workspaceId: actor.workspace.id,
   staffId: actor.staff.id,
   key,
 })
 
-/** Returns the audit row of a call; undefined when the audit trail is turned off. */
-export const toCallAudit = (app: App, call: WriteCall, outcome: CallOutcome): AuditEntry | undefined =>
-  app.config.audit ? toAuditEntry({ ...call, dryRun: false }, outcome) : undefined
-
-/** Returns the outcome of a successful run of the handler. */
-export const toSuccess = (output: unknown, { change }: PendingWrites): Omit<CallOutcome, 'at'> => ({
-  outcome: 'done',
-  output: output as Record<string, unknown>,
-  change,
-})
-
-/** Returns the idempotency record of a call, with its audit row unless `outcome` is absent. */
+/** Returns the idempotency record of a call, with its row for the audit trail. */
 export const toFinalRecord = (
-  app: App,
+  app: Kernel,
   call: WriteCall,
-  status: number,
-  body: string,
-  outcome?: Omit<CallOutcome, 'at'>,
+  { status, body }: Pick<ExecutionResult, 'status' | 'body'>,
+  audit?: Outcome['audit'],
 ): CompletedRecord => {
   const now = app.now()
   return {
@@ -113,10 +64,10 @@ export const toFinalRecord = (
     fingerprint: computeFingerprint(call.op, call.input),
     status,
     body: sealBody(app, call, body),
-    view: toStoredView(call.actor),
+    view: app.toView(call.actor),
     now,
     expiresAt: new Date(Date.parse(now) + RECORD_TTL_MS).toISOString(),
-    audit: outcome && toCallAudit(app, call, { at: now, ...outcome }),
+    audit,
   }
 }
 
@@ -124,26 +75,30 @@ export const toFinalRecord = (
 export const toStoredProblem = ({ code, message, extras }: Problem): string =>
   JSON.stringify({ code, detail: message, extras })
 
-/**
- * Returns the stored result of a finished call, as its caller may see it now: phones may have been hidden
- * from the staff member since. Throws 409 `visibility_changed` when other things have been.
- */
+/** Returns the stored result of a finished call. */
 export const toReplay = (
-  app: App,
+  app: Kernel,
   call: WriteCall,
   { status, body, view }: Pick<IdempotencyRecord, 'status' | 'body' | 'view'>,
 ): ExecutionResult => {
-  requireSameView(call.actor, view)
-  return { status: status!, body: showStoredAnswer(call.actor, openBody(app, call, body!)), replayed: true }
+  const opened = openBody(app, call, body!)
+  return { status: status!, body: opened, replayed: { body: opened, view } }
 }
+
+/** Returns a stored result as its caller may see it now; any other one as it is. */
+export const showResult = async (
+  app: Kernel,
+  call: WriteCall,
+  result: ExecutionResult,
+): Promise<ExecutionResult> =>
+  result.replayed ? { ...result, body: (await showReplay(app, call, result.replayed))! } : result
 
 /**
  * Reserves the key in this transaction. Returns the result to replay, or the record of an external call that
- * was not completed; neither for a new call. Throws 409 while another request with the key is running, and
- * when the staff member may see less than when the call was made.
+ * was not completed; neither for a new call. Throws 409 while another request with the key is running.
  */
 export const reserve = async (
-  app: App,
+  app: Kernel,
   tx: Db,
   call: WriteCall,
 ): Promise<{ replay?: ExecutionResult; unfinished?: IdempotencyRecord }> => {
@@ -154,15 +109,13 @@ export const reserve = async (
     await deleteRecord(tx, toRecordKey(call))
     return {}
   }
-  requireOwnCall(call.actor, record.view)
+  requireOwnRecord(call.actor, record.view)
   requireSameRequest(record, computeFingerprint(call.op, call.input))
   if (record.state === 'done') return { replay: toReplay(app, call, record) }
   if (!record.lease_over) throw stillRunningProblem()
-  requireSameView(call.actor, record.view)
+  await showReplay(app, call, { body: null, view: record.view })
   return { unfinished: record }
 }
-
-export type Transaction = ControlledTransaction<Database>
 
 /**
  * Commits after the last statement and returns its result. Most last statements carry the commit with them
@@ -181,16 +134,19 @@ export const endReplay = (tx: Transaction): Promise<void> => commitWith(tx, comm
  * Begins the transaction of a call. One with a plan is one snapshot: what is rehearsed in it and what then runs see the
  * same, and a change of another call to what this one writes is a serialization failure, which is retried.
  */
-export const beginFor = (app: App, call: Pick<WriteCall, 'plan'> | undefined): Promise<Transaction> =>
+export const beginFor = (
+  app: { readonly db: Db },
+  call: Pick<Call, 'plan'> | undefined,
+): Promise<Transaction> =>
   call?.plan === undefined
     ? app.db.startTransaction().execute()
     : app.db.startTransaction().setIsolationLevel('repeatable read').execute()
 
 /** Runs `work`, which commits or rolls back itself; rolls back when it throws. `call`: of which it begins. */
 export const withTransaction = async <T>(
-  app: App,
+  app: { readonly db: Db },
   work: (tx: Transaction) => Promise<T>,
-  call?: Pick<WriteCall, 'plan'>,
+  call?: Pick<Call, 'plan'>,
 ): Promise<T> => {
   const tx = await beginFor(app, call)
   try {

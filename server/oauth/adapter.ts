@@ -6,7 +6,7 @@ import {
   upsertOauthRecord,
 } from '../../storage/access/oauth.ts'
 import { hashApiKey } from '../api-keys.ts'
-import type { App } from '../kernel/app.ts'
+import type { App } from '../app.ts'
 import type { Sealer } from '../sealer.ts'
 import { findDisallowedRedirectUri } from './clients.ts'
 

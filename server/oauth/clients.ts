@@ -1,5 +1,5 @@
 import { isObject } from '../../catalog/values.ts'
-import type { App } from '../kernel/app.ts'
+import type { App } from '../app.ts'
 import { guardedFetch } from '../domains/webhooks/guard.ts'
 
 /*

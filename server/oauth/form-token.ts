@@ -1,5 +1,5 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
-import type { App } from '../kernel/app.ts'
+import type { App } from '../app.ts'
 
 /**
  * Returns a text that only the page of this subject contains: another site cannot make a browser send its form.

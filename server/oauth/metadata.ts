@@ -1,5 +1,5 @@
 import { type Scope, scopes } from '../../catalog/operation.ts'
-import type { App } from '../kernel/app.ts'
+import type { App } from '../app.ts'
 
 /** What clients find out about this server before they sign anybody in (RFC 9728, RFC 8414). */
 

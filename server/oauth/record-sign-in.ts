@@ -1,7 +1,7 @@
+import { normalizeClientName } from '../kernel/call.ts'
 import { findKeyById } from '../../storage/access/keys.ts'
-import { normalizeClientName } from '../guards/audit/entry.ts'
 import { recordControl } from '../guards/audit/record.ts'
-import type { App } from '../kernel/app.ts'
+import type { App } from '../app.ts'
 import { toActor } from '../kernel/authenticate.ts'
 import { createRequestId } from '../ids.ts'
 

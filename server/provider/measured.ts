@@ -1,6 +1,6 @@
 import { Problem } from '../kernel/problem.ts'
 import type { Metrics } from '../metrics.ts'
-import { providerChannel } from '../telemetry/channels.ts'
+import { providerChannel } from '../diagnostics-channels.ts'
 import { isProviderConfigured, type Provider } from './port.ts'
 
 type Call = (...given: unknown[]) => Promise<unknown>

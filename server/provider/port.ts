@@ -1,4 +1,5 @@
 import type { CallOwner } from '../../storage/channels/provider-accounts.ts'
+import { isOutcomeUnknown } from '../kernel/open-outcomes.ts'
 import { Problem } from '../kernel/problem.ts'
 
 /**
@@ -148,17 +149,6 @@ export type ProviderTemplate = {
   rejectedReason: string | null
 }
 export type ProviderLink = { code: string; message: string; url: string; qrImageUrl: string | null }
-
-/** Reasons of a failure that certainly did no work, although a retry may succeed. */
-export const NOT_DONE_REASONS = new Set<unknown>(['throttled', 'unreachable'])
-
-/**
- * Whether a call that failed with this problem may have done its work nevertheless. If so, the outcome must
- * be looked up before the call is made again.
- */
-export const isOutcomeUnknown = (problem: Problem): boolean =>
-  problem.code === 'timeout' ||
-  (problem.code === 'upstream_unavailable' && !NOT_DONE_REASONS.has(problem.extras.reason))
 
 /**
  * Wraps a query that finds out whether an earlier call did its work. A refusal of the query says nothing

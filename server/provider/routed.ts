@@ -1,5 +1,5 @@
 import { type CallOwner, type CallOwnerRow, findCallOwner } from '../../storage/channels/provider-accounts.ts'
-import type { App } from '../kernel/app.ts'
+import type { App } from '../app.ts'
 import { Problem } from '../kernel/problem.ts'
 import { errorLogDetails } from '../kernel/log-details.ts'
 import type { WebhookGuard } from '../domains/webhooks/guard.ts'

@@ -27,7 +27,7 @@ import {
   type ProviderMessage,
   requestChannel,
   type RequestMessage,
-} from './channels.ts'
+} from '../diagnostics-channels.ts'
 import { describeStatement } from './statement-name.ts'
 
 // The names of attributes are those of OpenTelemetry's semantic conventions (HTTP, database), where they have one.

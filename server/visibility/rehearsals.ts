@@ -1,4 +1,4 @@
-import type { Context } from '../kernel/context.ts'
+import type { Context } from '../handler.ts'
 import { Problem } from '../kernel/problem.ts'
 import { hasHiddenPhones } from './policy.ts'
 
@@ -14,8 +14,12 @@ export const isBlindRehearsal = ({ actor, dryRun }: Pick<Context, 'actor' | 'dry
  * Throws 409 `plan_changed` for a change that finds a contact by its phone, though the dry run that planned it looked
  * for none. It tells what the change would have told, and is counted as that is.
  */
-export const requireBlindPlan = ({ actor, planned }: Pick<Context, 'actor' | 'planned'>): void => {
-  if (planned && hasHiddenPhones(actor))
+export const requireBlindPlan = ({
+  actor,
+  dryRun,
+  call,
+}: Pick<Context, 'actor' | 'dryRun' | 'call'>): void => {
+  if (!dryRun && call.plan !== undefined && hasHiddenPhones(actor))
     throw new Problem(
       'conflict',
       'A contact has this number, which the plan could not show, because phone numbers are hidden from ' +

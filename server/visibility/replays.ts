@@ -11,19 +11,6 @@ export const toStoredView = (actor: Actor): StoredView => ({
   ...(actor.key.agent ? { agent: actor.key.familyId } : {}),
 })
 
-/**
- * Throws 409 when an AI agent sends the idempotency key of a call that another client of its staff member made: whether
- * the requests are the same would tell what is in the other one, such as a hidden phone.
- */
-export const requireOwnCall = (actor: Actor, stored: StoredView | null): void => {
-  if (!actor.key.agent || stored?.agent === actor.key.familyId) return
-  throw new Problem(
-    'conflict',
-    'This Idempotency-Key was used before with another API key. Send a new one.',
-    { reason: 'idempotency_key_reused' },
-  )
-}
-
 /** Returns whether this actor sees what the one could see for whom something was recorded, each by itself. */
 export const compareViews = (
   actor: Actor,

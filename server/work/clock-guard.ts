@@ -1,5 +1,5 @@
 import { moveDueTimes } from '../../storage/work/due-times.ts'
-import type { App } from '../kernel/app.ts'
+import type { App } from '../app.ts'
 import { compareClocks } from '../real-time.ts'
 import { getIdleMs, type JobDefinition } from './runner.ts'
 

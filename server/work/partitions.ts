@@ -4,7 +4,7 @@ import {
   dropPartitionsBefore,
   type PartitionedTable,
 } from '../../storage/migrations/partitions.ts'
-import type { App } from '../kernel/app.ts'
+import type { App } from '../app.ts'
 
 export type RetentionSettings = Pick<
   App['config'],

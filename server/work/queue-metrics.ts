@@ -1,6 +1,6 @@
 import { Gauge } from 'prom-client'
 import { type QueueState, readQueues } from '../../storage/work/queues.ts'
-import type { App } from '../kernel/app.ts'
+import type { App } from '../app.ts'
 
 const MAX_COUNT = 10_000
 

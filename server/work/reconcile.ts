@@ -1,12 +1,12 @@
+import type { ErasedExternalHandler } from '../kernel/handler.ts'
 import type { CallTrace } from '../kernel/context.ts'
 import { claimOpenCalls } from '../../storage/access/idempotency.ts'
 import { findKeyById } from '../../storage/access/keys.ts'
-import type { App } from '../kernel/app.ts'
+import type { App } from '../app.ts'
 import { notifyEvents } from '../domains/events/signal.ts'
 import { isProviderConfigured } from '../provider/port.ts'
 import { errorLogDetails } from '../kernel/log-details.ts'
 import { getIdleMs, type JobDefinition } from './runner.ts'
-import type { ExternalHandler } from '../kernel/handler.ts'
 import { toActor } from '../kernel/authenticate.ts'
 import { settleOpenCall, type StoredIntent } from '../kernel/external.ts'
 
@@ -51,9 +51,9 @@ const settle = async (app: App, open: OpenCall): Promise<void> => {
     return
   }
   const call = { actor: { ...toActor(apiKey), ...(approvedBy ? { approvedBy } : {}) }, op, input, key, trace }
-  const handler = app.handlers[op.name] as ExternalHandler<unknown>
+  const handler = app.handlers[op.name] as unknown as ErasedExternalHandler
   try {
-    const result = await settleOpenCall(app, call, handler, { intent, lease }, over)
+    const result = await settleOpenCall(app, call, handler, { intent, lease, isOver: over })
     if (result) notifyEvents(app, { workspaceId, needsDelivery: result.needsDelivery ?? false })
   } catch (error) {
     app.log.warn(

@@ -25,7 +25,7 @@ import {
 } from '../../storage/channels/secrets.ts'
 import { resealApproval } from '../guards/agents/approvals/stored-call.ts'
 import { resealChannel } from '../domains/channels/secrets.ts'
-import type { App } from '../kernel/app.ts'
+import type { App } from '../app.ts'
 import { resealBody } from '../kernel/idempotency.ts'
 import { resealAccount } from '../provider/account-secrets.ts'
 import { followSecret, getKeyId } from '../secret.ts'

@@ -1,4 +1,4 @@
-import type { App } from '../kernel/app.ts'
+import type { App } from '../app.ts'
 import { checkClock } from './clock-guard.ts'
 import type { JobDefinition, JobName } from './runner.ts'
 

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Signals } from '../signals.ts'
-import { jobChannel } from '../telemetry/channels.ts'
+import { jobChannel } from '../diagnostics-channels.ts'
 import { errorLogDetails } from '../kernel/log-details.ts'
 import { computeBackoff } from './backoff.ts'
 

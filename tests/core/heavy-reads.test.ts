@@ -1,19 +1,20 @@
+import type { Context } from '../../server/handler.ts'
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { z } from 'zod'
 import fc from 'fast-check'
 import { catalog, defineOperation, type Operation } from '../../catalog/index.ts'
-import type { Actor, Context } from '../../server/kernel/context.ts'
+import type { Actor } from '../../server/kernel/context.ts'
 import { openStorage } from '../../storage/open.ts'
 import { doAs } from '../calls.ts'
 import { createDatabase, databases } from '../databases.ts'
 import { doorsOf, type Reply } from '../doors.ts'
 import { makeWorkspace, serveStorage, startServer, type TestKey, type TestServer } from '../servers.ts'
 import { waitUntil } from '../wait-until.ts'
-import { createAppState } from '../../server/kernel/app-state.ts'
-import type { App } from '../../server/kernel/app.ts'
-import { runInHeavyTurn } from '../../server/guards/limits/heavy-reads.ts'
+import { createAppState } from '../../server/app-state.ts'
+import type { App } from '../../server/app.ts'
+import { takeHeavyTurn } from '../../server/guards/limits/heavy-reads.ts'
 import { runs } from '../level.ts'
 
 /** Expensive reads that run until they are let go, in the order in which they had their turns. */
@@ -266,10 +267,10 @@ const createQueue = () => {
   const arrive = (key: string): void => {
     const ended = Promise.withResolvers<void>()
     const actor = { key: { id: key }, workspace: { id: workspaceOf(key) } } as Actor
-    const done = runInHeavyTurn(app, actor, true, () => {
+    const done = takeHeavyTurn(app, actor).then((endTurn) => {
       started.push(key)
       running.push({ key, end: ended.resolve, done })
-      return ended.promise
+      return ended.promise.finally(endTurn)
     })
   }
   const finish = async (index: number): Promise<string | undefined> => {

@@ -6,7 +6,7 @@ type Inputs = readonly Record<string, unknown>[]
 
 /**
  * The phone of the first contact of each twin. A change that names one tells whether a contact has it, which a
- * daily budget bounds (server/visibility/phone-budget.ts).
+ * daily budget bounds (server/guards/phone-budget.ts).
  */
 export const GUESSES = ['+15557391101', '+15552861101'] as const
 const ALL_TIME = { from: '2026-09-01', to: '2026-10-05' }

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import { sql } from 'kysely'
 import type { EventTypeId } from '../../catalog/events.ts'
 import { createEmit } from '../../server/kernel/emit.ts'
-import type { ChangeContext } from '../../server/kernel/change-context.ts'
+import type { ChangeContext } from '../../server/change-context.ts'
 import {
   findOrCreateConversation,
   applyInboundMessage,

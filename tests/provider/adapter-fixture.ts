@@ -1,8 +1,9 @@
+import { isOutcomeUnknown } from '../../server/kernel/open-outcomes.ts'
 import assert from 'node:assert/strict'
 import { after, before, beforeEach } from 'node:test'
 import { Problem } from '../../server/kernel/problem.ts'
 import { createAdapter } from '../../server/provider/adapter.ts'
-import { isOutcomeUnknown, type OutgoingMessage, type Provider } from '../../server/provider/port.ts'
+import { type OutgoingMessage, type Provider } from '../../server/provider/port.ts'
 import { type Answer, type Peer, startPeer } from '../peer.ts'
 import { recordedIds } from './recorded-exchanges.ts'
 

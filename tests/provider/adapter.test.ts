@@ -1,6 +1,7 @@
+import { isOutcomeUnknown } from '../../server/kernel/open-outcomes.ts'
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { isOutcomeUnknown, type OutgoingMessage } from '../../server/provider/port.ts'
+import { type OutgoingMessage } from '../../server/provider/port.ts'
 import type { Answer } from '../peer.ts'
 import {
   captureProblem,

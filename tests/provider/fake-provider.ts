@@ -1,8 +1,8 @@
+import type { ExternalHandler } from '../../server/handler.ts'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { z } from 'zod'
 import { defineOperation } from '../../catalog/index.ts'
-import type { ExternalHandler } from '../../server/kernel/handler.ts'
 import { Problem } from '../../server/kernel/problem.ts'
 
 /** What the fake provider does with a POST: `make` creates the thing, `drop` cuts the connection. */
@@ -97,6 +97,7 @@ export const createThingOperations = (provider: FakeProvider) => {
     return (await response.json()) as CreatedThing
   }
   const handler: ExternalHandler<{ name: string }, unknown, Prepared, CreatedThing> = {
+    requireAvailable: () => {},
     prepare: async (_, { name }) => {
       if (name === 'taken') throw new Problem('conflict', 'Taken.', { reason: 'duplicate' })
       return { name }

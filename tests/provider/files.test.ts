@@ -1,6 +1,6 @@
+import { isOutcomeUnknown } from '../../server/kernel/open-outcomes.ts'
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { isOutcomeUnknown } from '../../server/provider/port.ts'
 import { createWebhookGuard } from '../../server/domains/webhooks/guard.ts'
 import { type Answer, startPeer } from '../peer.ts'
 import {

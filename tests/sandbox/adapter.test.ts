@@ -1,6 +1,6 @@
+import { isOutcomeUnknown } from '../../server/kernel/open-outcomes.ts'
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { isOutcomeUnknown } from '../../server/provider/port.ts'
 import { everyDatabase } from '../doors.ts'
 import { captureProblem, summarizeProblem, signal, smallFile } from '../provider/adapter-fixture.ts'
 import { seasonSale } from '../provider/recorded-exchanges.ts'

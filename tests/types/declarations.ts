@@ -3,14 +3,13 @@
  * below an `@ts-expect-error` must be an error, and an error that is gone fails the check. No test runs this
  * file.
  */
+import type { Context, Handler, Handlers, ProviderHandler } from '../../server/handler.ts'
 import { z } from 'zod'
 import type { EventTypeId } from '../../catalog/events.ts'
 import type { OperationName } from '../../catalog/index.ts'
 import { defineOperation } from '../../catalog/operation.ts'
-import type { Context } from '../../server/kernel/context.ts'
-import type { Handler, Handlers, ProviderHandler } from '../../server/kernel/handler.ts'
 import { handlers } from '../../server/handlers.ts'
-import type { ChangeContext } from '../../server/kernel/change-context.ts'
+import type { ChangeContext } from '../../server/change-context.ts'
 
 const common = {
   cli: 'things change',

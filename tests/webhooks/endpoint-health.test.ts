@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { sql } from 'kysely'
-import type { App } from '../../server/kernel/app.ts'
+import type { App } from '../../server/app.ts'
 import { createSealer } from '../../server/sealer.ts'
 import { createSecretRing } from '../../server/secret.ts'
 import { deliverDue } from '../deliver-due.ts'

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { App } from '../../../server/kernel/app.ts'
+import type { App } from '../../../server/app.ts'
 import { parsePhone } from '../../../server/domains/contacts/phone.ts'
 import type { Actor } from '../../../server/kernel/context.ts'
 import { invalidField } from '../../../server/kernel/problem.ts'

@@ -4,7 +4,7 @@ import {
   listProviderTemplates,
   type ProviderTemplateRow,
 } from '../../../storage/workspace/sandbox-control.ts'
-import type { App } from '../../../server/kernel/app.ts'
+import type { App } from '../../../server/app.ts'
 import { WEBHOOK_PATH } from '../../../server/provider/settings.ts'
 import type { ControlClient } from './client.ts'
 

@@ -1,3 +1,4 @@
+import type { Context, Handler } from '../../handler.ts'
 import {
   type BroadcastCounts,
   type BroadcastRow,
@@ -8,8 +9,7 @@ import {
   loadBroadcast,
   type RecipientRow,
 } from '../../../storage/broadcasts/broadcasts.ts'
-import type { Actor, Context } from '../../kernel/context.ts'
-import type { Handler } from '../../kernel/handler.ts'
+import type { Actor } from '../../kernel/context.ts'
 import { createPage } from '../../kernel/paging.ts'
 import { notFound } from '../../kernel/problem.ts'
 import { showContactName, showPhone, showQuotingText } from '../../visibility/phones.ts'

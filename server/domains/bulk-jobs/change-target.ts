@@ -1,3 +1,4 @@
+import type { Context } from '../../handler.ts'
 import { MAX_AT_ONCE } from '../../../catalog/bulk-jobs.ts'
 import type { EventTypeId } from '../../../catalog/events.ts'
 import type { OperationName } from '../../../catalog/index.ts'
@@ -9,7 +10,6 @@ import {
   startPlannedJob,
 } from '../../../storage/work/bulk-jobs.ts'
 import { countIds, toIds } from '../../../storage/contacts/matches.ts'
-import type { Context } from '../../kernel/context.ts'
 import { invalidField, Problem } from '../../kernel/problem.ts'
 import type { LabelRefs } from '../labels/labels.ts'
 import type { BulkOutput } from './output.ts'
@@ -138,6 +138,7 @@ const startJob = async <I extends Target, S, E extends EventTypeId>(
     expires_at: null,
   } as const
   const id = plan?.id ?? (await insertJob(ctx.tx, job, batches))
+  ctx.pending.wakes = ['bulk-jobs']
   return { job: showJob(ctx.actor, (await findJob(ctx.tx, workspaceId, ANY_READER, id))!) }
 }
 

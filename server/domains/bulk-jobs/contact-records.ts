@@ -1,6 +1,7 @@
+import { getBatchSize } from './records.ts'
+import type { InputOf } from '../../handler.ts'
 import type { EventTypeId } from '../../../catalog/events.ts'
 import { listContactNames, listMatchBatches } from '../../../storage/contacts/matches.ts'
-import type { InputOf } from '../../kernel/handler.ts'
 import { parseConditions } from '../filters/parse-filter.ts'
 import { showContactName } from '../../visibility/phones.ts'
 import type { TargetChange } from './change-target.ts'
@@ -18,8 +19,8 @@ export const contactRecords: RecordKind<ContactTarget, ContactSample> = {
   listMatches: async (ctx, input) => {
     const { filter } = await parseConditions(ctx, input)
     return await listMatchBatches(ctx.tx, ctx.actor.workspace.id, filter ? [filter] : [], {
-      size: ctx.jobBatchSize,
-      stepMs: ctx.filters.stepMs,
+      size: getBatchSize(ctx.services),
+      stepMs: ctx.services.config.filters.stepMs,
     })
   },
   listSamples: async (ctx, ids) =>

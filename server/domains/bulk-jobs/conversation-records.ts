@@ -1,10 +1,11 @@
+import { getBatchSize } from './records.ts'
+import type { Context, InputOf, OutputOf } from '../../handler.ts'
 import type { EventTypeId } from '../../../catalog/events.ts'
 import { listMatchBatches } from '../../../storage/contacts/matches.ts'
 import { listConversationMatches, listConversationSamples } from '../../../storage/conversations/matches.ts'
 import { type ConversationState, lockConversations } from '../../../storage/conversations/conversations.ts'
 import type { Condition } from '../../../storage/filters/predicates.ts'
-import type { Context, RecordFailure } from '../../kernel/context.ts'
-import type { InputOf, OutputOf } from '../../kernel/handler.ts'
+import type { RecordFailure } from '../../kernel/context.ts'
 import { notFound, type Problem } from '../../kernel/problem.ts'
 import { parseFilter, parseSavedFilter } from '../filters/parse-filter.ts'
 import { toConversationFilter } from '../inbox/filters.ts'
@@ -48,8 +49,8 @@ export const conversationRecords: RecordKind<ConversationTarget, Sample> = {
     const { filter = {} } = input
     const workspaceId = ctx.actor.workspace.id
     const { state, assigned, delivery } = filter
-    const size = ctx.jobBatchSize
-    const { stepMs } = ctx.filters
+    const size = getBatchSize(ctx.services)
+    const { stepMs } = ctx.services.config.filters
     const conditions = await toContactConditions(ctx, input)
     const wanted = {
       ...(await toConversationFilter(ctx, filter)),

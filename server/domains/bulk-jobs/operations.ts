@@ -1,3 +1,4 @@
+import type { Context, Handler, OutputOf } from '../../handler.ts'
 import { findOperation, type OperationName } from '../../../catalog/index.ts'
 import {
   type FailurePosition,
@@ -11,8 +12,6 @@ import {
 } from '../../../storage/work/bulk-jobs.ts'
 import { findSend, setBroadcastStatus } from '../../../storage/broadcasts/sends.ts'
 import { listRecipientRows } from '../../../storage/broadcasts/broadcasts.ts'
-import type { Context } from '../../kernel/context.ts'
-import type { Handler, OutputOf } from '../../kernel/handler.ts'
 import { notFound, Problem } from '../../kernel/problem.ts'
 import { getDecision } from '../../guards/agents/policy.ts'
 import { showQuotingText } from '../../visibility/phones.ts'
@@ -144,6 +143,7 @@ export const resumeJob: Handler<'jobs_resume'> = async (ctx, { job_id: id }) => 
   requireOwnRight(ctx, job, 'jobs_resume')
   if (job.undone_by !== null) throw alreadyUndone(job.undone_by)
   const change = { from: ['paused', 'failed'], to: 'running', what: 'resumed' } as const
+  ctx.pending.wakes = ['bulk-jobs', 'bulk-sends']
   return { job: showJob(ctx.actor, await changeState(ctx, id, change)) }
 }
 
@@ -169,6 +169,7 @@ export const undoJob: Handler<'jobs_undo'> = async (ctx, { job_id: id }) => {
   const undoId = await insertUndoJob(ctx.tx, job, toNewJob(ctx))
   if (undoId === undefined)
     throw new Problem('conflict', 'The job changed nothing.', { reason: 'nothing_to_undo' })
+  ctx.pending.wakes = ['bulk-jobs']
   const undo = showJob(ctx.actor, (await findJob(ctx.tx, workspaceId, ANY_READER, undoId))!)
   return { job: ctx.dryRun ? { ...undo, id: null } : undo }
 }

@@ -1,5 +1,5 @@
-import type { OutputOf } from '../../kernel/handler.ts'
-import type { Context, RecordFailure } from '../../kernel/context.ts'
+import type { OutputOf, Context } from '../../handler.ts'
+import type { RecordFailure, UndoneRecord } from '../../kernel/context.ts'
 
 type ContactsOutput = OutputOf<'crm_tag_contacts'>
 
@@ -11,13 +11,18 @@ export type ContactSample = NonNullable<ContactsOutput['samples']>[number]
 /** How many failures an answer lists; a job lists all. */
 const MAX_FAILURES = 50
 
+/** Tells a job what was changed of a record, so that it can be taken back; nothing elsewhere. */
+export const recordUndone = ({ pending }: Pick<Context, 'pending'>, undone: UndoneRecord): void => {
+  ;(pending.undo ??= []).push(undone)
+}
+
 /** Returns what a change of records answers. Everything is done in one transaction, so nothing is left over. */
 export const toBulkOutput = (
-  ctx: Pick<Context, 'recordFailures'>,
+  { pending }: Pick<Context, 'pending'>,
   requested: readonly string[],
   failures: readonly RecordFailure[],
 ): BulkOutput<never> => {
-  ctx.recordFailures(failures)
+  pending.failures = failures
   return {
     requested: requested.length,
     succeeded: requested.length - failures.length,

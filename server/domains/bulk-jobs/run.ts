@@ -1,7 +1,10 @@
+import type { Transaction } from '../../kernel/call.ts'
+import type { Actor, PendingWrites } from '../../kernel/context.ts'
+import { requireScope, requireActive } from '../../kernel/access.ts'
+import { toAuditEntry, toSuccess } from '../../guards/audit/entry.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { passesSoon } from '../../../catalog/passing-reasons.ts'
-import type { EventTypeId } from '../../../catalog/events.ts'
-import { findOperation, operationNames, type Operation, type OperationName } from '../../../catalog/index.ts'
+import { findOperation, operationNames, type Operation } from '../../../catalog/index.ts'
 import {
   type BatchCall,
   type BatchFailure,
@@ -20,19 +23,15 @@ import { insertAuditRow } from '../../../storage/access/audit.ts'
 import { type EventRow, insertEvents } from '../../../storage/events/events.ts'
 import { writeEvents } from '../messaging/announce.ts'
 import { findLiveKeyById, isKeyRevoked } from '../../../storage/access/keys.ts'
-import { toAuditEntry } from '../../guards/audit/entry.ts'
 import { businessTime } from '../../clock.ts'
-import type { App } from '../../kernel/app.ts'
-import type { Actor, Context } from '../../kernel/context.ts'
-import { createContext, type PendingWrites } from '../../kernel/create-context.ts'
+import type { App } from '../../app.ts'
+import { createContext } from '../../kernel/create-context.ts'
 import { createEmit } from '../../kernel/emit.ts'
-import type { LocalHandler } from '../../kernel/handler.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { withRetries } from '../../kernel/retry.ts'
 import { toActor } from '../../kernel/authenticate.ts'
-import { requireScope } from '../../kernel/entitle.ts'
-import { requireActive, requireUndenied } from '../../guards/agents/policy.ts'
-import { commitWith, toSuccess, type Transaction, withTransaction } from '../../kernel/write-call.ts'
+import { requireUndenied } from '../../guards/agents/policy.ts'
+import { commitWith, getLocalHandler, withTransaction } from '../../kernel/write-call.ts'
 import { notifyEvents } from '../events/signal.ts'
 import { computeRetrySeconds } from '../../work/backoff.ts'
 import { changeInBatches } from '../../work/change-in-batches.ts'
@@ -69,11 +68,9 @@ const makeCall = async (
   requireUndenied(actor, op)
   const trace = { door: job.door, client: job.client, requestId: job.request_id, confirmed: false }
   const pending: PendingWrites = { events: [] }
-  const ctx: Context<EventTypeId> = createContext(app, { tx, actor, op, input, pending, attempt, trace })
-  const handler =
-    getRestorer({ operation, input }) ??
-    (app.handlers[op.name as OperationName] as unknown as LocalHandler<unknown, BulkOutput<unknown>>)
-  const output = await handler(ctx, input)
+  const ctx = createContext(app, { tx, actor, op, input, pending, attempt, trace })
+  const handler = getRestorer({ operation, input }) ?? getLocalHandler(app, op)
+  const output = (await handler(ctx, input)) as BulkOutput<unknown>
   if (app.config.audit) {
     const call = { actor, op: op as Operation, trace, input, dryRun: false }
     await insertAuditRow(

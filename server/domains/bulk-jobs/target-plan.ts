@@ -1,3 +1,4 @@
+import type { Context } from '../../handler.ts'
 import { MAX_PLAN_CHANGE_PERCENT } from '../../../catalog/bulk-jobs.ts'
 import type { OperationName } from '../../../catalog/index.ts'
 import {
@@ -9,7 +10,6 @@ import {
   type PlanRow,
 } from '../../../storage/work/bulk-jobs.ts'
 import { countIds, toIds } from '../../../storage/contacts/matches.ts'
-import type { Context } from '../../kernel/context.ts'
 import { invalidField, Problem } from '../../kernel/problem.ts'
 import { createUlid } from '../../ids.ts'
 import { digestTarget } from './digest.ts'
@@ -29,9 +29,9 @@ export const toNewJob = (
   workspace_id: ctx.actor.workspace.id,
   staff_id: ctx.actor.staff.id,
   key_id: ctx.actor.key.id,
-  door: ctx.trace!.door,
-  client: ctx.trace!.client,
-  request_id: ctx.trace!.requestId,
+  door: ctx.call.trace!.door,
+  client: ctx.call.trace!.client,
+  request_id: ctx.call.trace!.requestId,
   created_at: ctx.now,
 })
 
@@ -56,9 +56,9 @@ export const keepPlan = (ctx: Context, { operation, input, batches, digests }: N
     digest: digestTarget(operation, input),
   } as const
   const until = new Date(Date.parse(ctx.now) + PLAN_MS).toISOString()
-  ctx.afterDryRun(async (db, expiresAt = until) => {
+  ctx.pending.afterDryRun = async (db, expiresAt = until) => {
     await insertJob(db, { ...plan, expires_at: expiresAt }, batches, digests)
-  })
+  }
   return planId
 }
 

@@ -1,3 +1,4 @@
+import type { Services } from '../../app.ts'
 import type { EventData, EventTypeId } from '../../../catalog/events.ts'
 import type { BatchCall } from '../../../storage/work/bulk-jobs.ts'
 import type { EventRow } from '../../../storage/events/events.ts'
@@ -32,7 +33,7 @@ const inverse: { [type in EventTypeId]?: (data: never) => BatchCall[] } = {
   'contact.groups_removed/1': byGroups('crm_add_contacts_to_group'),
 }
 
-type Restorer = LocalHandler<unknown, BulkOutput<unknown>>
+type Restorer = LocalHandler<unknown, BulkOutput<unknown>, EventTypeId, Services>
 
 /** What takes back changes of operations whose inverse is no operation. */
 const restorers: { readonly [name in OperationName]?: Restorer } = {

@@ -1,3 +1,5 @@
+import { reportProgress } from '../../kernel/progress.ts'
+import type { Context } from '../../handler.ts'
 import { type leftOutReasons, MAX_RECIPIENTS } from '../../../catalog/send-bulk.ts'
 import {
   type Candidate,
@@ -7,7 +9,6 @@ import {
 } from '../../../storage/broadcasts/audience.ts'
 import type { NewRecipient } from '../../../storage/broadcasts/sends.ts'
 import { toPhoneLine } from '../contacts/phone-lines.ts'
-import type { Context } from '../../kernel/context.ts'
 import { invalidField, type Problem } from '../../kernel/problem.ts'
 import { findCountry } from '../filters/phone-countries.ts'
 import type { TemplateValues } from '../messaging/template-values.ts'
@@ -186,7 +187,7 @@ export const chooseAudience = async (
       seen.push({ id, phone, chatapp_user_id, keys, reason })
     }
     refuseTooMany(seen, groups.find)
-    ctx.reached(Math.min(0.9, (n + AT_ONCE) / ids.length))
+    reportProgress(ctx, Math.min(0.9, (n + AT_ONCE) / ids.length))
   }
   const reasons = chooseOnePerPerson(seen, groups.find)
   if (countServed(reasons) > MAX_RECIPIENTS) throw tooManyProblem()

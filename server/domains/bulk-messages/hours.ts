@@ -1,6 +1,6 @@
+import type { InputOf } from '../../handler.ts'
 import { weekdays } from '../../../catalog/policy.ts'
 import { toMinuteOfDay } from '../../clock.ts'
-import type { InputOf } from '../../kernel/handler.ts'
 
 /*
  * The hours in which messages are sent, by the time zones of the recipient's country. A phone does not tell where in

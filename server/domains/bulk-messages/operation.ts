@@ -1,3 +1,5 @@
+import { requireProviderConfigured } from '../../provider/port.ts'
+import type { Context, Handler, InputOf, OutputOf } from '../../handler.ts'
 import { listCandidates } from '../../../storage/broadcasts/audience.ts'
 import { insertSend, type NewRecipient } from '../../../storage/broadcasts/sends.ts'
 import { loadBroadcast } from '../../../storage/broadcasts/broadcasts.ts'
@@ -11,8 +13,6 @@ import { requireExplicitAll } from '../bulk-jobs/change-target.ts'
 import { contactRecords } from '../bulk-jobs/contact-records.ts'
 import { findRecords, keepPlan, toNewJob } from '../bulk-jobs/target-plan.ts'
 import { ANY_READER, showJob } from '../bulk-jobs/view.ts'
-import type { Context } from '../../kernel/context.ts'
-import type { Handler, InputOf, OutputOf } from '../../kernel/handler.ts'
 import { invalidField, Problem } from '../../kernel/problem.ts'
 import { distinctIds } from '../labels/labels.ts'
 import { chooseChannel } from '../messaging/channels.ts'
@@ -123,7 +123,7 @@ const requireReader = ({ actor }: Context): void => {
 
 export const sendBulk: Handler<'messaging_send_bulk'> = async (ctx, input) => {
   requireReader(ctx)
-  ctx.requireProvider()
+  requireProviderConfigured(ctx.services.provider)
   const prepared = await prepare(ctx, input)
   const named = await findNamed(ctx, input)
   const holds = holdsValues(ctx, prepared.personal, named)
@@ -178,6 +178,7 @@ const start = async (
     expires_at: null,
   } as const
   const jobId = await insertJob(ctx.tx, job, [])
+  ctx.pending.wakes = ['bulk-sends']
   const send = {
     name,
     template_name: template.name,

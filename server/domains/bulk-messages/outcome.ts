@@ -1,5 +1,6 @@
+import { isOutcomeUnknown } from '../../kernel/open-outcomes.ts'
 import type { Problem } from '../../kernel/problem.ts'
-import { isOutcomeUnknown, providerCodeOf } from '../../provider/port.ts'
+import { providerCodeOf } from '../../provider/port.ts'
 
 /*
  * What becomes of a recipient, and of the job, when a message was not sent.

@@ -1,3 +1,5 @@
+import type { ErasedExternalHandler } from '../../kernel/handler.ts'
+import type { Context, ExternalHandler } from '../../handler.ts'
 import { findOperation, type Operation } from '../../../catalog/index.ts'
 import { readRecipientState } from '../../../storage/broadcasts/doubles.ts'
 import {
@@ -9,11 +11,10 @@ import {
   takeRecipient,
 } from '../../../storage/broadcasts/sends.ts'
 import { businessTime } from '../../clock.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { doNotDisturbProblem } from '../consent/require.ts'
-import type { Actor, CallTrace, Context } from '../../kernel/context.ts'
+import type { Actor, CallTrace } from '../../kernel/context.ts'
 import { executeExternal } from '../../kernel/external.ts'
-import type { ExternalHandler } from '../../kernel/handler.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { notifyEvents } from '../events/signal.ts'
 import { createUlid } from '../../ids.ts'
@@ -106,7 +107,11 @@ export const sendToRecipient = async (
   const input = { contact_id: contactId, channel_id: channelId, template: values }
   const call = { actor, op: sendOperation, input, key: `bulk_${createUlid()}`, trace, fresh: true }
   try {
-    const { needsDelivery = true } = await executeExternal(app, call, handler as ExternalHandler<unknown>)
+    const { needsDelivery = true } = await executeExternal(
+      app,
+      call,
+      handler as unknown as ErasedExternalHandler,
+    )
     notifyEvents(app, { workspaceId, needsDelivery })
     return { kind: 'sent' }
   } catch (error) {

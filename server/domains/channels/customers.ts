@@ -15,7 +15,7 @@ import type { PhoneLine } from '../contacts/phone-lines.ts'
 import { parsePhoneLine } from '../contacts/phone.ts'
 import { eventContact } from '../contacts/view.ts'
 import { toName, updateContactFields } from '../inbound/customers.ts'
-import type { ChangeContext } from '../../kernel/change-context.ts'
+import type { ChangeContext } from '../../change-context.ts'
 
 type Person = z.output<typeof BridgeMessage>['from']
 type Flow = ChangeContext<'contact.created/1' | 'contact.updated/1'>

@@ -5,7 +5,7 @@ import {
   findSecondsUntilNextChannelDelivery,
   postponeChannelDelivery,
 } from '../../../storage/channels/deliveries.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { errorLogDetails } from '../../kernel/log-details.ts'
 import { computeNextRunMs, getIdleMs, type JobDefinition } from '../../work/runner.ts'
 import { failUnconfirmed, markSent } from '../messaging/message-status.ts'

@@ -3,7 +3,7 @@ import { BridgeMessage, BridgeStatus } from '../../../catalog/channel-messages.t
 import { isObject } from '../../../catalog/values.ts'
 import { findChannelByToken, type TokenChannel } from '../../../storage/channels/secrets.ts'
 import { hashApiKey, isChannelToken } from '../../api-keys.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { parseBearer, unauthenticated } from '../../kernel/bearer.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { takeChannelToken } from '../../guards/limits/rate-limit.ts'

@@ -1,5 +1,5 @@
 import type { ClaimedChannelDelivery } from '../../../storage/channels/deliveries.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { isObject } from '../../../catalog/values.ts'
 import { explainFailure } from '../webhooks/failures.ts'
 import { guardedFetch, type WebhookResponse } from '../webhooks/guard.ts'

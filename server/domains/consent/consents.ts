@@ -1,3 +1,4 @@
+import type { Handler } from '../../handler.ts'
 import {
   type ConsentChangeRow,
   countConsentChanges,
@@ -6,10 +7,9 @@ import {
 import { hasContacts } from '../../../storage/labels/labels.ts'
 import { lockContact } from '../../../storage/contacts/contacts.ts'
 import type { Actor } from '../../kernel/context.ts'
-import type { Handler } from '../../kernel/handler.ts'
 import { createPage } from '../../kernel/paging.ts'
 import { invalidField, notFound } from '../../kernel/problem.ts'
-import { toChangeContext } from '../../kernel/change-context.ts'
+import { toChangeContext } from '../../change-context.ts'
 import { hasHiddenPhones, listVisibleChannels } from '../../visibility/policy.ts'
 import { addConsent } from './record.ts'
 

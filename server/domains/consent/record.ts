@@ -4,7 +4,7 @@ import {
   listWithdrawals,
   type NewConsentChange,
 } from '../../../storage/contacts/consents.ts'
-import type { ChangeContext } from '../../kernel/change-context.ts'
+import type { ChangeContext } from '../../change-context.ts'
 
 /** The purpose that marketing templates need. */
 export const MARKETING = 'marketing'

@@ -1,6 +1,6 @@
+import type { Context } from '../../handler.ts'
 import { findConsent, listConsentStates } from '../../../storage/contacts/consents.ts'
 import type { Recipient } from '../../../storage/messages/sends.ts'
-import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { ALL_CHANNELS, MARKETING } from './record.ts'
 

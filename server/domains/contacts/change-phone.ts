@@ -1,3 +1,4 @@
+import type { Context, Handler } from '../../handler.ts'
 import { FORMER_PHONE_DAYS } from '../../../catalog/contacts/change-phone.ts'
 import {
   deleteFormerPhonesBefore,
@@ -12,9 +13,7 @@ import {
   updateCustomer,
 } from '../../../storage/messages/inbound.ts'
 import { readContact } from '../../../storage/contacts/contacts.ts'
-import type { App } from '../../kernel/app.ts'
-import type { Context } from '../../kernel/context.ts'
-import type { Handler } from '../../kernel/handler.ts'
+import type { App } from '../../app.ts'
 import { notFound, Problem } from '../../kernel/problem.ts'
 import { lineKeyOf, toPhoneColumns } from '../inbound/customers.ts'
 import { changeInBatches } from '../../work/change-in-batches.ts'

@@ -1,3 +1,4 @@
+import type { Context, Handler } from '../../handler.ts'
 import {
   type ContactWithFields,
   deleteContactRows,
@@ -8,10 +9,8 @@ import {
 import { findMergedInto } from '../../../storage/contacts/merges.ts'
 import { listFields } from '../../../storage/contacts/custom-fields.ts'
 import { liftProviderOptOuts } from '../consent/record.ts'
-import type { Context } from '../../kernel/context.ts'
-import type { Handler } from '../../kernel/handler.ts'
 import { invalidField, notFound, Problem } from '../../kernel/problem.ts'
-import { toChangeContext } from '../../kernel/change-context.ts'
+import { toChangeContext } from '../../change-context.ts'
 import { refuseNumberInName, toContactName } from '../../visibility/phones.ts'
 import { editContact } from './edit.ts'
 import { requireFreeExternalId } from './identity.ts'

@@ -1,8 +1,7 @@
+import type { Context, Handler } from '../../handler.ts'
 import { type MatchCount, countMatches as countRows } from '../../../storage/filters/count.ts'
 import type { ContactFilter } from '../../../storage/filters/filter.ts'
-import type { Context } from '../../kernel/context.ts'
 import { parseConditions } from '../filters/parse-filter.ts'
-import type { Handler } from '../../kernel/handler.ts'
 
 /**
  * Returns how many contacts match a checked filter, or how many there are without one: exact, or an
@@ -13,8 +12,8 @@ export const countMatching = (ctx: Context, filter: ContactFilter | undefined): 
     ctx.heavy,
     ctx.actor.workspace.id,
     filter ? [filter] : [],
-    ctx.filters.countTimeBoxMs,
-    ctx.filters.stepMs,
+    ctx.services.config.filters.countTimeBoxMs,
+    ctx.services.config.filters.stepMs,
   )
 
 export const countContacts: Handler<'crm_count_contacts'> = async (ctx, input) => {

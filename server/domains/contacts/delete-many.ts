@@ -1,9 +1,9 @@
+import type { Handler, InputOf } from '../../handler.ts'
 import { lockContacts } from '../../../storage/contacts/matches.ts'
 import { deleteContactRows } from '../../../storage/contacts/contacts.ts'
 import { changeTarget } from '../bulk-jobs/change-target.ts'
 import { listMissing, toBulkOutput } from '../bulk-jobs/output.ts'
 import { contactRecords, type ContactsChange } from '../bulk-jobs/contact-records.ts'
-import type { Handler, InputOf } from '../../kernel/handler.ts'
 import { distinctIds } from '../labels/labels.ts'
 
 const deletion: ContactsChange<InputOf<'crm_delete_contacts'>, 'contact.deleted/1'> = {

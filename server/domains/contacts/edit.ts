@@ -1,3 +1,4 @@
+import type { Context } from '../../handler.ts'
 import {
   type ContactChanges,
   type ContactRow,
@@ -5,7 +6,6 @@ import {
   updateContactRow,
 } from '../../../storage/contacts/contacts.ts'
 import type { Label } from '../../../storage/labels/labels.ts'
-import type { Context } from '../../kernel/context.ts'
 import { applyValues, toFieldTypes, type ValueChanges } from './input.ts'
 import { auditMetadata, changeMetadata, type MetadataChanges } from './metadata.ts'
 import { eventContact } from './view.ts'

@@ -1,6 +1,6 @@
+import type { Context } from '../../handler.ts'
 import { findContactIdByExternalId, lockContactsByIdentity } from '../../../storage/contacts/identity.ts'
 import { lockContactByPhone } from '../../../storage/contacts/contacts.ts'
-import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { isBlindRehearsal } from '../../visibility/rehearsals.ts'
 import type { PhoneLine } from './phone-lines.ts'

@@ -1,5 +1,5 @@
+import type { Context } from '../../handler.ts'
 import { findIdentifiedContacts } from '../../../storage/contacts/identity.ts'
-import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { type GivenIdentity, matchIdentity } from './identity.ts'
 import type { PhoneLine } from './phone-lines.ts'

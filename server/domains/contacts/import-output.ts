@@ -1,4 +1,4 @@
-import type { OutputOf } from '../../kernel/handler.ts'
+import type { OutputOf } from '../../handler.ts'
 import type { Problem } from '../../kernel/problem.ts'
 
 type Output = OutputOf<'crm_import_contacts'>

@@ -1,3 +1,5 @@
+import { reportProgress } from '../../kernel/progress.ts'
+import type { Context, EmitsOf, Handler } from '../../handler.ts'
 import type { CustomFieldType } from '../../../catalog/custom-fields.ts'
 import { ImportRow } from '../../../catalog/contacts/upsert.ts'
 import {
@@ -13,8 +15,7 @@ import { lockContactLimit } from '../../../storage/workspace/counters.ts'
 import { loadCounter } from '../../../storage/workspace/counters.ts'
 import { type FieldRow, listFields } from '../../../storage/contacts/custom-fields.ts'
 import type { Label } from '../../../storage/labels/labels.ts'
-import type { Actor, Context } from '../../kernel/context.ts'
-import type { EmitsOf, Handler } from '../../kernel/handler.ts'
+import type { Actor } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { parseFields } from '../../kernel/validate.ts'
 import {
@@ -57,7 +58,7 @@ type RowUpsert = FoundLine & {
 export const importContacts: Handler<'crm_import_contacts'> = async (ctx, input) => {
   const { rows: rawRows, create_missing_groups: createGroups = false } = input
   refuseBlindImport(ctx.actor)
-  ctx.reached(0)
+  reportProgress(ctx, 0)
   const failures: RowFailure[] = []
   const fields = fieldsVisibleTo(ctx, await listFields(ctx.tx, ctx.actor.workspace.id))
   const parsed = mapRows(
@@ -65,7 +66,7 @@ export const importContacts: Handler<'crm_import_contacts'> = async (ctx, input)
     rawRows.map((raw, row) => ({ row, raw })),
     ({ row, raw }) => ({ row, ...parseRow(ctx.actor, fields, raw) }),
   )
-  ctx.reached(0.25)
+  reportProgress(ctx, 0.25)
   const groups = await findGroups(
     ctx,
     parsed.flatMap((r) => r.groupIds),
@@ -106,7 +107,7 @@ export const importContacts: Handler<'crm_import_contacts'> = async (ctx, input)
     admitted.flatMap((r) => r.newTagNames),
     admitted.flatMap((r) => r.tagRefs),
   )
-  ctx.reached(0.5)
+  reportProgress(ctx, 0.5)
   await markFirstUse(
     ctx,
     admitted.flatMap((r) => [...r.values]),
@@ -214,7 +215,7 @@ const applyRows = async (
   upserts: readonly RowUpsert[],
 ): Promise<RowResult[]> => {
   const contacts = await insertOrLockContacts(ctx, upserts)
-  ctx.reached(0.75)
+  reportProgress(ctx, 0.75)
   const results = mapRows(failures, upserts, (upsert): RowResult => {
     requireGiven(failures, upsert)
     const contact = contacts.get(upsert.line.key)!
@@ -225,7 +226,8 @@ const applyRows = async (
     }
   })
   const differing = [...contacts.values()].filter((contact) => contact.differs)
-  if (differing.length > 0) ctx.deferWrite(buildImportWrite(ctx.actor.workspace.id, differing, ctx.now))
+  if (differing.length > 0)
+    ctx.pending.deferred = buildImportWrite(ctx.actor.workspace.id, differing, ctx.now)
   return results
 }
 

@@ -1,6 +1,6 @@
+import type { Context } from '../../handler.ts'
 import { type FieldRow, markFieldsUsed } from '../../../storage/contacts/custom-fields.ts'
 import type { FieldTypes, Attrs, StoredValue } from '../../../storage/contacts/values.ts'
-import type { Context } from '../../kernel/context.ts'
 import { findNearestName } from '../../nearest-name.ts'
 import { type FieldError, invalidField, toPointer, Problem } from '../../kernel/problem.ts'
 import { parseValue } from './attributes.ts'

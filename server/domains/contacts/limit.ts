@@ -1,6 +1,6 @@
+import type { Context } from '../../handler.ts'
 import { lockContactLimit } from '../../../storage/workspace/counters.ts'
 import { loadCounter } from '../../../storage/workspace/counters.ts'
-import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/problem.ts'
 
 /**

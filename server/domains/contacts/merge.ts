@@ -11,7 +11,7 @@ import { recordMerge, recordMergeResult } from '../../../storage/contacts/merges
 import { type FieldRow, listFields } from '../../../storage/contacts/custom-fields.ts'
 import type { Db } from '../../../storage/database.ts'
 import { findLabels } from '../../../storage/labels/labels.ts'
-import type { ChangeContext } from '../../kernel/change-context.ts'
+import type { ChangeContext } from '../../change-context.ts'
 import type { Metadata } from '../../../storage/contacts/values.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { toChangeName } from './edit.ts'

@@ -1,10 +1,9 @@
+import type { Context, Handler, InputOf } from '../../handler.ts'
 import { listContactPage } from '../../../storage/contacts/lists.ts'
 import type { ContactPosition, ContactSort } from '../../../storage/contacts/pages.ts'
 import type { LabelKind } from '../../../storage/labels/labels.ts'
 import type { Condition } from '../../../storage/filters/predicates.ts'
-import type { Context } from '../../kernel/context.ts'
 import { parseConditions } from '../filters/parse-filter.ts'
-import type { Handler, InputOf } from '../../kernel/handler.ts'
 import { type LabelRefs, resolveLabelIds } from '../labels/labels.ts'
 import { withTimeline } from './timeline.ts'
 import { detailShape, showContactView } from './view.ts'
@@ -72,7 +71,7 @@ export const searchContacts: Handler<'crm_search_contacts'> = async (ctx, input)
       limit: input.limit,
       full: shape.labels,
       timeline: shape.timeline ? timeline : 'none',
-      stepMs: ctx.filters.stepMs,
+      stepMs: ctx.services.config.filters.stepMs,
     }),
   )
   const last = page.positions.length > input.limit ? page.positions[input.limit - 1] : undefined

@@ -1,6 +1,7 @@
+import type { Context } from '../../handler.ts'
 import type { TimelineScope } from '../../../storage/contacts/contacts.ts'
 import { errorCode } from '../../../storage/client/error-codes.ts'
-import type { Actor, Context } from '../../kernel/context.ts'
+import type { Actor } from '../../kernel/context.ts'
 import { listVisibleChannels } from '../../visibility/policy.ts'
 
 /** Returns which conversations of a contact the staff member may see. */

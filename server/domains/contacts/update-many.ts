@@ -1,3 +1,5 @@
+import { recordUndone } from '../bulk-jobs/output.ts'
+import type { Context, Handler, InputOf } from '../../handler.ts'
 import { countWithFields, lockContacts } from '../../../storage/contacts/matches.ts'
 import type { StoredValue } from '../../../storage/contacts/values.ts'
 import {
@@ -11,10 +13,8 @@ import { changeTarget } from '../bulk-jobs/change-target.ts'
 import { type BulkOutput, listMissing, toBulkOutput } from '../bulk-jobs/output.ts'
 import { contactRecords, type ContactsChange } from '../bulk-jobs/contact-records.ts'
 import { liftProviderOptOuts } from '../consent/record.ts'
-import type { Context } from '../../kernel/context.ts'
-import type { Handler, InputOf } from '../../kernel/handler.ts'
 import { invalidField } from '../../kernel/problem.ts'
-import { toChangeContext } from '../../kernel/change-context.ts'
+import { toChangeContext } from '../../change-context.ts'
 import { distinctIds, type LabelRefs } from '../labels/labels.ts'
 import { hasHiddenPhones } from '../../visibility/policy.ts'
 import { type ContactEdit, emitEdit } from './edit.ts'
@@ -57,7 +57,7 @@ const recordUndo = (ctx: Context, contact: ExistingContact, edit: ContactEdit): 
     before.values[id] = had
     after.values[id] = value
   }
-  ctx.recordUndo({ contact_id: contact.id, before, after })
+  recordUndone(ctx, { contact_id: contact.id, before, after })
 }
 
 const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)

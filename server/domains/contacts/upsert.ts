@@ -1,3 +1,5 @@
+import { takeContactId } from './ids.ts'
+import type { Context, EmitsOf, Handler, OutputOf } from '../../handler.ts'
 import { toPhoneKey } from '../../../storage/contacts/lines.ts'
 import {
   buildContactInsert,
@@ -11,8 +13,6 @@ import {
 import { listFields } from '../../../storage/contacts/custom-fields.ts'
 import { linkLabels } from '../../../storage/labels/changes.ts'
 import type { Label, LabelKind } from '../../../storage/labels/labels.ts'
-import type { Context } from '../../kernel/context.ts'
-import type { EmitsOf, Handler, OutputOf } from '../../kernel/handler.ts'
 import { resolveGroups } from '../groups/groups.ts'
 import { type ResolvedTag, resolveTags } from '../tags/tags.ts'
 import { editContact, emitLabelsAdded, findEmailChange } from './edit.ts'
@@ -140,8 +140,8 @@ const createContact = async (ctx: UpsertContext, upsert: ContactUpsert): Promise
   const { workspace } = ctx.actor
   await requireRoomForContact(ctx)
   const contact = toNewContact(upsert)
-  const id = await ctx.newContactId()
-  ctx.deferWrite(buildContactInsert(workspace.id, id, contact, ctx.now))
+  const id = await takeContactId(ctx)
+  ctx.pending.deferred = buildContactInsert(workspace.id, id, contact, ctx.now)
   const row = toNewContactRow(id, contact, upsert.tags, upsert.groups, ctx.now)
   ctx.emit('contact.created/1', { contact: eventContact(row) })
   emitLabelsAdded(ctx, id, upsert.tags, upsert.groups)

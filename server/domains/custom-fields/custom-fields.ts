@@ -1,3 +1,4 @@
+import type { Context, Handler } from '../../handler.ts'
 import { optionTypes } from '../../../catalog/custom-fields.ts'
 import {
   deleteField,
@@ -11,8 +12,6 @@ import {
   updateField,
 } from '../../../storage/contacts/custom-fields.ts'
 import { fold } from '../../../storage/values/text.ts'
-import type { Context } from '../../kernel/context.ts'
-import type { Handler } from '../../kernel/handler.ts'
 import { createPageOfRows } from '../../kernel/paging.ts'
 import { invalidField, notFound, Problem } from '../../kernel/problem.ts'
 import { canSeeField, canSeeManagerFields } from '../../visibility/policy.ts'

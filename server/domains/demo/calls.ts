@@ -1,3 +1,6 @@
+import { getHandler } from '../../kernel/write-call.ts'
+import type { Actor, PendingWrites } from '../../kernel/context.ts'
+import type { OutputOf } from '../../handler.ts'
 import { pino } from 'pino'
 import { findOperation, type OperationName, scopes } from '../../../catalog/index.ts'
 import type { EventTypeId } from '../../../catalog/events.ts'
@@ -5,11 +8,9 @@ import { runDeferredWrite } from '../../../storage/client/deferred-write.ts'
 import type { Db } from '../../../storage/database.ts'
 import type { EventRow } from '../../../storage/events/events.ts'
 import { newLinkCode } from '../../../packages/sandbox/emulator/ids.ts'
-import type { ChangeContext } from '../../kernel/change-context.ts'
-import type { Actor } from '../../kernel/context.ts'
-import { createContext, type PendingWrites } from '../../kernel/create-context.ts'
+import type { ChangeContext } from '../../change-context.ts'
+import { createContext } from '../../kernel/create-context.ts'
 import { createEmit } from '../../kernel/emit.ts'
-import type { AnyHandler, ExternalHandler, LocalHandler, OutputOf } from '../../kernel/handler.ts'
 import { validate } from '../../kernel/validate.ts'
 import { createApp } from '../../create-app.ts'
 import { createRequestId } from '../../ids.ts'
@@ -102,7 +103,7 @@ export const createCallers = (publicUrl = '') => {
           pending,
           trace: { door: 'rest', client: null, requestId: createRequestId(), confirmed: true },
         })
-        const handler = app.handlers[name] as AnyHandler as LocalHandler<unknown> | ExternalHandler<unknown>
+        const handler = getHandler(app, op)
         type Output = OutputOf<typeof name>
         if (typeof handler === 'function') {
           const output = await handler(ctx, input)
@@ -111,7 +112,7 @@ export const createCallers = (publicUrl = '') => {
         }
         const intent = await handler.prepare(ctx, input)
         const signal = AbortSignal.timeout(60_000)
-        const options = { again: false, storedOnly: false, signal, provider, db: tx, now }
+        const options = { again: false, storedOnly: false, signal, services: app, db: tx, now }
         const result = await handler.call(intent, options, input)
         return (await handler.complete(ctx, intent, result)) as Output
       },

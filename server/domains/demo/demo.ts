@@ -259,7 +259,7 @@ const trackFilter = async ({ tx, workspace }: Caller, filterId: string, now: str
   const actor = createUnlimitedActor({ ...workspace, features: [], contactLimit: null, templateLimit: null })
   const filters = { enabled: true, countTimeBoxMs: 1000, stepMs: undefined }
   const filter = await parseSavedFilter(
-    { tx, heavy: tx, regexVerdicts: new Map(), filters, actor, now },
+    { tx, heavy: tx, actor, now, services: { regexVerdicts: new Map(), config: { filters } } },
     filterId,
   )
   const batches = await listMatchBatches(tx, workspace.id, [filter], { size: 5000, stepMs: undefined })

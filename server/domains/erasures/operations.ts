@@ -1,3 +1,4 @@
+import type { Context, Handler, OutputOf } from '../../handler.ts'
 import { deleteContactRows, lockContact, readContact } from '../../../storage/contacts/contacts.ts'
 import {
   cancelApprovalRows,
@@ -17,8 +18,7 @@ import {
 } from '../../../storage/privacy/erasures.ts'
 import type { ErasureSubject } from '../../../storage/tables/erasures.ts'
 import { toEventApproval } from '../../guards/agents/approvals/view.ts'
-import type { Actor, Context } from '../../kernel/context.ts'
-import type { Handler, OutputOf } from '../../kernel/handler.ts'
+import type { Actor } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/problem.ts'
 import { showContactName } from '../../visibility/phones.ts'
 import { hasHiddenPhones, isManager, listVisibleChannels } from '../../visibility/policy.ts'
@@ -102,6 +102,7 @@ export const eraseContact: Handler<'crm_erase_contact'> = async (ctx, { contact_
   const ahead = ctx.dryRun ? await countConversationRows(ctx.tx, workspaceId, subject.conversationIds) : {}
   const counts = await eraseNow(ctx, id, subject)
   const { staff } = ctx.actor
+  ctx.pending.wakes = ['erasures']
   const erasureId = await insertErasure(ctx.tx, {
     workspace_id: workspaceId,
     contact_id: id,

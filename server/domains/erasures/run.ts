@@ -1,3 +1,4 @@
+import type { Transaction } from '../../kernel/call.ts'
 import {
   claimErasure,
   type ClaimedErasure,
@@ -13,9 +14,9 @@ import { hasFilesOf } from '../../../storage/privacy/erasure-steps.ts'
 import { hasPartsOf } from '../../../storage/work/exports.ts'
 import { hasOpenCalls } from '../../../storage/privacy/erasure-scans.ts'
 import { businessTime } from '../../clock.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { withRetries } from '../../kernel/retry.ts'
-import { type Transaction, withTransaction } from '../../kernel/write-call.ts'
+import { withTransaction } from '../../kernel/write-call.ts'
 import { errorLogDetails } from '../../kernel/log-details.ts'
 import { computeRetrySeconds } from '../../work/backoff.ts'
 import { computeNextRunMs, getIdleMs, type JobDefinition } from '../../work/runner.ts'

@@ -1,4 +1,4 @@
-import type { OutputOf } from '../../kernel/handler.ts'
+import type { OutputOf, Context, Handler } from '../../handler.ts'
 import {
   countEventConsumers,
   deleteEventConsumer,
@@ -11,8 +11,6 @@ import {
 } from '../../../storage/events/consumers.ts'
 import type { Db } from '../../../storage/database.ts'
 import { type EventPosition, findEventPosition, isListed } from '../../../storage/events/events.ts'
-import type { Context } from '../../kernel/context.ts'
-import type { Handler } from '../../kernel/handler.ts'
 import { createPage } from '../../kernel/paging.ts'
 import { notFound, Problem } from '../../kernel/problem.ts'
 import { asksForConsumer } from '../../guards/agents/policy.ts'

@@ -1,3 +1,4 @@
+import type { Handler } from '../../handler.ts'
 import { NOW } from '../../../catalog/event-log.ts'
 import { eventTypes } from '../../../catalog/events.ts'
 import type { Db } from '../../../storage/database.ts'
@@ -11,7 +12,6 @@ import {
   type EventFilter,
 } from '../../../storage/events/events.ts'
 import type { Actor } from '../../kernel/context.ts'
-import type { Handler } from '../../kernel/handler.ts'
 import { findConsumerStart } from './consumers.ts'
 import { invalidField, notFound, type Problem } from '../../kernel/problem.ts'
 import { toReader } from '../../guards/agents/approvals/view.ts'

@@ -1,6 +1,6 @@
 import { markIncompleteConsumers } from '../../../storage/events/consumers.ts'
 import { deleteEventsBefore } from '../../../storage/events/deletions.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { changeInBatches } from '../../work/change-in-batches.ts'
 import { daysAgo, maintainPartitions } from '../../work/partitions.ts'
 

@@ -1,6 +1,6 @@
 import type { Db } from '../../../storage/database.ts'
 import type { EventRow } from '../../../storage/events/events.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { writeEvents } from '../messaging/announce.ts'
 
 /** Of what a change wrote: its workspace, and whether its events need webhook deliveries. */

@@ -1,9 +1,17 @@
 import type { ClientPresence } from '../../../storage/client/client-presence.ts'
-import type { App } from '../../kernel/app.ts'
-import type { EventWatch } from '../../kernel/context.ts'
+import type { App } from '../../app.ts'
 
 /** How long a wait is without news: other servers may not be heard. */
 const MAX_PAUSE_MS = { heard: 2000, unheard: 300 }
+
+export type EventWatch = {
+  /**
+   * Returns at the next event since the last `wait`, or after `ms` at most; false when the server stops, so that
+   * waiting is over.
+   */
+  wait: (ms: number) => Promise<boolean>
+  close: () => void
+}
 
 /** Watches for signals that a workspace has new events, for a client. `close` must be called. */
 export const watchEvents = (

@@ -4,7 +4,7 @@ import { listParts, type RunningContactsExport } from '../../../storage/work/exp
 import { findActor } from '../bulk-jobs/run.ts'
 import { getTimelineScope } from '../contacts/timeline.ts'
 import { showContact } from '../contacts/view.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import type { Actor } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { canSeeManagerFields, hasHiddenPhones, listVisibleChannels } from '../../visibility/policy.ts'

@@ -1,6 +1,6 @@
 import { insertAuditRow } from '../../../storage/access/audit.ts'
 import { findExport, listParts } from '../../../storage/work/exports.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { countFailure } from '../../kernel/throttle.ts'
 import { isNoneMatch } from '../../http/etag.ts'

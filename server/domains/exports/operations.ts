@@ -1,9 +1,11 @@
+import { toExportUrl } from './urls.ts'
+import { getBatchSize } from '../bulk-jobs/records.ts'
+import type { Context, Handler, InputOf } from '../../handler.ts'
 import type { Reason } from '../../../catalog/reasons.ts'
 import { lockContact, readContact } from '../../../storage/contacts/contacts.ts'
 import { findExport, findRunningExport, insertExport, listExportPage } from '../../../storage/work/exports.ts'
 import { countPersonRows } from '../../../storage/privacy/person-rows.ts'
-import type { Actor, Context } from '../../kernel/context.ts'
-import type { Handler, InputOf } from '../../kernel/handler.ts'
+import type { Actor } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/problem.ts'
 import { findSubject } from '../erasures/subject.ts'
 import {
@@ -49,6 +51,7 @@ const begin = async (ctx: Context, contactId: string): Promise<string> => {
   const { workspace, staff } = ctx.actor
   const running = await findRunningExport(ctx.tx, workspace.id, contactId)
   if (running) return running.id
+  ctx.pending.wakes = ['exports']
   return await insertExport(ctx.tx, {
     workspace_id: workspace.id,
     kind: 'person',
@@ -103,7 +106,7 @@ export const listExports: Handler<'crm_list_exports'> = async (ctx, input) => {
 export const getExport: Handler<'crm_get_export'> = async (ctx, { export_id: id }) => {
   const row = await findExport(ctx.tx, ctx.actor.workspace.id, id)
   if (!row || !canSeeExport(ctx.actor, row)) throw notFound('export', id)
-  const signed = row.state === 'done' && mayDownload(ctx.actor, row) ? ctx.exportUrl(row.id) : undefined
+  const signed = row.state === 'done' && mayDownload(ctx.actor, row) ? toExportUrl(ctx, row.id) : undefined
   return { ...showExport(row), url: signed?.url ?? null, url_expires_at: signed?.expires_at ?? null }
 }
 
@@ -159,7 +162,8 @@ export const exportContacts: Handler<'crm_export_contacts'> = async (ctx, input)
     },
   }
   // A dry run need not write a million ids to count them.
-  const id = await insertContactsExport(tx, given, ctx.dryRun ? [] : batches, ctx.jobBatchSize)
+  ctx.pending.wakes = ['exports']
+  const id = await insertContactsExport(tx, given, ctx.dryRun ? [] : batches, getBatchSize(ctx.services))
   const row = (await findExport(tx, workspaceId, id))!
   if (!ctx.dryRun) {
     if (plan) await deleteJob(tx, workspaceId, plan.id)

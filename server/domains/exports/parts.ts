@@ -9,7 +9,7 @@ import {
   renewExport,
   type WrittenPart,
 } from '../../../storage/work/exports.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { removeFiles } from '../media/remove-files.ts'
 import { type ByteRange, exportPartKey, type FileContent, type MediaStore } from '../media/store.ts'
 

@@ -1,3 +1,4 @@
+import type { Transaction } from '../../kernel/call.ts'
 import {
   advanceExport,
   claimExport,
@@ -12,10 +13,10 @@ import {
   type WrittenPart,
 } from '../../../storage/work/exports.ts'
 import { businessTime } from '../../clock.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { withRetries } from '../../kernel/retry.ts'
-import { type Transaction, withTransaction } from '../../kernel/write-call.ts'
+import { withTransaction } from '../../kernel/write-call.ts'
 import { computeRetrySeconds } from '../../work/backoff.ts'
 import { changeInBatches } from '../../work/change-in-batches.ts'
 import { errorLogDetails } from '../../kernel/log-details.ts'

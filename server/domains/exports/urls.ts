@@ -1,4 +1,4 @@
-import type { Actor } from '../../kernel/context.ts'
+import type { Context } from '../../handler.ts'
 import type { Sealer } from '../../sealer.ts'
 
 const URL_TTL_MS = 5 * 60_000
@@ -8,14 +8,16 @@ const MAX_TOKEN_LENGTH = 500
 
 export type SignedUrl = { url: string; expires_at: string }
 
-/** Creates URLs of finished files that need no API key and expire after five minutes of real time, which `now` is. */
-export const createExportUrls =
-  (sealer: Sealer, publicUrl: string, { workspace, staff, key }: Actor, now: string) =>
-  (exportId: string): SignedUrl => {
-    const expires = Date.parse(now) + URL_TTL_MS
-    const token = sealer.seal(`${workspace.id} ${exportId} ${staff.id} ${key.id} ${expires}`, BINDING)
-    return { url: `${publicUrl}/exports/${token}`, expires_at: new Date(expires).toISOString() }
-  }
+/** Returns the URL of a finished file, which needs no API key and expires after five minutes of real time. */
+export const toExportUrl = (
+  { actor, realNow, services: { mediaSealer, config } }: Pick<Context, 'actor' | 'realNow' | 'services'>,
+  exportId: string,
+): SignedUrl => {
+  const { workspace, staff, key } = actor
+  const expires = Date.parse(realNow) + URL_TTL_MS
+  const token = mediaSealer.seal(`${workspace.id} ${exportId} ${staff.id} ${key.id} ${expires}`, BINDING)
+  return { url: `${config.publicUrl}/exports/${token}`, expires_at: new Date(expires).toISOString() }
+}
 
 export type OpenedExportUrl = {
   workspaceId: string

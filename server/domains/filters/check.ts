@@ -1,4 +1,4 @@
-import type { Handler } from '../../kernel/handler.ts'
+import type { Handler } from '../../handler.ts'
 import { parseFilter } from './parse-filter.ts'
 
 export const checkFilter: Handler<'crm_check_filter'> = async (ctx, input) => {

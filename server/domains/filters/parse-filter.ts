@@ -134,7 +134,7 @@ export const parseSavedFilter = async (ctx: FilterContext, id: string): Promise<
 }
 
 const requireFiltersEnabled = (ctx: FilterContext): void => {
-  if (!ctx.filters.enabled)
+  if (!ctx.services.config.filters.enabled)
     throw new Problem('service_unconfigured', 'Contact filters are disabled on this server.', {
       reason: 'advanced_filter_disabled',
     })

@@ -1,8 +1,9 @@
+import type { FilterSettings, Services } from '../../app.ts'
+import type { Context } from '../../handler.ts'
 import type { Reason } from '../../../catalog/reasons.ts'
 import type { FieldRow } from '../../../storage/contacts/custom-fields.ts'
 import type { ContactFilter } from '../../../storage/filters/filter.ts'
 import type { LabelKind } from '../../../storage/labels/labels.ts'
-import type { Context } from '../../kernel/context.ts'
 import { findNearestName } from '../../nearest-name.ts'
 import { type FieldError, toPointer, Problem } from '../../kernel/problem.ts'
 import { synonyms } from './grammar.ts'
@@ -26,7 +27,11 @@ export type NamedLabels = {
 }
 
 /** What filters are parsed by. */
-export type FilterContext = Pick<Context, 'tx' | 'heavy' | 'regexVerdicts' | 'filters' | 'actor' | 'now'>
+export type FilterContext = Pick<Context, 'tx' | 'heavy' | 'actor' | 'now'> & {
+  readonly services: Pick<Services, 'regexVerdicts'> & {
+    readonly config: { readonly filters: FilterSettings }
+  }
+}
 
 /** What the parser collects from one filter. */
 export type ParseState = {

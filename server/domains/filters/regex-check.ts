@@ -1,9 +1,7 @@
 import { filterLimits } from '../../../catalog/filters.ts'
-import type { Db } from '../../../storage/database.ts'
 import { findRegexError } from '../../../storage/filters/regex.ts'
-import type { FilterSettings } from '../../kernel/context.ts'
 import type { Problem } from '../../kernel/problem.ts'
-import { createFilterProblem, type FilterPath } from './parse-state.ts'
+import { createFilterProblem, type FilterContext, type FilterPath } from './parse-state.ts'
 import { estimateRegex } from './regex-cost.ts'
 
 /** A regular expression of a filter, and where the request has it, itself or by a saved filter. */
@@ -11,13 +9,7 @@ export type FilterPattern = { path: FilterPath; pattern: string; isSaved: boolea
 
 const MAX_REMEMBERED_VERDICTS = 5_000
 
-type RegexCheck = {
-  /** Runs expensive reads. */
-  heavy: Db
-  filters: FilterSettings
-  /** What the database said of each expression before: null when it takes it. */
-  regexVerdicts: Map<string, string | null>
-}
+type RegexCheck = Pick<FilterContext, 'heavy' | 'services'>
 
 /**
  * Checks the regular expressions of a filter: by an estimate first, and only then by the database, which
@@ -28,9 +20,11 @@ export const requireValidPatterns = async (
   patterns: readonly FilterPattern[],
 ): Promise<void> => {
   requireSimplePatterns(patterns)
-  const unknown = patterns.flatMap(({ pattern }) => (check.regexVerdicts.has(pattern) ? [] : [pattern]))
+  const unknown = patterns.flatMap(({ pattern }) =>
+    check.services.regexVerdicts.has(pattern) ? [] : [pattern],
+  )
   // Usually the database takes them all. Where others wait for it, they are compiled one by one.
-  if (unknown.length > 1 && check.filters.stepMs === undefined) {
+  if (unknown.length > 1 && check.services.config.filters.stepMs === undefined) {
     const rejection = await findRegexError(check.heavy, unknown)
     if (rejection === null) for (const pattern of unknown) remember(check, pattern, null)
   }
@@ -42,14 +36,18 @@ export const requireValidPatterns = async (
 
 /** Returns the database's message when it rejects the expression, else null. */
 const findRejection = async (check: RegexCheck, pattern: string): Promise<string | null> => {
-  const known = check.regexVerdicts.get(pattern)
+  const known = check.services.regexVerdicts.get(pattern)
   if (known !== undefined) return known
   const message = await findRegexError(check.heavy, [pattern])
   remember(check, pattern, message)
   return message
 }
 
-const remember = ({ regexVerdicts }: RegexCheck, pattern: string, message: string | null): void => {
+const remember = (
+  { services: { regexVerdicts } }: RegexCheck,
+  pattern: string,
+  message: string | null,
+): void => {
   regexVerdicts.set(pattern, message)
   if (regexVerdicts.size > MAX_REMEMBERED_VERDICTS) regexVerdicts.delete(regexVerdicts.keys().next().value!)
 }

@@ -1,3 +1,4 @@
+import type { Context, Handler, InputOf } from '../../handler.ts'
 import {
   deleteGroupRow,
   findGroupByName,
@@ -10,10 +11,8 @@ import {
 } from '../../../storage/labels/labels.ts'
 import { countIds, countLabelled } from '../../../storage/contacts/matches.ts'
 import { fold } from '../../../storage/values/text.ts'
-import type { Context } from '../../kernel/context.ts'
 import { changeTarget } from '../bulk-jobs/change-target.ts'
 import { contactRecords, type ContactsChange } from '../bulk-jobs/contact-records.ts'
-import type { Handler, InputOf } from '../../kernel/handler.ts'
 import { notFound, Problem } from '../../kernel/problem.ts'
 import {
   changeLabels,

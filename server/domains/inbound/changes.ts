@@ -5,7 +5,7 @@ import {
   updateTemplateReview,
 } from '../../../storage/messages/inbound.ts'
 import { lockTemplate, updateTemplateRow } from '../../../storage/templates/templates.ts'
-import type { ChangeContext } from '../../kernel/change-context.ts'
+import type { ChangeContext } from '../../change-context.ts'
 import { type HealthFact } from '../../provider/health/change.ts'
 import { applyHealthFacts } from '../../provider/health/record.ts'
 import { numberStates } from '../../provider/health/rules.ts'

@@ -6,7 +6,7 @@ import {
   updateMessageText,
   upsertReaction,
 } from '../../../storage/messages/changes.ts'
-import type { ChangeContext } from '../../kernel/change-context.ts'
+import type { ChangeContext } from '../../change-context.ts'
 import { clipText, eventMessage } from '../messaging/view.ts'
 import { parseContent } from './content.ts'
 import type { InboundCustomer } from './customers.ts'

@@ -1,7 +1,7 @@
 import { insertMessages, type NewMessage } from '../../../storage/messages/messages.ts'
 import { type CustomerRow, findMessageIds } from '../../../storage/messages/inbound.ts'
 import type { ConversationState } from '../../../storage/conversations/conversations.ts'
-import type { ChangeContext } from '../../kernel/change-context.ts'
+import type { ChangeContext } from '../../change-context.ts'
 import { addConsentWord } from '../consent/record.ts'
 import { readConsentWord } from '../consent/words.ts'
 import { findOrCreateConversation, applyInboundMessage } from '../inbox/lifecycle.ts'

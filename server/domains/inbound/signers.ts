@@ -6,7 +6,7 @@ import {
   listSealedAccounts,
 } from '../../../storage/channels/provider-accounts.ts'
 import type { NewProviderUpdate } from '../../../storage/channels/provider-updates.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { unsealAccount } from '../../provider/account-secrets.ts'
 import { asObjects, asText } from './json.ts'

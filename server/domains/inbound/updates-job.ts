@@ -7,7 +7,7 @@ import {
   postponeProviderUpdates,
   setAsideProviderUpdates,
 } from '../../../storage/channels/provider-updates.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { withRetries } from '../../kernel/retry.ts'
 import { notifyEvents } from '../events/signal.ts'
 import { errorLogDetails } from '../../kernel/log-details.ts'

@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { type NewProviderUpdate, insertProviderUpdates } from '../../../storage/channels/provider-updates.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { errorLogDetails } from '../../kernel/log-details.ts'
 import { parseUpdates, serializeUpdates } from './parse-updates.ts'
 import { findSigner, listOwnVerifyTokens, selectOfSigner, type Signer, signatureProblem } from './signers.ts'

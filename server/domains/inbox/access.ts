@@ -1,5 +1,5 @@
+import type { Context } from '../../handler.ts'
 import { type ConversationState, lockConversation } from '../../../storage/conversations/conversations.ts'
-import type { Context } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/problem.ts'
 import { canSeeChannel } from '../../visibility/policy.ts'
 

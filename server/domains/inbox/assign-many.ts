@@ -1,3 +1,5 @@
+import { recordUndone } from '../bulk-jobs/output.ts'
+import type { Context, Handler, InputOf } from '../../handler.ts'
 import type { EventTypeId } from '../../../catalog/events.ts'
 import { countIds } from '../../../storage/contacts/matches.ts'
 import type { Assignment } from '../../../storage/conversations/changes.ts'
@@ -11,8 +13,7 @@ import {
   toFailure,
 } from '../bulk-jobs/conversation-records.ts'
 import { type BulkOutput, toBulkOutput } from '../bulk-jobs/output.ts'
-import type { Context, RecordFailure } from '../../kernel/context.ts'
-import type { Handler, InputOf } from '../../kernel/handler.ts'
+import type { RecordFailure } from '../../kernel/context.ts'
 import { invalidField, Problem } from '../../kernel/problem.ts'
 import {
   applyAssignments,
@@ -70,7 +71,7 @@ const assigning: ConversationsChange<Input, 'conversation.assigned/1'> = {
       if (problem) failures.push(toFailure(conversation.id, problem))
       const assignment = toAssignment(conversation, assignee)
       if (problem || isSameAssignment(conversation, assignment)) continue
-      ctx.recordUndo(toUndone(conversation.id, conversation, assignment))
+      recordUndone(ctx, toUndone(conversation.id, conversation, assignment))
       changes.push({ conversation, assignment })
     }
     await applyAssignments(ctx, changes)
@@ -145,7 +146,7 @@ export const restoreAssignments = async (
     const problem = await findProblem(conversation, assignment)
     if (problem) failures.push(toFailure(conversation.id, problem))
     if (problem) continue
-    ctx.recordUndo(toUndone(conversation.id, left, assignment))
+    recordUndone(ctx, toUndone(conversation.id, left, assignment))
     changes.push({ conversation, assignment })
   }
   await applyUnassignments(

@@ -1,3 +1,4 @@
+import type { Context, Handler } from '../../handler.ts'
 import { recordAssignments } from '../../../storage/agents/sessions.ts'
 import {
   type Assignment,
@@ -6,8 +7,6 @@ import {
   updateAssignments,
 } from '../../../storage/conversations/changes.ts'
 import type { ConversationState } from '../../../storage/conversations/conversations.ts'
-import type { Context } from '../../kernel/context.ts'
-import type { Handler } from '../../kernel/handler.ts'
 import { notFound, Problem } from '../../kernel/problem.ts'
 import { lockVisibleConversation } from './access.ts'
 import { toEventConversation } from './lifecycle.ts'

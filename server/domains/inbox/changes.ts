@@ -1,11 +1,11 @@
+import type { Handler } from '../../handler.ts'
 import { updateConversation } from '../../../storage/conversations/changes.ts'
 import { readMessage } from '../../../storage/messages/lists.ts'
 import { insertMessages } from '../../../storage/messages/messages.ts'
 import { showMessage } from '../messaging/view.ts'
-import type { Handler } from '../../kernel/handler.ts'
 import { invalidField } from '../../kernel/problem.ts'
 import { lockVisibleConversation } from './access.ts'
-import { toChangeContext } from '../../kernel/change-context.ts'
+import { toChangeContext } from '../../change-context.ts'
 import { applyCloses, applyReopen } from './lifecycle.ts'
 import { showConversationSummary } from './summary.ts'
 

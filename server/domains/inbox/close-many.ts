@@ -1,3 +1,5 @@
+import { recordUndone } from '../bulk-jobs/output.ts'
+import type { Context, Handler, InputOf } from '../../handler.ts'
 import type { EventTypeId } from '../../../catalog/events.ts'
 import { countIds } from '../../../storage/contacts/matches.ts'
 import { countOpen } from '../../../storage/conversations/matches.ts'
@@ -8,9 +10,7 @@ import {
   lockVisibleConversations,
 } from '../bulk-jobs/conversation-records.ts'
 import { type BulkOutput, toBulkOutput } from '../bulk-jobs/output.ts'
-import type { Context } from '../../kernel/context.ts'
-import type { Handler, InputOf } from '../../kernel/handler.ts'
-import { toChangeContext } from '../../kernel/change-context.ts'
+import { toChangeContext } from '../../change-context.ts'
 import { applyCloses, applyReopen } from './lifecycle.ts'
 
 const closing: ConversationsChange<InputOf<'inbox_close_conversations'>, 'conversation.closed/1'> = {
@@ -21,7 +21,7 @@ const closing: ConversationsChange<InputOf<'inbox_close_conversations'>, 'conver
     const open = conversations.filter(({ state }) => state === 'open')
     const who = { by: ctx.actor.staff.id, keyId: ctx.actor.key.id }
     await applyCloses(toChangeContext(ctx), open, who, reason || null)
-    for (const { id, episode } of open) ctx.recordUndo({ conversation_id: id, episode })
+    for (const { id, episode } of open) recordUndone(ctx, { conversation_id: id, episode })
     return toBulkOutput(ctx, requested, missing)
   },
   preview: async (ctx, _input, batches) => ({
@@ -45,7 +45,7 @@ export const restoreClosed = async (
     const { id, state, episode } = conversation
     if (state !== 'closed' || episode !== episodes.get(id)) continue
     await applyReopen(context, conversation, ctx.actor.staff.id, null)
-    ctx.recordUndo({ conversation_id: id, episode: conversation.episode })
+    recordUndone(ctx, { conversation_id: id, episode: conversation.episode })
   }
   return toBulkOutput(ctx, requested, missing)
 }

@@ -11,7 +11,7 @@ import {
   type WaitRow,
 } from '../../../storage/conversations/reply-corrections.ts'
 import { invalidateReports } from '../reports/invalidate.ts'
-import type { ChangeContext } from '../../kernel/change-context.ts'
+import type { ChangeContext } from '../../change-context.ts'
 import { resumeEpisode, toEventConversation } from './lifecycle.ts'
 import { type Replayed, type ReplayedWait, replayReplies } from './replay.ts'
 import { computeNextResponseDue } from './sla.ts'

@@ -1,8 +1,8 @@
+import type { Context, InputOf } from '../../handler.ts'
 import { MAX_CONVERSATION_TOTAL } from '../../../catalog/conversations/filters.ts'
 import { countConversations } from '../../../storage/conversations/lists.ts'
 import type { ConversationFilter } from '../../../storage/conversations/order.ts'
-import type { Actor, Context } from '../../kernel/context.ts'
-import type { InputOf } from '../../kernel/handler.ts'
+import type { Actor } from '../../kernel/context.ts'
 import { resolveLabelIds } from '../labels/labels.ts'
 import { canSeeChannel, listVisibleChannels } from '../../visibility/policy.ts'
 

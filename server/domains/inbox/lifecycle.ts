@@ -14,7 +14,7 @@ import {
 } from '../../../storage/conversations/conversations.ts'
 import { reopenWait, type WaitRow } from '../../../storage/conversations/reply-corrections.ts'
 import type { Unannounced } from '../../../storage/events/unannounced.ts'
-import type { ChangeContext } from '../../kernel/change-context.ts'
+import type { ChangeContext } from '../../change-context.ts'
 import { isAnyOverdue, computeNextResponseDue, computeEpisodeClocks, NO_CLOCKS } from './sla.ts'
 import { computeWindowExpiry } from './window.ts'
 

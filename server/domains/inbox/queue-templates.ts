@@ -1,9 +1,8 @@
+import type { Context, OutputOf } from '../../handler.ts'
 import { loadMarketingWithdrawals } from '../consent/require.ts'
 import type { ConversationRow } from '../../../storage/conversations/lists.ts'
 import type { SendingChannel } from '../../../storage/messages/sends.ts'
 import { listSendableTemplates, type TemplateRow } from '../../../storage/templates/templates.ts'
-import type { Context } from '../../kernel/context.ts'
-import type { OutputOf } from '../../kernel/handler.ts'
 import { parseTemplateParts } from '../messaging/template-components.ts'
 import { describeSend } from '../templates/send-schema.ts'
 

@@ -5,7 +5,7 @@ import {
   listMessageWriters,
   type NewestMessages,
 } from '../../../storage/messages/search-index.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { getIdleMs, type JobDefinition } from '../../work/runner.ts'
 
 /** Messages are found so soon after they were written. */

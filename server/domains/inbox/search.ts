@@ -1,3 +1,4 @@
+import type { Context, Handler } from '../../handler.ts'
 import {
   type ConversationRow,
   listConversationPage,
@@ -5,8 +6,6 @@ import {
   readConversation,
 } from '../../../storage/conversations/lists.ts'
 import type { ConversationFilter } from '../../../storage/conversations/order.ts'
-import type { Context } from '../../kernel/context.ts'
-import type { Handler } from '../../kernel/handler.ts'
 import { notFound } from '../../kernel/problem.ts'
 import { showConversation } from './view.ts'
 import { showTotal, toConversationFilter } from './filters.ts'
@@ -62,7 +61,7 @@ export const searchConversations: Handler<'inbox_search_conversations'> = async 
     delivery,
     replyStatus: input.reply_status,
     contactId: input.contact_id,
-    inShortSteps: ctx.filters.stepMs !== undefined,
+    inShortSteps: ctx.services.config.filters.stepMs !== undefined,
   }
   const after = ctx.cursors.open(input.cursor)
   const rows = await list.read(ctx, filter, after, limit)

@@ -4,7 +4,7 @@ import type { SlaClocks } from '../../../storage/conversations/changes.ts'
 import type { ConversationState } from '../../../storage/conversations/conversations.ts'
 import { type ActiveSlaPolicy, listActiveSlaPolicies } from '../../../storage/conversations/sla.ts'
 import { addBusinessTime, type BusinessHours } from './hours.ts'
-import type { ChangeContext } from '../../kernel/change-context.ts'
+import type { ChangeContext } from '../../change-context.ts'
 
 const loadPolicies = (context: ChangeContext): Promise<ActiveSlaPolicy[]> =>
   (context.slaPolicies ??= listActiveSlaPolicies(context.tx, context.workspaceId))

@@ -1,6 +1,6 @@
+import type { Context } from '../../handler.ts'
 import { readConversationTags } from '../../../storage/conversations/changes.ts'
 import type { ConversationState } from '../../../storage/conversations/conversations.ts'
-import type { Context } from '../../kernel/context.ts'
 
 /** Returns a conversation as its changes return it. */
 export const showConversationSummary = async (

@@ -1,5 +1,5 @@
+import type { Handler } from '../../handler.ts'
 import { updateConversationTags, updateConversation } from '../../../storage/conversations/changes.ts'
-import type { Handler } from '../../kernel/handler.ts'
 import { toPointer, Problem } from '../../kernel/problem.ts'
 import { createTags, findTags, listNewTagNames, selectTags } from '../tags/tags.ts'
 import { lockVisibleConversation } from './access.ts'

@@ -1,7 +1,7 @@
+import type { Context } from '../../handler.ts'
 import type { z } from 'zod'
 import type { Conversation } from '../../../catalog/conversations/read.ts'
 import type { ConversationRow } from '../../../storage/conversations/lists.ts'
-import type { Context } from '../../kernel/context.ts'
 import { showLastMessage } from '../messaging/view.ts'
 import { toSla } from './sla.ts'
 import { toWindow } from './window.ts'

@@ -1,6 +1,6 @@
+import type { Context } from '../../handler.ts'
 import type { Label, LabelKind } from '../../../storage/labels/labels.ts'
 import { fold } from '../../../storage/values/text.ts'
-import type { Context } from '../../kernel/context.ts'
 
 /*
  * The labels that calls named lately, by id and by folded name. They may have changed since: an optimistic change
@@ -25,7 +25,7 @@ const refKey = (workspaceId: string, kind: LabelKind, ref: string | number): str
  * they may be undone with it.
  */
 export const cacheLabels = (
-  { actor, dryRun, labelCache }: Pick<Context, 'actor' | 'dryRun' | 'labelCache'>,
+  { actor, dryRun, services: { labelCache } }: Pick<Context, 'actor' | 'dryRun' | 'services'>,
   kind: LabelKind,
   refs: readonly (string | number)[],
   found: readonly Label[],
@@ -43,7 +43,7 @@ export const cacheLabels = (
 
 /** Returns the distinct labels that these refs mean, in their order; undefined unless all of them are cached. */
 export const findCachedLabels = (
-  { actor, labelCache }: Pick<Context, 'actor' | 'labelCache'>,
+  { actor, services: { labelCache } }: Pick<Context, 'actor' | 'services'>,
   kind: LabelKind,
   refs: readonly (string | number)[],
 ): Label[] | undefined => {

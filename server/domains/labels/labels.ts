@@ -1,3 +1,4 @@
+import type { Context, InputOf } from '../../handler.ts'
 import { buildLabelChange, changeContactLabels } from '../../../storage/labels/changes.ts'
 import {
   countLabels,
@@ -10,8 +11,6 @@ import {
 } from '../../../storage/labels/labels.ts'
 import { fold } from '../../../storage/values/text.ts'
 import { type BulkOutput, listMissing, toBulkOutput } from '../bulk-jobs/output.ts'
-import type { Context } from '../../kernel/context.ts'
-import type { InputOf } from '../../kernel/handler.ts'
 import { createPage } from '../../kernel/paging.ts'
 import { toPointer, Problem } from '../../kernel/problem.ts'
 import { findNearestName } from '../../nearest-name.ts'
@@ -157,11 +156,11 @@ export const changeLabelsOptimistically = (
   contactIds: LabelRefs,
 ): LabelsChanged | undefined => {
   const requested = distinctIds(contactIds)
-  if (!ctx.mayBeOptimistic || requested.length !== 1) return undefined
+  if (!ctx.pending.mayBeOptimistic || requested.length !== 1) return undefined
   const labels = findCachedLabels(ctx, kind, refs)
   if (!labels) return undefined
   const request = { kind, action, labels, contactIds: requested, now: ctx.now }
-  ctx.deferWrite(buildLabelChange(ctx.actor.workspace.id, request))
+  ctx.pending.deferred = buildLabelChange(ctx.actor.workspace.id, request)
   return { output: toBulkOutput(ctx, requested, []), changes: [{ labels, contactIds: requested }] }
 }
 

@@ -9,7 +9,7 @@ import {
   type ClaimedMedia,
 } from '../../../storage/messages/media.ts'
 import { waitAtMost } from '../../../storage/client/wait-at-most.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { errorLogDetails } from '../../kernel/log-details.ts'
 import { computeNextRunMs, getIdleMs, type JobDefinition } from '../../work/runner.ts'

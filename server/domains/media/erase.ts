@@ -1,5 +1,5 @@
 import { type ErasableFile, forgetMediaKey, listErasableMedia } from '../../../storage/messages/media.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { removeFiles } from './remove-files.ts'
 import type { MediaStore } from './store.ts'
 

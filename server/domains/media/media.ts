@@ -1,7 +1,8 @@
+import { toMediaUrl } from './urls.ts'
+import type { Handler, OutputOf } from '../../handler.ts'
 import type { Reason } from '../../../catalog/reasons.ts'
 import { findMedia } from '../../../storage/messages/media.ts'
-import type { App } from '../../kernel/app.ts'
-import type { Handler, OutputOf } from '../../kernel/handler.ts'
+import type { App } from '../../app.ts'
 import { notFound, Problem } from '../../kernel/problem.ts'
 import { countFailure } from '../../kernel/throttle.ts'
 import { parseRange } from './range.ts'
@@ -24,7 +25,7 @@ export const getMedia: Handler<'messaging_get_media'> = async (ctx, { message_id
   }
   switch (media.state) {
     case 'kept':
-      return { ...shown, ...ctx.mediaUrl(media.message_id) }
+      return { ...shown, ...toMediaUrl(ctx, media.message_id) }
     case 'linked':
       return { ...shown, url: media.url!, expires_at: null }
     case 'waiting':

@@ -1,5 +1,5 @@
 import { findSecondsUntilErasable } from '../../../storage/messages/media.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { removeUselessParts } from '../exports/parts.ts'
 import { computeNextRunMs, getIdleMs, type JobDefinition } from '../../work/runner.ts'
 import { removeErasedFiles } from './erase.ts'

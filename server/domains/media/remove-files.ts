@@ -1,4 +1,4 @@
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { errorLogDetails } from '../../kernel/log-details.ts'
 import { isStoreUnavailable, type MediaStore } from './store.ts'
 

@@ -1,4 +1,4 @@
-import type { Context } from '../../kernel/context.ts'
+import type { Context } from '../../handler.ts'
 import type { Sealer } from '../../sealer.ts'
 
 const URL_TTL_MS = 5 * 60_000
@@ -6,16 +6,15 @@ const BINDING = 'media'
 /** Sealed tokens are shorter; a longer one is not worth opening. */
 const MAX_TOKEN_LENGTH = 500
 
-/** Creates URLs of files that need no API key and expire after five minutes of real time, which `now` is. */
-export const createMediaUrls =
-  (sealer: Sealer, publicUrl: string, workspaceId: string, now: string): Context['mediaUrl'] =>
-  (messageId) => {
-    const expires = Date.parse(now) + URL_TTL_MS
-    return {
-      url: `${publicUrl}/media/${sealer.seal(`${workspaceId} ${messageId} ${expires}`, BINDING)}`,
-      expires_at: new Date(expires).toISOString(),
-    }
-  }
+/** Returns the URL of a file, which needs no API key and expires after five minutes of real time. */
+export const toMediaUrl = (
+  { actor, realNow, services: { mediaSealer, config } }: Pick<Context, 'actor' | 'realNow' | 'services'>,
+  messageId: string,
+): { url: string; expires_at: string } => {
+  const expires = Date.parse(realNow) + URL_TTL_MS
+  const token = mediaSealer.seal(`${actor.workspace.id} ${messageId} ${expires}`, BINDING)
+  return { url: `${config.publicUrl}/media/${token}`, expires_at: new Date(expires).toISOString() }
+}
 
 /** The message that a token belongs to; undefined when it is none of ours. `now`: real time, ISO 8601 UTC. */
 export const openMediaUrl = (

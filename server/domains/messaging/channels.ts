@@ -1,3 +1,4 @@
+import type { Context } from '../../handler.ts'
 import {
   findLatestChannelId,
   listUsableChannels,
@@ -8,7 +9,7 @@ import {
 } from '../../../storage/messages/sends.ts'
 import { ownChannelTypes } from '../../../catalog/channels.ts'
 import type { Db } from '../../../storage/database.ts'
-import type { Actor, Context } from '../../kernel/context.ts'
+import type { Actor } from '../../kernel/context.ts'
 import { invalidField, notFound, Problem } from '../../kernel/problem.ts'
 import { reasonTexts } from '../../provider/health/rules.ts'
 import { canSeeChannel } from '../../visibility/policy.ts'

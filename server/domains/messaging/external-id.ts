@@ -1,5 +1,5 @@
+import type { Context } from '../../handler.ts'
 import { findMessageByExternalId } from '../../../storage/messages/lists.ts'
-import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { canSeeChannel } from '../../visibility/policy.ts'
 

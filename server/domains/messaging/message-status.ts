@@ -14,7 +14,7 @@ import {
 } from '../../../storage/messages/sends.ts'
 import { markAnnounced, type Unannounced } from '../../../storage/events/unannounced.ts'
 import { eventContact } from '../contacts/view.ts'
-import type { ChangeContext } from '../../kernel/change-context.ts'
+import type { ChangeContext } from '../../change-context.ts'
 import { invalidateReports } from '../reports/invalidate.ts'
 import { type CorrectionEvent, correctReplies, recountReplies } from '../inbox/corrections.ts'
 import {

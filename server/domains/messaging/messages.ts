@@ -1,7 +1,6 @@
+import type { Context, Handler } from '../../handler.ts'
 import { findConversationChannel } from '../../../storage/conversations/lists.ts'
 import { findMessageByExternalId, listMessagePage, readMessage } from '../../../storage/messages/lists.ts'
-import type { Context } from '../../kernel/context.ts'
-import type { Handler } from '../../kernel/handler.ts'
 import { notFound, Problem } from '../../kernel/problem.ts'
 import { showMessage } from './view.ts'
 import { canSeeChannel } from '../../visibility/policy.ts'

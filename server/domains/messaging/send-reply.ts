@@ -1,3 +1,4 @@
+import type { Context, InputOf } from '../../handler.ts'
 import { findBoundFacts } from '../../../storage/agents/policy.ts'
 import { lockContact, readContact } from '../../../storage/contacts/contacts.ts'
 import {
@@ -8,10 +9,8 @@ import {
 } from '../../../storage/messages/sends.ts'
 import { findChannelOfConversation } from '../../../storage/channels/messages.ts'
 import { queueReply } from '../channels/queue-reply.ts'
-import type { Context } from '../../kernel/context.ts'
 import { lockVisibleConversation } from '../inbox/access.ts'
 import { toWindow } from '../inbox/window.ts'
-import type { InputOf } from '../../kernel/handler.ts'
 import { invalidField, notFound, Problem } from '../../kernel/problem.ts'
 import { toViewer } from '../quick-messages/rights.ts'
 import { canSeeChannel } from '../../visibility/policy.ts'
@@ -25,7 +24,7 @@ import {
   windowClosedProblem,
   insertPendingMessage,
 } from './send.ts'
-import { defineProviderHandler } from '../../kernel/provider-handler.ts'
+import { defineProviderHandler } from '../../provider/provider-handler.ts'
 
 type Input = InputOf<'messaging_send_reply'>
 /** Text, or a file with an optional caption. */
@@ -98,11 +97,11 @@ export const sendReply = defineProviderHandler<'messaging_send_reply', SendInten
   queue: {
     job: 'channel-deliveries',
     takes: ({ queued }) => queued === true,
-    needsNoProvider: async (ctx, { conversation_id: id }) => {
-      const channel = await findChannelOfConversation(ctx.tx, ctx.actor.workspace.id, id)
-      // One that the actor may not see answers like one that does not exist.
-      return channel !== undefined && canSeeChannel(ctx.actor, channel.id) && isOwnChannel(channel)
-    },
+  },
+  needsNoProvider: async (ctx, { conversation_id: id }) => {
+    const channel = await findChannelOfConversation(ctx.tx, ctx.actor.workspace.id, id)
+    // One that the actor may not see answers like one that does not exist.
+    return channel !== undefined && canSeeChannel(ctx.actor, channel.id) && isOwnChannel(channel)
   },
 })
 

@@ -1,3 +1,5 @@
+import { takeContactId } from '../contacts/ids.ts'
+import type { Context, InputOf } from '../../handler.ts'
 import { toPhoneKey } from '../../../storage/contacts/lines.ts'
 import { buildContactInsert, lockContact, lockContactByPhone } from '../../../storage/contacts/contacts.ts'
 import { runDeferredWrite } from '../../../storage/client/deferred-write.ts'
@@ -6,10 +8,8 @@ import { findTemplate, type TemplateRow } from '../../../storage/templates/templ
 import { requirePhone } from '../contacts/input.ts'
 import { requireRoomForContact } from '../contacts/limit.ts'
 import type { PhoneLine } from '../contacts/phone-lines.ts'
-import type { Context } from '../../kernel/context.ts'
-import { toChangeContext } from '../../kernel/change-context.ts'
+import { toChangeContext } from '../../change-context.ts'
 import { findOrCreateConversation } from '../inbox/lifecycle.ts'
-import type { InputOf } from '../../kernel/handler.ts'
 import { notFound, Problem } from '../../kernel/problem.ts'
 import { requireMarketingAllowed } from '../consent/require.ts'
 import { chooseChannel, requireReachable } from './channels.ts'
@@ -22,7 +22,7 @@ import {
   insertPendingMessage,
 } from './send.ts'
 import { announceCreated, createEmitCreated } from './message-status.ts'
-import { defineProviderHandler } from '../../kernel/provider-handler.ts'
+import { defineProviderHandler } from '../../provider/provider-handler.ts'
 import { fillTemplate } from './template-fill.ts'
 import { describeParts, type TemplatePart } from './template-parts.ts'
 import type { TemplateValues } from './template-values.ts'
@@ -196,7 +196,7 @@ const requireRecipientAllowed = async (
 const createContact = async (ctx: Context, line: PhoneLine): Promise<Recipient> => {
   const { workspace } = ctx.actor
   await requireRoomForContact(ctx)
-  const id = await ctx.newContactId()
+  const id = await takeContactId(ctx)
   await runDeferredWrite(
     ctx.tx,
     buildContactInsert(

@@ -1,3 +1,4 @@
+import type { Context, CallOptions } from '../../handler.ts'
 import { deleteContactRows, lockContact } from '../../../storage/contacts/contacts.ts'
 import { type ConversationState, lockConversation } from '../../../storage/conversations/conversations.ts'
 import { readMessage } from '../../../storage/messages/lists.ts'
@@ -12,14 +13,12 @@ import {
   readWindowFacts,
   type SendingChannel,
 } from '../../../storage/messages/sends.ts'
-import type { Context } from '../../kernel/context.ts'
 import { createUlid } from '../../ids.ts'
 import type { MergeEvent } from '../contacts/merge.ts'
 import { applyCustomerReport, parseCustomer } from '../inbound/customers.ts'
 import type { CorrectionEvent } from '../inbox/corrections.ts'
-import { toChangeContext } from '../../kernel/change-context.ts'
+import { toChangeContext } from '../../change-context.ts'
 import { toWindow } from '../inbox/window.ts'
-import type { CallOptions } from '../../kernel/handler.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { type OutgoingMessage, providerCodeOf, type SentMessage } from '../../provider/port.ts'
 import {
@@ -122,7 +121,7 @@ export const insertPendingMessage = async (
 const callProvider = async (intent: SendIntent, options: CallOptions): Promise<SentMessage> => {
   try {
     const sender = { phoneNumberId: intent.phoneNumberId }
-    return await options.provider.send(sender, intent.outgoing, options.signal)
+    return await options.services.provider.send(sender, intent.outgoing, options.signal)
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     throw await translateRefusal(intent, options, error)
@@ -135,7 +134,7 @@ const callProvider = async (intent: SendIntent, options: CallOptions): Promise<S
  */
 const findSentMessage = async (
   { workspaceId, messageId, phoneNumberId, outgoing: { reference } }: SendIntent,
-  { provider, signal, db, storedOnly }: CallOptions,
+  { services: { provider }, signal, db, storedOnly }: CallOptions,
 ): Promise<SentMessage | undefined> => {
   const row = await findOutboundMessage(db, workspaceId, { id: messageId })
   if (!row) return undefined

@@ -1,9 +1,10 @@
+import type { Context } from '../../handler.ts'
 import type { z } from 'zod'
 import type { ActorView } from '../../../catalog/actor.ts'
 import type { LastMessage, Message, MessageType } from '../../../catalog/message-schemas.ts'
 import type { EventData } from '../../../catalog/events.ts'
 import type { MessageRow } from '../../../storage/messages/lists.ts'
-import type { Actor, Context } from '../../kernel/context.ts'
+import type { Actor } from '../../kernel/context.ts'
 import { showMessageText, showQuotingText } from '../../visibility/phones.ts'
 
 /** Code points of text that a conversation shows of its last message. */
@@ -97,7 +98,7 @@ const mediaUrl = (publicUrl: string, { id, media_state: state, media_url: url }:
 
 /** Returns a message as this staff member may see it. */
 export const showMessage = (
-  { actor, publicUrl }: Pick<Context, 'actor' | 'publicUrl'>,
+  { actor, services: { config } }: Pick<Context, 'actor' | 'services'>,
   row: MessageRow,
 ): z.input<typeof Message> => ({
   ...showShared(actor, row),
@@ -106,7 +107,7 @@ export const showMessage = (
         content_type: row.media_type,
         file_name: row.media_name,
         size: row.media_size === null ? null : Number(row.media_size),
-        url: mediaUrl(publicUrl, row),
+        url: mediaUrl(config.publicUrl, row),
       }
     : null,
   template:

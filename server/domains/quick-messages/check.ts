@@ -1,3 +1,4 @@
+import type { Context } from '../../handler.ts'
 import { isBlank } from '../../../catalog/values.ts'
 import { visibilities } from '../../../catalog/quick-messages.ts'
 import { listFields } from '../../../storage/contacts/custom-fields.ts'
@@ -7,7 +8,6 @@ import {
   lockQuickMessageCodes,
   type QuickMessageVisibility,
 } from '../../../storage/messages/quick-messages.ts'
-import type { Context } from '../../kernel/context.ts'
 import { checkPlaceholders } from '../messaging/placeholders.ts'
 import { invalidField, notFound, Problem } from '../../kernel/problem.ts'
 import { isPublicHostName } from '../../public-host-name.ts'

@@ -1,3 +1,4 @@
+import type { Context, Handler, InputOf } from '../../handler.ts'
 import { isBlank } from '../../../catalog/values.ts'
 import {
   countQuickMessages,
@@ -9,8 +10,6 @@ import {
   type QuickMessageFields,
   updateQuickMessageRow,
 } from '../../../storage/messages/quick-messages.ts'
-import type { Context } from '../../kernel/context.ts'
-import type { Handler, InputOf } from '../../kernel/handler.ts'
 import { createPage } from '../../kernel/paging.ts'
 import { invalidField } from '../../kernel/problem.ts'
 import { checkContent, claimCode, resolveTeam } from './check.ts'

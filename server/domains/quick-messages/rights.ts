@@ -1,3 +1,4 @@
+import type { Context } from '../../handler.ts'
 import type { z } from 'zod'
 import { editableTypes, type QuickMessage as QuickMessageSchema } from '../../../catalog/quick-messages.ts'
 import {
@@ -5,7 +6,7 @@ import {
   type QuickMessageRow,
   type QuickMessageViewer,
 } from '../../../storage/messages/quick-messages.ts'
-import type { Actor, Context } from '../../kernel/context.ts'
+import type { Actor } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/problem.ts'
 import { withVersion } from '../../guards/snapshot/record-version.ts'
 import { isManager } from '../../visibility/policy.ts'

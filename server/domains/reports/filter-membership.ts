@@ -1,3 +1,4 @@
+import type { Context, Handler } from '../../handler.ts'
 import { createHash } from 'node:crypto'
 import type { ContactFilter } from '../../../storage/filters/filter.ts'
 import {
@@ -10,8 +11,7 @@ import {
   lockTrackedFilters,
 } from '../../../storage/filters/memberships.ts'
 import { lockSavedFilter } from '../../../storage/filters/saved-filters.ts'
-import type { Actor, Context } from '../../kernel/context.ts'
-import type { Handler } from '../../kernel/handler.ts'
+import type { Actor } from '../../kernel/context.ts'
 import { invalidField, Problem } from '../../kernel/problem.ts'
 import { parseFilterDate } from '../filters/dates.ts'
 import { type FilterContext, parseSavedFilter } from '../filters/parse-filter.ts'

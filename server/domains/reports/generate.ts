@@ -8,7 +8,7 @@ import {
   filterMissingReports,
 } from '../../../storage/reports/staff-reports.ts'
 import { businessTime } from '../../clock.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { invalidField } from '../../kernel/problem.ts'
 import { type ReportRange, resolveRange, type RangeInput } from './range.ts'
 import { computeStaffRows } from './staff-rows.ts'

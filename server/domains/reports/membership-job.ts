@@ -6,7 +6,7 @@ import {
   listUnrecorded,
 } from '../../../storage/filters/memberships.ts'
 import { businessTime } from '../../clock.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { parseSavedFilter } from '../filters/parse-filter.ts'
 import { FIXED_HOURS, hoursAgo } from '../../work/retention-periods.ts'
 import type { JobDefinition } from '../../work/runner.ts'
@@ -24,9 +24,9 @@ type Workspace = Awaited<ReturnType<typeof listTrackingWorkspaces>>[number]
 const recordMembers = async (app: App, workspace: Workspace, filterId: string): Promise<void> => {
   const now = businessTime(app, workspace.id)
   const actor = createUnlimitedActor({ ...workspace, contactLimit: null, templateLimit: null })
-  const { db, heavy, regexVerdicts } = app
+  const { db, heavy } = app
   const { filters } = app.config
-  const filter = await parseSavedFilter({ tx: db, heavy, regexVerdicts, filters, actor, now }, filterId)
+  const filter = await parseSavedFilter({ tx: db, heavy, actor, now, services: app }, filterId)
   const batches = await listMatchBatches(heavy, workspace.id, [filter], {
     size: BATCH_IDS,
     stepMs: filters.stepMs,

@@ -1,5 +1,5 @@
+import type { InputOf, OutputOf } from '../../handler.ts'
 import { pluralize } from '../../../catalog/values.ts'
-import type { InputOf, OutputOf } from '../../kernel/handler.ts'
 import { invalidField, type Problem } from '../../kernel/problem.ts'
 
 export type RangeInput = Omit<InputOf<'reports_workspace_summary'>, 'compare' | 'medians'>

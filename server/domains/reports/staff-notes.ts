@@ -1,4 +1,4 @@
-import type { OutputOf } from '../../kernel/handler.ts'
+import type { OutputOf } from '../../handler.ts'
 import type { ReportRange } from './range.ts'
 
 type Output = OutputOf<'reports_staff'>

@@ -1,3 +1,4 @@
+import type { OutputOf } from '../../handler.ts'
 import type { Db } from '../../../storage/database.ts'
 import {
   type BreachFigures,
@@ -8,7 +9,6 @@ import {
   type WorkFigures,
 } from '../../../storage/reports/staff-figures.ts'
 import type { StaffReport } from '../../../storage/reports/staff-reports.ts'
-import type { OutputOf } from '../../kernel/handler.ts'
 import type { ReportRange } from './range.ts'
 
 export type StaffReportRow = OutputOf<'reports_staff'>['data'][number]

@@ -1,6 +1,7 @@
+import type { Context } from '../../handler.ts'
 import { listFields } from '../../../storage/contacts/custom-fields.ts'
 import { isObject } from '../../../catalog/values.ts'
-import type { Actor, Context } from '../../kernel/context.ts'
+import type { Actor } from '../../kernel/context.ts'
 import {
   canSeeChannel,
   canSeeField,

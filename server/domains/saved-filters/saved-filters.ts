@@ -1,3 +1,4 @@
+import type { Context, Handler } from '../../handler.ts'
 import { MAX_STORED_FILTER_BYTES } from '../../../catalog/saved-filters.ts'
 import type { ContactFilter } from '../../../storage/filters/filter.ts'
 import { inSavepoint } from '../../../storage/client/savepoint.ts'
@@ -13,10 +14,9 @@ import {
   updateSavedFilterRow,
 } from '../../../storage/filters/saved-filters.ts'
 import { countMatching } from '../contacts/count.ts'
-import type { Actor, Context } from '../../kernel/context.ts'
+import type { Actor } from '../../kernel/context.ts'
 import { canonicalJson } from '../../kernel/cursors.ts'
 import { parseConditions, parseFilter } from '../filters/parse-filter.ts'
-import type { Handler } from '../../kernel/handler.ts'
 import { createPage } from '../../kernel/paging.ts'
 import { invalidField, Problem } from '../../kernel/problem.ts'
 import { withVersion } from '../../guards/snapshot/record-version.ts'

@@ -1,3 +1,5 @@
+import type { Context, CallOptions, InputOf, OutputOf } from '../../handler.ts'
+import { isOutcomeUnknown } from '../../kernel/open-outcomes.ts'
 import {
   deletePendingLink,
   findLinkByMessage,
@@ -11,11 +13,9 @@ import {
   listTakenCodes,
   completeLink,
 } from '../../../storage/messages/short-links.ts'
-import type { Context } from '../../kernel/context.ts'
-import { defineProviderHandler } from '../../kernel/provider-handler.ts'
-import type { CallOptions, InputOf, OutputOf } from '../../kernel/handler.ts'
+import { defineProviderHandler } from '../../provider/provider-handler.ts'
 import { Problem } from '../../kernel/problem.ts'
-import { lookUpOutcome, isOutcomeUnknown, type ProviderLink } from '../../provider/port.ts'
+import { lookUpOutcome, type ProviderLink } from '../../provider/port.ts'
 import { chooseNumber, toDigits } from './number.ts'
 import { drawQr, createQrKey, type QrFormat } from './qr.ts'
 import { toEventLink, showLink } from './view.ts'
@@ -110,7 +110,8 @@ const createLink = async (intent: CreateLinkIntent, options: CallOptions): Promi
     if (await claimLinkCode(options.db, workspaceId, linkId, link.code)) return link
     const row = await findPendingLink(options.db, workspaceId, linkId)
     // A retry that took over has stored a link already: this one is a duplicate.
-    if (row?.code !== null) await options.provider.deleteLink({ phoneNumberId }, link.code, options.signal)
+    if (row?.code !== null)
+      await options.services.provider.deleteLink({ phoneNumberId }, link.code, options.signal)
     const other =
       row?.code === null ? await claimExistingLink(intent, options) : await findEarlierLink(intent, options)
     if (other) return other
@@ -119,7 +120,7 @@ const createLink = async (intent: CreateLinkIntent, options: CallOptions): Promi
 
 const callProvider = async (
   { workspaceId, linkId, phoneNumberId, message }: CreateLinkIntent,
-  { provider, signal, db }: CallOptions,
+  { services: { provider }, signal, db }: CallOptions,
 ): Promise<ProviderLink> => {
   try {
     // The QR image is our own: the provider's expires.
@@ -146,7 +147,9 @@ const findEarlierLink = async (
   const row = await findPendingLink(options.db, workspaceId, linkId)
   if (!row) throw linkRemovedProblem()
   if (row.code !== null) {
-    const known = await lookUpOutcome(options.provider.findLink({ phoneNumberId }, row.code, options.signal))
+    const known = await lookUpOutcome(
+      options.services.provider.findLink({ phoneNumberId }, row.code, options.signal),
+    )
     if (!known)
       throw new Problem(
         'upstream_error',
@@ -190,7 +193,7 @@ const outcomePendingProblem = (seconds: number): Problem =>
 /** Finds the newest link at the provider with this message that belongs to no row, and claims it. */
 const claimExistingLink = async (
   { workspaceId, linkId, channelId, phoneNumberId, message }: CreateLinkIntent,
-  { provider, signal, db }: CallOptions,
+  { services: { provider }, signal, db }: CallOptions,
 ): Promise<ProviderLink | undefined> => {
   const sameMessage = (await lookUpOutcome(provider.listLinks({ phoneNumberId }, signal))).filter(
     (link) => link.message === message,
@@ -223,7 +226,7 @@ const complete = async (
   const row = await loadShortLink(ctx.tx, workspaceId, linkId)
   if (!row) throw linkRemovedProblem()
   ctx.emit('short_link.created/1', toEventLink(row))
-  return showLink(ctx.publicUrl, row)
+  return showLink(ctx.services.config.publicUrl, row)
 }
 
 /** A link that was not created has no id, no address and no times. */

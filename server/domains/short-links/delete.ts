@@ -1,13 +1,13 @@
+import type { Context, CallOptions, InputOf, OutputOf } from '../../handler.ts'
+import { isOutcomeUnknown } from '../../kernel/open-outcomes.ts'
 import {
   deleteShortLinkRow,
   listChannelNumbers,
   type ShortLinkRow,
 } from '../../../storage/messages/short-links.ts'
-import type { Context } from '../../kernel/context.ts'
-import { defineProviderHandler } from '../../kernel/provider-handler.ts'
-import type { CallOptions, InputOf, OutputOf } from '../../kernel/handler.ts'
+import { defineProviderHandler } from '../../provider/provider-handler.ts'
 import { Problem } from '../../kernel/problem.ts'
-import { lookUpOutcome, isOutcomeUnknown } from '../../provider/port.ts'
+import { lookUpOutcome } from '../../provider/port.ts'
 import { requireLink } from './read.ts'
 import { toEventLink } from './view.ts'
 
@@ -39,7 +39,7 @@ const MISSING_LINK_REASONS = new Set<unknown>(['provider_not_found', 'provider_r
 /** A link that does not exist any more counts as deleted. */
 const call = async (
   { link: { code }, phoneNumberId }: DeleteLinkIntent,
-  { provider, signal, again }: CallOptions,
+  { services: { provider }, signal, again }: CallOptions,
 ): Promise<true> => {
   try {
     await provider.deleteLink({ phoneNumberId }, code, signal)
@@ -58,7 +58,7 @@ const call = async (
 
 const findOutcome = async (
   { link: { code }, phoneNumberId }: DeleteLinkIntent,
-  { provider, signal }: CallOptions,
+  { services: { provider }, signal }: CallOptions,
 ): Promise<true | undefined> =>
   (await lookUpOutcome(provider.findLink({ phoneNumberId }, code, signal))) === undefined ? true : undefined
 

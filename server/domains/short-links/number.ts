@@ -1,6 +1,6 @@
+import type { Context } from '../../handler.ts'
 import { listChannelNumbers, type ChannelNumberRow } from '../../../storage/messages/short-links.ts'
 import { parsePhone } from '../contacts/phone.ts'
-import type { Context } from '../../kernel/context.ts'
 import { requireUsableChannel } from '../messaging/channels.ts'
 import { invalidField, Problem } from '../../kernel/problem.ts'
 import { canSeeChannel } from '../../visibility/policy.ts'

@@ -1,3 +1,4 @@
+import type { Context, Handler } from '../../handler.ts'
 import {
   countShortLinks,
   listShortLinkRows,
@@ -5,8 +6,6 @@ import {
   type ShortLinkFilter,
   type ShortLinkRow,
 } from '../../../storage/messages/short-links.ts'
-import type { Context } from '../../kernel/context.ts'
-import type { Handler } from '../../kernel/handler.ts'
 import { createPage } from '../../kernel/paging.ts'
 import { notFound } from '../../kernel/problem.ts'
 import { showLink } from './view.ts'
@@ -20,10 +19,11 @@ export const requireLink = async ({ tx, actor }: Context, id: string): Promise<S
 }
 
 export const getShortLink: Handler<'messaging_get_short_link'> = async (ctx, { short_link_id: id }) =>
-  showLink(ctx.publicUrl, await requireLink(ctx, id))
+  showLink(ctx.services.config.publicUrl, await requireLink(ctx, id))
 
 export const listShortLinks: Handler<'messaging_list_short_links'> = async (ctx, input) => {
-  const { tx, actor, publicUrl } = ctx
+  const { tx, actor } = ctx
+  const { publicUrl } = ctx.services.config
   const allowed = listVisibleChannels(actor)
   const filter: ShortLinkFilter = {
     channelIds:

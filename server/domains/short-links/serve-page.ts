@@ -1,5 +1,5 @@
 import { findLinkByCode } from '../../../storage/messages/short-links.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { escapeHtml } from '../../http/html.ts'
 import { createHtmlResponse } from '../../http/pages.ts'
 import { toDigits } from './number.ts'

@@ -1,5 +1,5 @@
 import { findQrImage } from '../../../storage/messages/short-links.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { Problem } from '../../kernel/problem.ts'
 
 const CONTENT_TYPES = { PNG: 'image/png', SVG: 'image/svg+xml' } as const

@@ -1,7 +1,7 @@
+import type { Handler } from '../../handler.ts'
 import type { Label } from '../../../storage/labels/labels.ts'
 import { lockTagsForMerge, mergeTagRow } from '../../../storage/labels/merges.ts'
 import { lockFiltersOfTags, replaceFilters } from '../../../storage/filters/saved-filters.ts'
-import type { Handler } from '../../kernel/handler.ts'
 import { invalidField, notFound } from '../../kernel/problem.ts'
 import { replaceTag } from '../saved-filters/replace-tag.ts'
 

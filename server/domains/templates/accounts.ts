@@ -1,5 +1,5 @@
+import type { Context } from '../../handler.ts'
 import { type AccountChannel, listAccountChannels } from '../../../storage/templates/templates.ts'
-import type { Context } from '../../kernel/context.ts'
 import { invalidField, notFound, Problem } from '../../kernel/problem.ts'
 import { canSeeChannel } from '../../visibility/policy.ts'
 

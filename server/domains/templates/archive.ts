@@ -1,14 +1,14 @@
+import type { Context, CallOptions, OutputOf } from '../../handler.ts'
+import { isOutcomeUnknown } from '../../kernel/open-outcomes.ts'
 import {
   lockTemplate,
   lockTemplatesByIds,
   type TemplateDetails,
   updateTemplateRow,
 } from '../../../storage/templates/templates.ts'
-import type { Context } from '../../kernel/context.ts'
-import { defineProviderHandler } from '../../kernel/provider-handler.ts'
-import type { CallOptions, OutputOf } from '../../kernel/handler.ts'
+import { defineProviderHandler } from '../../provider/provider-handler.ts'
 import { Problem } from '../../kernel/problem.ts'
-import { lookUpOutcome, isOutcomeUnknown } from '../../provider/port.ts'
+import { lookUpOutcome } from '../../provider/port.ts'
 import { type BusinessAccount, findAccount, listConnectedAccounts } from './accounts.ts'
 
 type Output = OutputOf<'messaging_archive_templates'>
@@ -139,7 +139,7 @@ const archiveGroup = async (
 const findArchived = async (
   accountId: string,
   templates: readonly TemplateToArchive[],
-  { provider, signal }: CallOptions,
+  { services: { provider }, signal }: CallOptions,
 ): Promise<Set<string>> => {
   const lists = await Promise.all(
     [...new Set(templates.map(({ name }) => name))].map((name) =>
@@ -161,7 +161,7 @@ const findArchived = async (
 const callArchive = async (
   accountId: string,
   templates: readonly TemplateToArchive[],
-  { provider, signal }: CallOptions,
+  { services: { provider }, signal }: CallOptions,
   anyArchived: boolean,
 ): Promise<string[]> => {
   try {

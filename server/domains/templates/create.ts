@@ -1,3 +1,4 @@
+import type { Context, CallOptions } from '../../handler.ts'
 import {
   countTemplatesInPlan,
   deleteTemplateRow,
@@ -6,9 +7,7 @@ import {
   insertPendingTemplate,
   updateTemplateRow,
 } from '../../../storage/templates/templates.ts'
-import type { Context } from '../../kernel/context.ts'
-import { defineProviderHandler } from '../../kernel/provider-handler.ts'
-import type { CallOptions } from '../../kernel/handler.ts'
+import { defineProviderHandler } from '../../provider/provider-handler.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { lookUpOutcome } from '../../provider/port.ts'
 import { chooseAccount } from './accounts.ts'
@@ -65,7 +64,7 @@ export const createTemplate = defineProviderHandler<'messaging_create_template',
       allowCategoryChange,
     }
   },
-  call: async (intent, { provider, signal }) => {
+  call: async (intent, { services: { provider }, signal }) => {
     const { account, name, language, category, allowCategoryChange } = intent
     const created = await provider.createTemplate(
       account.id,
@@ -127,7 +126,7 @@ export const createTemplate = defineProviderHandler<'messaging_create_template',
  */
 const findEarlierSubmission = async (
   intent: CreateIntent,
-  { provider, signal }: CallOptions,
+  { services: { provider }, signal }: CallOptions,
 ): Promise<CreateResult | undefined> => {
   const { account, name, language, category } = intent
   const existing = findByLanguage(

@@ -1,6 +1,6 @@
+import type { Handler } from '../../handler.ts'
 import type { z } from 'zod'
 import type { LintResult as Schema } from '../../../catalog/templates/schemas.ts'
-import type { Handler } from '../../kernel/handler.ts'
 import { authenticationRules } from './lint/authentication.ts'
 import { bodyRules, cardBodyRules } from './lint/body.ts'
 import { renderPreview } from './lint/body-text.ts'

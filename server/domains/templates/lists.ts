@@ -1,3 +1,4 @@
+import type { Context, Handler, InputOf } from '../../handler.ts'
 import {
   countTemplates,
   listTemplateRows,
@@ -6,8 +7,6 @@ import {
   listTemplateTexts,
 } from '../../../storage/templates/templates.ts'
 import { fold } from '../../../storage/values/text.ts'
-import type { Context } from '../../kernel/context.ts'
-import type { Handler, InputOf } from '../../kernel/handler.ts'
 import { createPage } from '../../kernel/paging.ts'
 import { notFound } from '../../kernel/problem.ts'
 import { describeSend } from './send-schema.ts'

@@ -1,7 +1,6 @@
+import type { Context, InputOf } from '../../handler.ts'
 import { listSealedAccounts } from '../../../storage/channels/provider-accounts.ts'
-import type { Context } from '../../kernel/context.ts'
-import { defineProviderHandler } from '../../kernel/provider-handler.ts'
-import type { InputOf } from '../../kernel/handler.ts'
+import { defineProviderHandler } from '../../provider/provider-handler.ts'
 import { invalidField } from '../../kernel/problem.ts'
 import { chooseAccount, listConnectedAccounts } from './accounts.ts'
 
@@ -63,7 +62,11 @@ export const uploadSample = defineProviderHandler<
       })
     return { accountId: await chooseSampleAccount(ctx, requested || undefined) }
   },
-  call: async (intent, { provider, signal }, { file_name: fileName, content_type: contentType, data }) =>
+  call: async (
+    intent,
+    { services: { provider }, signal },
+    { file_name: fileName, content_type: contentType, data },
+  ) =>
     await provider.uploadSample({ bytes: Buffer.from(data, 'base64'), contentType, fileName }, signal, {
       // Intents of before there were accounts with credentials are null.
       accountId: intent?.accountId ?? null,

@@ -1,5 +1,5 @@
+import type { Context } from '../../handler.ts'
 import { loadTemplate, type TemplateDetails } from '../../../storage/templates/templates.ts'
-import type { Context } from '../../kernel/context.ts'
 import type { ProviderTemplate } from '../../provider/port.ts'
 import type { BusinessAccount } from './accounts.ts'
 import type { DraftLint } from './lint.ts'

@@ -1,3 +1,4 @@
+import type { Context, CallOptions } from '../../handler.ts'
 import type { Reason } from '../../../catalog/reasons.ts'
 import type { TemplateDraft } from '../../../catalog/templates/schemas.ts'
 import {
@@ -5,9 +6,7 @@ import {
   type TemplateDetails,
   updateTemplateRow,
 } from '../../../storage/templates/templates.ts'
-import type { Context } from '../../kernel/context.ts'
-import { defineProviderHandler } from '../../kernel/provider-handler.ts'
-import type { CallOptions } from '../../kernel/handler.ts'
+import { defineProviderHandler } from '../../provider/provider-handler.ts'
 import { invalidField, notFound, Problem } from '../../kernel/problem.ts'
 import { lookUpOutcome, providerCodeOf } from '../../provider/port.ts'
 import { type BusinessAccount, findAccount, listConnectedAccounts, notConnectedProblem } from './accounts.ts'
@@ -62,7 +61,7 @@ export const updateTemplate = defineProviderHandler<'messaging_update_template',
       before: { status, category, rejection_reason, components },
     }
   },
-  call: async (intent, { provider, signal }) => {
+  call: async (intent, { services: { provider }, signal }) => {
     await provider.editTemplate(
       intent.providerId,
       { components: parsePayload(intent), ...(intent.changesCategory ? { category: intent.category } : {}) },
@@ -125,7 +124,7 @@ const toStoredError = ({ message, extras }: Problem, at: string) => ({
  */
 const wasEditedEarlier = async (
   { account, name, category, providerId, telling, ...intent }: UpdateIntent,
-  { provider, signal }: CallOptions,
+  { services: { provider }, signal }: CallOptions,
 ): Promise<boolean> => {
   const current = (await lookUpOutcome(provider.listTemplates(account.id, name, signal))).find(
     ({ id }) => id === providerId,

@@ -1,7 +1,6 @@
+import type { Context, OutputOf } from '../../handler.ts'
 import { type EndpointRow, findEndpoint, setEndpointForAgents } from '../../../storage/webhooks/webhooks.ts'
-import type { Context } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/problem.ts'
-import type { OutputOf } from '../../kernel/handler.ts'
 import { showEndpoint } from './view.ts'
 import { requireAllChannels } from '../../visibility/channels.ts'
 import { withPhonesFix } from '../../visibility/phones.ts'

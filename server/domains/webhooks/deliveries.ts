@@ -1,3 +1,4 @@
+import type { Handler, OutputOf } from '../../handler.ts'
 import {
   listAttempts,
   type AttemptRow,
@@ -7,7 +8,6 @@ import {
   findEndpointStatus,
 } from '../../../storage/webhooks/log.ts'
 import type { Actor } from '../../kernel/context.ts'
-import type { Handler, OutputOf } from '../../kernel/handler.ts'
 import { notFound } from '../../kernel/problem.ts'
 import { showQuotingText } from '../../visibility/phones.ts'
 import { canSeeManagerFields, hasHiddenPhones } from '../../visibility/policy.ts'

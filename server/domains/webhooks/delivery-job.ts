@@ -6,7 +6,7 @@ import {
   skipDeliveries,
 } from '../../../storage/webhooks/deliveries.ts'
 import { deleteExpiredSecrets } from '../../../storage/webhooks/webhooks.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { changeInBatches } from '../../work/change-in-batches.ts'
 import { daysAgo, maintainPartitions } from '../../work/partitions.ts'
 import { createRetentionJob } from '../../work/retention-job.ts'

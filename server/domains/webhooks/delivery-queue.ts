@@ -6,7 +6,7 @@ import {
   releaseDeliveries,
 } from '../../../storage/webhooks/deliveries.ts'
 import type { ChangedEndpoint } from '../../../storage/webhooks/results.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { errorLogDetails } from '../../kernel/log-details.ts'
 import { noteSharedFailure } from '../../kernel/outage.ts'
 import { type FinishedAttempt, recordResults } from './record-results.ts'

@@ -1,3 +1,5 @@
+import { checkWebhookUrl } from './guard.ts'
+import type { Handler } from '../../handler.ts'
 import {
   deleteEndpointRow,
   disableEndpointRow,
@@ -7,7 +9,6 @@ import {
   replaceSubscriptions,
 } from '../../../storage/webhooks/webhooks.ts'
 import { createUlid } from '../../ids.ts'
-import type { Handler } from '../../kernel/handler.ts'
 import { validateCustomHeaders } from './headers.ts'
 import { lockEndpoint, recordAddressGiver, requireUnrestrictedAccess, showCurrentEndpoint } from './access.ts'
 import { createSigningSecret, sealHeaders, sealSecret } from './secrets.ts'
@@ -42,7 +43,7 @@ export const createEndpoint: Handler<'webhooks_create_endpoint'> = async (ctx, i
   const { custom_headers: headers = {}, event_types: given = [], description = null, payload_format } = input
   validateCustomHeaders(headers)
   const types = validateEventTypes(given)
-  const url = await ctx.checkWebhookUrl(input.url)
+  const url = (await checkWebhookUrl(input.url, ctx.services.webhookGuard)).url.href
   const key = { workspace_id: ctx.actor.workspace.id, id: `ep_${createUlid()}` }
   const secret = createSigningSecret()
   await insertEndpoint(
@@ -53,8 +54,8 @@ export const createEndpoint: Handler<'webhooks_create_endpoint'> = async (ctx, i
       url,
       description,
       payload_format,
-      custom_headers: sealHeaders(ctx, key, headers),
-      signing_secret: sealSecret(ctx, key, secret),
+      custom_headers: sealHeaders(ctx.services, key, headers),
+      signing_secret: sealSecret(ctx.services, key, secret),
     },
     ctx.now,
   )

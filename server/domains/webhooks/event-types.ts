@@ -1,8 +1,8 @@
+import type { Handler, OutputOf } from '../../handler.ts'
 import { catalog } from '../../../catalog/index.ts'
 import { type EventTypeId, eventTypes } from '../../../catalog/events.ts'
 import { toInlinedJsonSchema } from '../../../catalog/json-schema.ts'
 import { findNearestName } from '../../nearest-name.ts'
-import type { Handler, OutputOf } from '../../kernel/handler.ts'
 import { invalidField, type Problem } from '../../kernel/problem.ts'
 
 type Described = OutputOf<'webhooks_list_event_types'>['data'][number]

@@ -6,7 +6,7 @@ import {
   type EndpointResult,
   recordDeliveryResults,
 } from '../../../storage/webhooks/results.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { withRetries } from '../../kernel/retry.ts'
 import { notifyEvents } from '../events/signal.ts'
 import { BREAKER_RULES, summarizeByEndpoint, writeEndpointEvents } from './breaker.ts'

@@ -1,3 +1,4 @@
+import type { Context, Handler } from '../../handler.ts'
 import type { EventPosition } from '../../../storage/events/events.ts'
 import {
   countMissed,
@@ -7,8 +8,6 @@ import {
   type RecoverSpan,
   type RecoverStep,
 } from '../../../storage/webhooks/log.ts'
-import type { Context } from '../../kernel/context.ts'
-import type { Handler } from '../../kernel/handler.ts'
 import { invalidField, type Problem } from '../../kernel/problem.ts'
 import { requireDeliveryLog } from './access.ts'
 import { requireEnabledEndpoint } from './require-enabled.ts'

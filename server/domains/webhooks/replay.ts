@@ -1,10 +1,10 @@
+import type { Handler } from '../../handler.ts'
 import {
   hasPayload,
   findDelivery,
   findEndpointStatus,
   rescheduleDelivery,
 } from '../../../storage/webhooks/log.ts'
-import type { Handler } from '../../kernel/handler.ts'
 import { notFound, Problem } from '../../kernel/problem.ts'
 import { requireDeliveryLog } from './access.ts'
 import { showDelivery } from './deliveries.ts'

@@ -1,5 +1,5 @@
+import type { Context } from '../../handler.ts'
 import { findEndpointStatus } from '../../../storage/webhooks/log.ts'
-import type { Context } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/problem.ts'
 
 /** Checks that something can be sent to an endpoint on request. Throws 404, or 409 when it is disabled. */

@@ -1,5 +1,5 @@
+import type { Handler } from '../../handler.ts'
 import { replaceSecret } from '../../../storage/webhooks/webhooks.ts'
-import type { Handler } from '../../kernel/handler.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { lockEndpoint, requireUnrestrictedAccess, showCurrentEndpoint } from './access.ts'
 import { createSigningSecret, listValidSecrets, MAX_SIGNING_SECRETS, sealSecret } from './secrets.ts'
@@ -18,7 +18,13 @@ export const rotateSecret: Handler<'webhooks_rotate_secret'> = async (ctx, { end
       { 'Retry-After': String(Math.ceil((Date.parse(old.at(-1)!.until) - Date.parse(ctx.realNow)) / 1000)) },
     )
   const secret = createSigningSecret()
-  const kept = await replaceSecret(ctx.tx, row.workspace_id, id, sealSecret(ctx, row, secret), ctx.now)
+  const kept = await replaceSecret(
+    ctx.tx,
+    row.workspace_id,
+    id,
+    sealSecret(ctx.services, row, secret),
+    ctx.now,
+  )
   const endpoint = await showCurrentEndpoint(ctx, id)
   return {
     // The secret of a dry run is not stored.

@@ -1,6 +1,6 @@
+import type { Handler } from '../../handler.ts'
 import { eventTypes } from '../../../catalog/events.ts'
 import { replaceSubscriptions } from '../../../storage/webhooks/webhooks.ts'
-import type { Handler } from '../../kernel/handler.ts'
 import { invalidField } from '../../kernel/problem.ts'
 import { isEventType, unknownEventTypeProblem } from './event-types.ts'
 import { lockEndpoint, requireUnrestrictedAccess, showCurrentEndpoint } from './access.ts'

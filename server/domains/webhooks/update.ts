@@ -1,6 +1,7 @@
+import { checkWebhookUrl } from './guard.ts'
+import type { Handler } from '../../handler.ts'
 import { updateEndpointRow } from '../../../storage/webhooks/webhooks.ts'
 import { canonicalJson } from '../../kernel/cursors.ts'
-import type { Handler } from '../../kernel/handler.ts'
 import { invalidField } from '../../kernel/problem.ts'
 import { validateCustomHeaders } from './headers.ts'
 import { lockEndpoint, recordAddressGiver, requireUnrestrictedAccess, showCurrentEndpoint } from './access.ts'
@@ -24,9 +25,12 @@ export const updateEndpoint: Handler<'webhooks_update_endpoint'> = async (ctx, i
   requireUnrestrictedAccess(ctx)
   if (input.custom_headers) validateCustomHeaders(input.custom_headers)
   // Before the lock: a name server can take long.
-  const url = input.url === undefined ? undefined : await ctx.checkWebhookUrl(input.url)
+  const url =
+    input.url === undefined
+      ? undefined
+      : (await checkWebhookUrl(input.url, ctx.services.webhookGuard)).url.href
   const row = await lockEndpoint(ctx, input.endpoint_id)
-  const headers = unsealHeaders(ctx, row)
+  const headers = unsealHeaders(ctx.services, row)
   if (input.custom_headers) rejectMaskedValues(input.custom_headers, headers)
   const present = {
     url: row.url,
@@ -49,7 +53,7 @@ export const updateEndpoint: Handler<'webhooks_update_endpoint'> = async (ctx, i
       ctx.tx,
       row.workspace_id,
       row.id,
-      { ...next, custom_headers: sealHeaders(ctx, row, next.custom_headers) },
+      { ...next, custom_headers: sealHeaders(ctx.services, row, next.custom_headers) },
       ctx.now,
     )
   if (next.url !== row.url) await recordAddressGiver(ctx, row.id)

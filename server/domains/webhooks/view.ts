@@ -1,7 +1,7 @@
+import type { Context } from '../../handler.ts'
+import type { OutputOf } from '../../handler.ts'
 import type { EndpointRow } from '../../../storage/webhooks/webhooks.ts'
-import type { OutputOf } from '../../kernel/handler.ts'
 import { withVersion } from '../../guards/snapshot/record-version.ts'
-import type { Sealer } from '../../sealer.ts'
 import { unsealHeaders, unsealSecrets } from './secrets.ts'
 
 /** Masks all but the last 4 characters; a value of at most 4 characters is masked entirely. */
@@ -9,7 +9,7 @@ export const maskValue = (value: string): string => `****${value.length > 4 ? va
 
 /** An endpoint as clients see it: its secret was shown once, when it was created. */
 export const showEndpoint = (
-  owner: { readonly webhookSealer: Sealer; readonly realNow: string },
+  { services, realNow }: Pick<Context, 'services' | 'realNow'>,
   row: EndpointRow,
 ): OutputOf<'webhooks_get_endpoint'> =>
   withVersion('endpoint', row.version, {
@@ -18,12 +18,12 @@ export const showEndpoint = (
     description: row.description,
     status: row.status,
     custom_headers: Object.fromEntries(
-      Object.entries(unsealHeaders(owner, row)).map(([name, value]) => [name, maskValue(value)]),
+      Object.entries(unsealHeaders(services, row)).map(([name, value]) => [name, maskValue(value)]),
     ),
     consecutive_failures: row.consecutive_failures,
     disabled_at: row.disabled_at,
     disabled_reason: row.disabled_reason,
-    signing_secret: `whsec_${maskValue(unsealSecrets(owner, row, owner.realNow)[0]!)}`,
+    signing_secret: `whsec_${maskValue(unsealSecrets(services, row, realNow)[0]!)}`,
     payload_format: row.payload_format,
     created_at: row.created_at,
     updated_at: row.updated_at,

@@ -1,9 +1,10 @@
+import { getAllowances } from '../../guards/limits/rate-limit.ts'
+import type { Handler } from '../../handler.ts'
 import { channelTypes } from '../../../catalog/channels.ts'
 import { defaultPolicy } from '../../../catalog/policy.ts'
 import { fold } from '../../../storage/values/text.ts'
 import { readChannelHealth } from '../../../storage/channels/health.ts'
 import { type ChannelRow, readChannels, readStaff, readTeams } from '../../../storage/workspace/workspace.ts'
-import type { Handler } from '../../kernel/handler.ts'
 import { createPageOfRows } from '../../kernel/paging.ts'
 import { showHealth } from '../../provider/health/record.ts'
 import { reasonTexts } from '../../provider/health/rules.ts'
@@ -12,7 +13,7 @@ import { canSeeChannel, hasHiddenPhones } from '../../visibility/policy.ts'
 export const whoami: Handler<'workspace_whoami'> = async ({
   actor,
   actor: { workspace, staff, key },
-  limits,
+  services,
 }) => ({
   workspace: {
     id: workspace.id,
@@ -42,7 +43,7 @@ export const whoami: Handler<'workspace_whoami'> = async ({
     phones: key.phones,
     policy: key.agent ? (key.policy ?? defaultPolicy) : null,
   },
-  limits: limits(),
+  limits: getAllowances(services, actor),
 })
 
 /** Returns the rows with a name that contains `search`, ignoring case; all without it. */

@@ -12,7 +12,8 @@ import { findSendingChannel } from '../../domains/messaging/channels.ts'
 import { changesMany } from '../snapshot/touched.ts'
 import { listFiltersNaming } from '../../domains/saved-filters/naming.ts'
 import { canSeeChannel, listVisibleChannels } from '../../visibility/policy.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
+import type { Call, Consent } from '../../kernel/call.ts'
 import type { Actor } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { type SendCount, SENDS_MANY } from './send-count.ts'
@@ -26,16 +27,6 @@ type Input = Record<string, unknown>
 
 /** Moves a consumer of the event log, which others may read by. */
 const MOVES_CONSUMERS = 'events_ack'
-
-/** Throws 403 while the key is paused, for reads too. */
-export const requireActive = ({ key }: Actor): void => {
-  if (key.pausedAt === null) return
-  throw new Problem(
-    'forbidden',
-    `This key was paused at ${key.pausedAt}. On the server: wcrm admin keys resume ${key.id}.`,
-    { reason: 'key_paused' },
-  )
-}
 
 const getPolicy = ({ key }: Actor): KeyPolicy => key.policy ?? defaultPolicy
 
@@ -79,8 +70,8 @@ export const requireUndenied = (actor: Actor, op: Operation): void => {
 export const mayClientConfirm = (actor: Actor): boolean => getPolicy(actor).approval === 'client'
 
 /** Whether no bound holds for a call: of a person, or confirmed by the one behind the client where that suffices. */
-export const mayRunUnasked = (actor: Actor, isConfirmed: boolean): boolean =>
-  !actor.key.agent || (isConfirmed && mayClientConfirm(actor))
+export const mayRunUnasked = (actor: Actor, consent: Consent | undefined): boolean =>
+  !actor.key.agent || (consent?.by === 'client' && mayClientConfirm(actor))
 
 /** How long a person may take to decide, in milliseconds. */
 export const getApprovalMs = (actor: Actor): number => (getPolicy(actor).expires_after ?? 86_400) * 1000
@@ -211,16 +202,16 @@ const deniedProblem = (op: Operation): Problem =>
 
 /**
  * Decides on a change of an agent's key. Returns why a person is asked; empty when it may run, which counts it
- * where sends are limited. Throws 403 `denied_by_policy`. `isConfirmed`: the person behind the client said yes.
+ * where sends are limited. Throws 403 `denied_by_policy`.
  */
 export const applyPolicy = async (
   app: App,
-  { actor, op, input, isConfirmed }: { actor: Actor; op: Operation; input: Input; isConfirmed: boolean },
+  { actor, op, input, consent }: Call,
   count: SendCount,
 ): Promise<AskReason[]> => {
   const { decision, by } = getDecision(actor, op, input)
   if (decision === 'deny') throw deniedProblem(op)
-  if (isConfirmed && mayClientConfirm(actor)) {
+  if (mayRunUnasked(actor, consent)) {
     await count.take(false)
     return []
   }

@@ -1,10 +1,10 @@
 import type { Operation } from '../../../catalog/index.ts'
 import { releaseSend, takeSend } from '../../../storage/agents/policy.ts'
-import { isOutcomeUnknown } from '../../provider/port.ts'
-import type { App } from '../../kernel/app.ts'
+import type { Ending } from '../../kernel/guard.ts'
+import { isOutcomeUnknown } from '../../kernel/open-outcomes.ts'
+import type { App } from '../../app.ts'
 import type { Actor } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/problem.ts'
-import type { ExecutionResult } from '../../kernel/write-call.ts'
 
 /**
  * Its messages are more than an hour may have, and go on after the hours: where these are bounded, a person sees how
@@ -16,8 +16,8 @@ export const SENDS_MANY = 'messaging_send_bulk'
 export type SendCount = {
   /** Counts the send, within the limit or beyond it. Returns false when the limit is reached. */
   take: (isLimited: boolean) => Promise<boolean>
-  /** Makes the call, and takes the count back where it sent nothing. Where nobody knows, the send counts. */
-  keepIfSent: (call: () => Promise<ExecutionResult>) => Promise<ExecutionResult>
+  /** Takes the count back where the call sent nothing. Where nobody knows, the send counts. */
+  keepIfSent: (ending: Ending) => Promise<void>
 }
 
 const mayBeSent = (error: unknown): boolean =>
@@ -37,15 +37,8 @@ export const createSendCount = ({ db }: App, { workspace, key }: Actor, op: Oper
       takenAt = await takeSend(db, workspace.id, key.familyId, isLimited ? limit : null)
       return takenAt !== undefined
     },
-    keepIfSent: async (call) => {
-      try {
-        const result = await call()
-        if (result.status >= 400) await release()
-        return result
-      } catch (error) {
-        if (!mayBeSent(error)) await release()
-        throw error
-      }
+    keepIfSent: async ({ result, error }) => {
+      if (result ? result.status >= 400 : !mayBeSent(error)) await release()
     },
   }
 }

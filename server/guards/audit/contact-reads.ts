@@ -1,5 +1,5 @@
 import { type ContactReadsRow, writeContactReads } from '../../../storage/access/audit-reads.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import type { Actor, CallTrace } from '../../kernel/context.ts'
 import type { JobDefinition } from '../../work/runner.ts'
 import type { Operation } from '../../../catalog/index.ts'

@@ -1,12 +1,8 @@
 import { catalog, type Operation, listRoutes } from '../../../catalog/index.ts'
-import { redactApiKeys } from '../../../catalog/redact.ts'
 import type { AuditEntry, AuditOutcome } from '../../../storage/access/audit.ts'
-import type { Actor, CallTrace } from '../../kernel/context.ts'
+import type { Actor, CallTrace, PendingWrites, RecordChange } from '../../kernel/context.ts'
 import type { Problem } from '../../kernel/problem.ts'
 import { limitSize, redactChange, redactObject, redactResult } from './redact.ts'
-
-/** A record as it was, and the values that are written; null when the record is deleted. */
-export type RecordChange = { before: Record<string, unknown>; after: Record<string, unknown> | null }
 
 /** A call to record. The input is known once it was validated. */
 export type AuditedCall = {
@@ -108,6 +104,13 @@ export const toAuditEntry = (call: AuditedCall, outcome: CallOutcome): AuditEntr
   }
 }
 
+/** Returns the outcome of a successful run of the handler. */
+export const toSuccess = (output: unknown, { change }: PendingWrites): Omit<CallOutcome, 'at'> => ({
+  outcome: 'done',
+  output: output as Record<string, unknown>,
+  change,
+})
+
 /** What may be done again tomorrow. */
 const BUDGET_REASONS = new Set<unknown>(['phone_budget', 'contact_budget'])
 
@@ -122,13 +125,3 @@ export const toFailure = (problem: Problem): Omit<CallOutcome, 'at'> => ({
       : 'failed',
   code: problem.code,
 })
-
-const MAX_CLIENT_CHARACTERS = 120
-
-/** Returns what is stored of a name that a client gives itself, without keys; null when nothing is left. */
-export const normalizeClientName = (name: string | undefined): string | null =>
-  redactApiKeys(name ?? '')
-    .replaceAll(/\p{Cc}/gu, ' ')
-    .slice(0, MAX_CLIENT_CHARACTERS)
-    .toWellFormed()
-    .trim() || null

@@ -1,5 +1,5 @@
+import type { Handler, OutputOf } from '../../handler.ts'
 import { type AuditRow, listAuditRows } from '../../../storage/access/audit.ts'
-import type { Handler, OutputOf } from '../../kernel/handler.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { requireAllChannels } from '../../visibility/channels.ts'
 import { withPhonesFix } from '../../visibility/phones.ts'

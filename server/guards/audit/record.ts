@@ -1,18 +1,13 @@
 import { type AuditEntry, insertAuditRow } from '../../../storage/access/audit.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
+import { waitAtMost } from '../../../storage/client/wait-at-most.ts'
+import type { Call } from '../../kernel/call.ts'
 import type { Actor, CallTrace } from '../../kernel/context.ts'
 import { noteDiskFull } from '../../kernel/disk-full.ts'
+import type { Guard } from '../../kernel/guard.ts'
 import type { Problem } from '../../kernel/problem.ts'
-import { type AuditedCall, type CallOutcome, toAuditBase, toAuditEntry, toFailure } from './entry.ts'
+import { type CallOutcome, toAuditBase, toAuditEntry, toFailure, toSuccess } from './entry.ts'
 import { limitSize, redactObject } from './redact.ts'
-
-/**
- * Marks a problem whose row is written with its stored response, or will be when the outcome of a call to
- * the provider is known.
- */
-export const markAudited = (problem: Problem): void => {
-  problem.isAudited = true
-}
 
 /** Reasons of problems that say that nothing was tried, such as another request having the key. */
 const NOT_TRIED_REASONS = new Set<unknown>([
@@ -35,25 +30,53 @@ const writeRow = async (app: App, { workspace }: Actor, entry: AuditEntry): Prom
   }
 }
 
-export const recordAudit = async (app: App, call: AuditedCall, outcome: CallOutcome): Promise<void> => {
-  if (app.config.audit) await writeRow(app, call.actor, toAuditEntry(call, outcome))
-}
+/** The response to a failure does not wait longer for its row. */
+const WRITE_MS = 1_000
 
 /**
- * Records a call that ended with a problem, where that concerns permission or confirmation, or where a
- * change had `begun`. A client can cause any number of problems that come before the rate limit, so of those
+ * A call that ended with a problem is recorded where that concerns permission or confirmation, or where a
+ * change had begun. A client can cause any number of problems that come before the rate limit, so of those
  * only as many are recorded as its key may make changes.
  */
-export const recordFailure = async (
-  app: App,
-  call: AuditedCall,
-  problem: Problem,
-  { begun, limited }: { begun: boolean; limited: boolean },
-): Promise<void> => {
-  if (problem.isAudited || NOT_TRIED_REASONS.has(problem.extras.reason)) return
-  const failure = toFailure(problem)
-  if (failure.outcome === 'failed' ? !begun : !limited && !takeAuditToken(app, call.actor)) return
-  await recordAudit(app, call, { at: app.now(), ...failure })
+const isFailureRecorded = (app: App, { actor, progress }: Call, problem: Problem): boolean => {
+  if (problem.isAudited || NOT_TRIED_REASONS.has(problem.extras.reason)) return false
+  return toFailure(problem).outcome === 'failed'
+    ? progress?.begun === true
+    : progress?.limited === true || takeAuditToken(app, actor)
+}
+
+/** The row of a change is written with its answer; any other one in a transaction of its own. */
+export const audit: Guard<App> = {
+  after: async (app, call, outcome) => {
+    if (!app.config.audit) return
+    const { actor, op, trace, dryRun = false } = call
+    const { kind, output, problem, pending } = outcome
+    // What a read asks for is kept of agents alone.
+    const isKnown = call.progress?.understood !== false && (op.scope !== 'mcp:read' || actor.key.agent)
+    const toEntry = (what: Omit<CallOutcome, 'at'>) =>
+      toAuditEntry(
+        { actor, op, trace, dryRun, input: isKnown ? call.input : undefined },
+        { at: app.now(), ...what },
+      )
+    switch (kind) {
+      case 'changed':
+      case 'completed':
+        outcome.audit = toEntry(toSuccess(output, pending!))
+        return
+      case 'refused':
+        if (!problem!.isAudited) outcome.audit = toEntry(toFailure(problem!))
+        return
+      case 'undone':
+        outcome.audit = toEntry(toFailure(problem!))
+        return
+      case 'dry_run':
+        await writeRow(app, actor, toEntry(toSuccess(output, pending!)))
+        return
+      case 'failed':
+        if (isFailureRecorded(app, call, problem!))
+          await waitAtMost(WRITE_MS, writeRow(app, actor, toEntry(toFailure(problem!))))
+    }
+  },
 }
 
 /** Records an error that comes before the operation is known: the transport is recorded in its place. */

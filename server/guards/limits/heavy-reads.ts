@@ -1,14 +1,11 @@
-import type { KyselyPlugin } from 'kysely'
-import type { Operation } from '../../../catalog/index.ts'
+import { isHeavy } from '../../kernel/heavy.ts'
 import { pluralize } from '../../../catalog/values.ts'
 import { clientGoneError, type ClientPresence } from '../../../storage/client/client-presence.ts'
-import type { Db } from '../../../storage/database.ts'
-import { errorCode } from '../../../storage/client/error-codes.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import type { Actor } from '../../kernel/context.ts'
 import type { HeavyTurn, HeavyTurns } from './heavy-turns.ts'
 import { Problem } from '../../kernel/problem.ts'
-import { withDeadline } from '../../kernel/deadline.ts'
+import type { Guard } from '../../kernel/guard.ts'
 
 /*
  * Expensive reads (`heavy` in the catalog) run over connections of their own, a few at a time, so that
@@ -19,8 +16,6 @@ import { withDeadline } from '../../kernel/deadline.ts'
 /** Expensive reads that may wait for a turn. Those beyond are refused at once. */
 const MAX_WAITING = { key: 32, workspace: 64, server: 256 }
 const MAX_WAIT_MS = 5_000
-/** How long an expensive read may take once it has its turn, all of its statements together. */
-const HEAVY_READ_DEADLINE_MS = 8_000
 /** A key whose reads take longer than this on average has one turn at a time. */
 const SLOW_READ_MS = 50
 /** For so many turns after its last one a turn is left to another workspace. */
@@ -33,10 +28,6 @@ const policies: Record<Scope, string> = {
   workspace: 'workspace-expensive-reads',
   server: 'server-expensive-reads',
 }
-
-/** Whether a call of this operation is expensive: always, or with one of the fields it declares. */
-export const isHeavy = ({ heavy }: Operation, input: Record<string, unknown>): boolean =>
-  heavy === true || (heavy ?? []).some((field) => input[field] !== undefined)
 
 const SCOPES = ['key', 'workspace', 'server'] as const
 
@@ -144,7 +135,11 @@ const createBusyProblem = (app: App, turn: HeavyTurn, full: Scope): Problem => {
  * Waits for the turn of an expensive read. Returns the function that ends it. Throws 429 when too many wait,
  * or for too long.
  */
-const takeHeavyTurn = (app: App, { key, workspace }: Actor, reader?: ClientPresence): Promise<() => void> => {
+export const takeHeavyTurn = (
+  app: App,
+  { key, workspace }: Actor,
+  reader?: ClientPresence,
+): Promise<() => void> => {
   const { running, waiting, lastTurn, turns } = app.heavyReadQueue
   return new Promise((resolve, reject) => {
     const turn: HeavyTurn = {
@@ -182,52 +177,16 @@ const takeHeavyTurn = (app: App, { key, workspace }: Actor, reader?: ClientPrese
   })
 }
 
-const deadlineError = (): Error =>
-  Object.assign(new Error('the deadline of an expensive read has passed'), { code: errorCode.queryCanceled })
-
-/** Refuses statements after the deadline, so that a read that nobody waits for any more ends. */
-const refuseAfter = (deadline: number): KyselyPlugin => ({
-  transformQuery: ({ node }) => {
-    if (performance.now() >= deadline) throw deadlineError()
-    return node
+/**
+ * A call that reads, checks or counts what is expensive has a turn of its own, which ends with its work, even when a
+ * deadline comes first.
+ */
+export const heavyTurns: Guard<App> = {
+  before: async (app, { actor, op, input, kind, request, onEnd }) => {
+    if (!isHeavy(op, input)) return
+    const endTurn = await takeHeavyTurn(app, actor, kind === 'read' ? request.presence : undefined)
+    onEnd(({ work = Promise.resolve() }) => {
+      void work.catch(() => {}).finally(endTurn)
+    })
   },
-  transformResult: async ({ result }) => result,
-})
-
-/** Returns the connections for the expensive reads of one call, which end with its deadline. */
-export const openHeavyDb = ({ heavy }: Pick<App, 'heavy'>): Db =>
-  heavy.withPlugin(refuseAfter(performance.now() + HEAVY_READ_DEADLINE_MS))
-
-/** Runs a change in a turn of its own when it checks or counts what is expensive to read. */
-export const runInHeavyTurn = async <T>(
-  app: App,
-  actor: Actor,
-  isExpensive: boolean,
-  work: () => Promise<T>,
-): Promise<T> => {
-  if (!isExpensive) return await work()
-  const endTurn = await takeHeavyTurn(app, actor)
-  return await work().finally(endTurn)
-}
-
-/** Runs an expensive read in its turn. The turn ends with the work, even when the deadline comes first. */
-export const runHeavyRead = async <T>(
-  app: App,
-  actor: Actor,
-  work: (db: Db) => Promise<T>,
-  { heavy, reader }: { heavy: Db; reader: ClientPresence | undefined },
-): Promise<T> => {
-  const endTurn = await takeHeavyTurn(app, actor, reader)
-  try {
-    return await withDeadline(HEAVY_READ_DEADLINE_MS, work(openHeavyDb({ heavy })).finally(endTurn))
-  } catch (error) {
-    const { code } = error as { code?: string }
-    if (code !== errorCode.queryCanceled && code !== 'timeout') throw error
-    throw new Problem(
-      'timeout',
-      'The read did not finish in time. Narrow it: conditions that fewer records meet, such as a tag, or a ' +
-        'shorter range of dates.',
-      { reason: 'query_timeout' },
-    )
-  }
 }

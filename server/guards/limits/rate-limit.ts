@@ -1,8 +1,9 @@
 import { leaseTokens } from '../../../storage/access/rate-limits.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { noteDiskFull } from '../../kernel/disk-full.ts'
-import type { RateLimitBucket } from '../../kernel/app-state.ts'
-import type { Actor, Allowance } from '../../kernel/context.ts'
+import type { RateLimitBucket } from '../../app-state.ts'
+import type { Actor } from '../../kernel/context.ts'
+import type { Guard } from '../../kernel/guard.ts'
 import { Problem } from '../../kernel/problem.ts'
 
 /*
@@ -22,11 +23,16 @@ const LEASES = 30
  */
 const MAX_TAKE_ATTEMPTS = 2000
 
+export type Allowance = { limit: number; remaining: number; window_seconds: number }
+
 type LimitClass = 'read' | 'write'
 
 const nowSeconds = (): number => performance.now() / 1000
 
-const getBucket = (app: App, id: string, capacity: number): RateLimitBucket => {
+/** What counts, but for the database that leases tokens. */
+type Buckets = Pick<App, 'rateLimitBuckets' | 'config'>
+
+const getBucket = (app: Buckets, id: string, capacity: number): RateLimitBucket => {
   const buckets = app.rateLimitBuckets
   const existing = buckets.get(id)
   if (existing) return existing
@@ -97,7 +103,7 @@ const takeFromBucket = async (app: App, id: string, bucket: RateLimitBucket): Pr
 
 type LimitBuckets = { key: [id: string, RateLimitBucket]; workspace: [id: string, RateLimitBucket] }
 
-const getBuckets = (app: App, actor: Actor, kind: LimitClass): LimitBuckets => {
+const getBuckets = (app: Buckets, actor: Actor, kind: LimitClass): LimitBuckets => {
   const { key, workspace } = app.config.limits[kind]
   const keyId = `key:${actor.key.id}:${kind}`
   const workspaceId = `workspace:${actor.workspace.id}:${kind}`
@@ -107,7 +113,7 @@ const getBuckets = (app: App, actor: Actor, kind: LimitClass): LimitBuckets => {
   }
 }
 
-const getKeyBucket = (app: App, actor: Actor, kind: LimitClass): RateLimitBucket =>
+const getKeyBucket = (app: Buckets, actor: Actor, kind: LimitClass): RateLimitBucket =>
   getBuckets(app, actor, kind).key[1]
 
 /** Seconds until the bucket holds `target` tokens, at least 1. */
@@ -178,7 +184,7 @@ export const takeChannelToken = async (
 }
 
 /** Returns the remaining limits of the key, for `workspace_whoami`. */
-export const getAllowances = (app: App, actor: Actor): { read: Allowance; write: Allowance } => {
+export const getAllowances = (app: Buckets, actor: Actor): { read: Allowance; write: Allowance } => {
   const allowance = (kind: LimitClass): Allowance => {
     const bucket = getKeyBucket(app, actor, kind)
     refill(bucket)
@@ -189,4 +195,17 @@ export const getAllowances = (app: App, actor: Actor): { read: Allowance; write:
     }
   }
   return { read: allowance('read'), write: allowance('write') }
+}
+
+/** Every response says what is left, also that of a call that takes no token. */
+export const shownLimits: Guard<App> = {
+  admit: (app, { actor, kind, headers }) => {
+    Object.assign(headers, peekLimits(app, actor, kind))
+  },
+}
+
+export const rateLimits: Guard<App> = {
+  admit: async (app, { actor, kind, headers }) => {
+    Object.assign(headers, await takeToken(app, actor, kind))
+  },
 }

@@ -1,17 +1,17 @@
+import type { Call, Transaction } from '../../kernel/call.ts'
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { Plan } from '../../../catalog/plan.ts'
 import { isObject } from '../../../catalog/values.ts'
-import type { Db } from '../../../storage/database.ts'
 import { undone } from '../../../storage/client/savepoint.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import type { Actor } from '../../kernel/context.ts'
-import type { PendingWrites } from '../../kernel/create-context.ts'
 import { canonicalJson } from '../../kernel/cursors.ts'
+import { type Rehearsed, rehearseIn } from '../../kernel/dry-run.ts'
+import type { Guard } from '../../kernel/guard.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { createRead, createRecordReader } from '../../kernel/read-records.ts'
 import { computeFingerprint } from '../../kernel/idempotency.ts'
-import type { WriteCall } from '../../kernel/write-call.ts'
 import { ID, listKnownIds, toIdKind, toKnownId, withoutNewIds } from './record-ids.ts'
 import { createExistenceTest, listTouched, type Touched } from './touched.ts'
 
@@ -22,25 +22,16 @@ import { createExistenceTest, listTouched, type Touched } from './touched.ts'
  */
 
 type Json = Record<string, unknown>
-export type Rehearsed = { output: Json; pending: PendingWrites }
-type PlannedCall = Pick<WriteCall, 'actor' | 'op' | 'input'>
 type Change = Plan['records'][number]
 
 /** `touched`: the records of which the plan tells. */
-export type Planned = Rehearsed & { plan: Plan; digest: string; touched: readonly Touched[] }
+type Planned = { plan: Plan; digest: string; touched: readonly Touched[] }
 
 /** Records that are read and shown; of the others only their ids count. */
 const MAX_RECORDS = 100
 
 /** What asks a dry run for its plan. */
 export const SHOW_PLAN = 'show'
-
-/** Returns the token that a change is sent with. Throws 400 for what only a dry run takes. */
-export const parsePlan = (given: string | undefined): string | undefined => {
-  if (given === SHOW_PLAN)
-    throw planProblem('is for dry runs', 'Send it with `dry_run`, and then the `token` of its plan.')
-  return given
-}
 
 const planProblem = (detail: string, fix: string): Problem =>
   new Problem('invalid_input', `Api-Plan ${detail}. ${fix}`, {
@@ -108,11 +99,7 @@ const withoutRecords = (value: unknown, touched: readonly Touched[], record = ''
 /** `touched`: without those that the actor may not see, and those that are made. `records`: changes as shown. */
 type Observed = { touched: Touched[]; changes: Change[]; records: Change[]; more: number }
 
-const toDigest = (
-  { op, input }: PlannedCall,
-  { output }: Rehearsed,
-  { touched, changes }: Observed,
-): string => {
+const toDigest = ({ op, input }: Call, { output }: Rehearsed, { touched, changes }: Observed): string => {
   const before = changes.map((change) => ({ [change.kind]: change.before }))
   const known: Known = {
     text: JSON.stringify([input, touched.map((one) => one.id), before]),
@@ -138,13 +125,13 @@ const toDigest = (
 /** Runs the call, reads what it touched, undoes it and reads the same again; all in one snapshot. */
 const observe = async (
   app: App,
-  tx: Db,
-  call: PlannedCall,
-  rehearse: () => Promise<Rehearsed>,
+  tx: Transaction,
+  call: Call,
+  attempt: number,
 ): Promise<{ rehearsed: Rehearsed; observed: Observed }> => {
   const readable = call.actor.key.scopes.includes('mcp:read')
   const { rehearsed, touched, shown, after } = await undone(tx, async () => {
-    const result = await rehearse()
+    const result = await rehearseIn(app, call, tx, attempt)
     const all = listTouched(call.input, result.output, result.pending.events)
     const read = createRecordReader(createRead(app, tx, call.actor))
     const first = readable ? all.slice(0, MAX_RECORDS) : []
@@ -172,20 +159,14 @@ const observe = async (
 const toBinding = ({ workspace, staff }: Actor): string => `${workspace.id} ${staff.id}`
 
 /**
- * Returns what a call would do, and its answer. The transaction must be one snapshot (`repeatable read`); nothing of
- * the call is left in it.
+ * Returns what a call would do. The transaction must be one snapshot (`repeatable read`); nothing of the call is left
+ * in it.
  */
-export const makePlan = async (
-  app: App,
-  tx: Db,
-  call: PlannedCall,
-  rehearse: () => Promise<Rehearsed>,
-): Promise<Planned> => {
-  const { rehearsed, observed } = await observe(app, tx, call, rehearse)
+const makePlan = async (app: App, tx: Transaction, call: Call, attempt: number): Promise<Planned> => {
+  const { rehearsed, observed } = await observe(app, tx, call, attempt)
   const digest = toDigest(call, rehearsed, observed)
   const token = app.planSealer.seal(digest, toBinding(call.actor))
   return {
-    ...rehearsed,
     digest,
     touched: observed.touched,
     plan: { token, records: observed.records, more_records: observed.more },
@@ -193,7 +174,7 @@ export const makePlan = async (
 }
 
 /** Throws 409 `plan_changed` with the present plan, unless that is the one of the token. */
-export const requirePlan = (
+const requirePlan = (
   app: App,
   actor: Actor,
   token: string,
@@ -211,4 +192,41 @@ export const requirePlan = (
     'What the call would do has changed since it was planned, so nothing was done. `plan` shows what it would do now.',
     { reason: 'plan_changed', plan },
   )
+}
+
+/** Returns what a call would do, if it was rehearsed with a plan. */
+export const getPlanned = ({ planned }: Pick<Call, 'planned'>): Planned | undefined =>
+  planned as Planned | undefined
+
+/** The records of a plan, as an answer names them. */
+export const listPlanned = (planned: Call['planned']): Json[] | undefined =>
+  getPlanned({ planned })?.touched.map(({ kind, id }) => ({ [`${kind}_id`]: id }))
+
+/** A change takes the token of a plan, and no word for dry runs. */
+export const planTokens: Guard<App> = {
+  before: (_app, { plan, dryRun }) => {
+    if (plan === SHOW_PLAN && !dryRun)
+      throw planProblem('is for dry runs', 'Send it with `dry_run`, and then the `token` of its plan.')
+  },
+}
+
+/** A call with a plan is rehearsed in the transaction in which it runs, and does what the plan says or nothing. */
+export const plans: Guard<App> = {
+  inTransaction: async (app, call, tx, attempt) => {
+    if (call.plan === undefined) return
+    const planned = await makePlan(app, tx, call, attempt)
+    if (call.plan !== SHOW_PLAN) requirePlan(app, call.actor, call.plan, planned)
+    call.planned = planned
+  },
+  after: async (app, call, { kind, db, output, answer }) => {
+    const planned = getPlanned(call)
+    if (kind !== 'dry_run' || !planned) return
+    const { actor, op, input, plan } = call
+    // In words, for those who may read the records that it names.
+    const summary =
+      plan === SHOW_PLAN && actor.key.scopes.includes('mcp:read')
+        ? await app.summarizeCall(db, actor, op, input, output as Json)
+        : undefined
+    answer!['plan'] = { ...planned.plan, ...(plan === SHOW_PLAN ? { summary } : {}) }
+  },
 }

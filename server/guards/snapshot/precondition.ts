@@ -1,10 +1,11 @@
 import type { Db } from '../../../storage/database.ts'
 import { lockVersion } from '../../../storage/access/record-versions.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
+import type { Call } from '../../kernel/call.ts'
+import type { Guard } from '../../kernel/guard.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { createRead, createRecordReader } from '../../kernel/read-records.ts'
 import { hasHad, isMet, listChangedFields } from './record-version.ts'
-import type { WriteCall } from '../../kernel/write-call.ts'
 
 /**
  * Checks `if_version` of a call (the header `If-Match` of REST) in the transaction of its change: the record stays
@@ -12,11 +13,7 @@ import type { WriteCall } from '../../kernel/write-call.ts'
  * version, and the fields that differ from what the caller has read. A record that there is not, or that the caller may
  * not see, is left to the handler.
  */
-export const checkPrecondition = async (
-  app: App,
-  tx: Db,
-  { actor, op, input }: Pick<WriteCall, 'actor' | 'op' | 'input'>,
-): Promise<void> => {
+const checkPrecondition = async (app: App, tx: Db, { actor, op, input }: Call): Promise<void> => {
   const given = input['if_version'] as string | undefined
   if (given === undefined || !op.versioned?.by) return
   const { kind, by } = op.versioned
@@ -39,9 +36,6 @@ export const checkPrecondition = async (
   })
 }
 
-/** Returns the input without the precondition, for the handler. */
-export const withoutPrecondition = ({ input }: Pick<WriteCall, 'input'>): WriteCall['input'] => {
-  if (!('if_version' in input)) return input
-  const { if_version: _, ...fields } = input
-  return fields
+export const preconditions: Guard<App> = {
+  inTransaction: (app, call, tx) => checkPrecondition(app, tx, call),
 }

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { Problem } from '../../kernel/problem.ts'
 import { refusalProblem, timeoutProblem, transportProblem, unreadableResponse } from './problems.ts'
-import { traceHeaders } from '../../telemetry/channels.ts'
+import { traceHeaders } from '../../diagnostics-channels.ts'
 
 export type ProviderHttpOptions = {
   /** Without the API version. */

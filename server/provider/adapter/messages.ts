@@ -1,6 +1,7 @@
+import { isOutcomeUnknown } from '../../kernel/open-outcomes.ts'
 import { z } from 'zod'
 import { Problem } from '../../kernel/problem.ts'
-import { lookUpOutcome, isOutcomeUnknown, type Provider } from '../port.ts'
+import { lookUpOutcome, type Provider } from '../port.ts'
 import { ProviderId } from './responses.ts'
 import { joinPath, type ProviderHttp } from './http.ts'
 

@@ -1,6 +1,7 @@
+import { isOutcomeUnknown } from '../../kernel/open-outcomes.ts'
 import { z } from 'zod'
 import { Problem } from '../../kernel/problem.ts'
-import { isOutcomeUnknown, type Provider } from '../port.ts'
+import { type Provider } from '../port.ts'
 import { joinPath, type ProviderHttp } from './http.ts'
 import { unreadableResponse } from './problems.ts'
 

@@ -9,7 +9,7 @@ import {
   listPassedProblems,
   scheduleCheck,
 } from '../../../storage/channels/health.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { errorLogDetails } from '../../kernel/log-details.ts'
 import { computeNextRunMs, type JobDefinition } from '../../work/runner.ts'

@@ -1,6 +1,6 @@
 import { hastenSharedChecks, scheduleCheck } from '../../../storage/channels/health.ts'
 import type { CallOwner, CallOwnerRow } from '../../../storage/channels/provider-accounts.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import type { Problem } from '../../kernel/problem.ts'
 import { errorLogDetails } from '../../kernel/log-details.ts'
 import { computeBackoff } from '../../work/backoff.ts'

@@ -7,11 +7,11 @@ import {
 } from '../../../storage/channels/health.ts'
 import type { EventRow } from '../../../storage/events/events.ts'
 import { businessTime } from '../../clock.ts'
-import type { App } from '../../kernel/app.ts'
+import type { App } from '../../app.ts'
 import { createEmit } from '../../kernel/emit.ts'
 import { withRetries } from '../../kernel/retry.ts'
 import { insertAllEvents, notifyEvents } from '../../domains/events/signal.ts'
-import type { ChangeContext } from '../../kernel/change-context.ts'
+import type { ChangeContext } from '../../change-context.ts'
 import { changeHealth, type HealthFact } from './change.ts'
 
 /** Which channels something is about. */

@@ -1,3 +1,5 @@
+import { watchEvents } from '../../../domains/events/watch.ts'
+import type { Context, Handler, OutputOf } from '../../../handler.ts'
 import { showHidden } from '../../../../catalog/text.ts'
 import { findOperation } from '../../../../catalog/index.ts'
 import {
@@ -7,8 +9,6 @@ import {
   listApprovalRows,
   lockApproval,
 } from '../../../../storage/agents/approvals.ts'
-import type { Context } from '../../../kernel/context.ts'
-import type { Handler, OutputOf } from '../../../kernel/handler.ts'
 import { notFound, Problem } from '../../../kernel/problem.ts'
 import { showRecord } from '../../../visibility/phones.ts'
 import { requireApprover, toEdits } from './check-approver.ts'
@@ -58,7 +58,7 @@ export const getApproval: Handler<'approvals_get'> = async (
 ) => {
   const read = async () => requireVisible(ctx, await findApproval(ctx.tx, ctx.actor.workspace.id, id), id)
   const endAt = performance.now() + seconds * 1000
-  const news = seconds > 0 ? ctx.watchEvents() : undefined
+  const news = seconds > 0 ? watchEvents(ctx.services, ctx.actor.workspace.id, ctx.call.presence) : undefined
   try {
     let row = await read()
     while (news && !isOver(row, ctx.now) && performance.now() < endAt) {
@@ -80,8 +80,13 @@ const showDetail = async (ctx: Context, row: ApprovalRow): Promise<OutputOf<'app
   const preview = visible.preview ? showRecord(actor, row.preview) : null
   // Before the summary: what changes while it is read was not shown.
   const version =
-    actor.key.agent || getStatus(row, ctx.now) !== 'pending' ? null : await ctx.readRequestVersion(row)
-  const summary = operation && input ? await ctx.summarizeCall(operation, input, preview) : [row.operation]
+    actor.key.agent || getStatus(row, ctx.now) !== 'pending'
+      ? null
+      : await ctx.services.readRequestVersion(ctx.tx, row)
+  const summary =
+    operation && input
+      ? await ctx.services.summarizeCall(ctx.tx, actor, operation, input, preview)
+      : [row.operation]
   const edited = Object.values(row.edited ?? {}).map(String)[0] ?? null
   const { id, status, ...shown } = showApproval(actor, row, ctx.now)
   return {
@@ -96,7 +101,7 @@ const showDetail = async (ctx: Context, row: ApprovalRow): Promise<OutputOf<'app
     ],
     summary_version: version,
     ...shown,
-    approval_url: toApprovalUrl(ctx.publicUrl, row.id),
+    approval_url: toApprovalUrl(ctx.services.config.publicUrl, row.id),
     input,
     edited_text: edited,
     // The agent has seen what its dry runs answer; people decide by it.
@@ -141,6 +146,7 @@ const decide = async (
     approval: toEventApproval(row, status),
     decided_by: { staff_id: actor.staff.id, name: actor.staff.name },
   })
+  if (status === 'approved') ctx.pending.wakes = ['approvals']
   ctx.auditChange({ status: row.status }, { status, ...(edited ? { edited: true } : {}) })
   const decided: ApprovalRow = {
     ...row,

@@ -1,3 +1,4 @@
+import type { ExecutionResult, WriteCall } from '../../../kernel/call.ts'
 import type { AskReason } from '../../../../catalog/approvals.ts'
 import type { Operation } from '../../../../catalog/index.ts'
 import { redactApiKeys } from '../../../../catalog/redact.ts'
@@ -16,16 +17,18 @@ import type { Db } from '../../../../storage/database.ts'
 import { countErasures, holdErasures } from '../../../../storage/privacy/erasures.ts'
 import { insertEvents } from '../../../../storage/events/events.ts'
 import { businessTime } from '../../../clock.ts'
-import type { App } from '../../../kernel/app.ts'
-import type { Actor, CallTrace } from '../../../kernel/context.ts'
+import type { App } from '../../../app.ts'
+import type { Actor } from '../../../kernel/context.ts'
 import { rehearse } from '../../../kernel/dry-run.ts'
 import { createEmit } from '../../../kernel/emit.ts'
-import { clientDeclinedProblem, execute } from '../../../kernel/execute.ts'
+import { execute } from '../../../kernel/execute.ts'
+import { clientDeclinedProblem } from '../declined.ts'
 import { Problem } from '../../../kernel/problem.ts'
 import { computeFingerprint, keyReusedProblem } from '../../../kernel/idempotency.ts'
 import { applyPolicy, getApprovalMs, getDecision } from '../policy.ts'
 import type { SendCount } from '../send-count.ts'
-import { type ExecutionResult, toCallAudit, withTransaction } from '../../../kernel/write-call.ts'
+import { withTransaction } from '../../../kernel/write-call.ts'
+import { toAuditEntry } from '../../audit/entry.ts'
 import { notifyEvents } from '../../../domains/events/signal.ts'
 import { toStoredView } from '../../../visibility/replays.ts'
 import { createSalt, readSubjects, toConversationId } from './call-subjects.ts'
@@ -34,23 +37,12 @@ import { toApprovalUrl } from './page-url.ts'
 import { mayReplay, splitSecrets, toApprovedCall, toReplayInput, toReplayLimit } from './stored-call.ts'
 import { getStatus, showApproval, toEventApproval } from './view.ts'
 
-/** A call of an agent's key, validated. */
-export type AgentCall = {
-  actor: Actor
-  op: Operation
-  input: Record<string, unknown>
+/** A change of an agent's key. */
+export type AgentCall = WriteCall & {
   /** The input as the agent sent it, where what it refers to is written out in `input`. */
-  asked: Record<string, unknown> | undefined
-  trace: CallTrace
-  /** The idempotency key: as given, or generated. */
-  key: string
-  given: boolean
+  readonly asked: Record<string, unknown> | undefined
   /** Why, in the words of the agent. */
-  reason: string | undefined
-  /** The token of the plan that the call must do. */
-  plan: string | undefined
-  /** The person behind the client confirmed it there. */
-  isConfirmed: boolean
+  readonly reason: string | undefined
 }
 
 const DAY_MS = 86_400_000
@@ -138,7 +130,7 @@ export const askPerson = async (
 export const askAbout = async (
   app: App,
   call: AgentCall,
-  { askedFor = [] }: Pick<ExecutionResult, 'askedFor'>,
+  askedFor: AskReason[],
 ): Promise<ExecutionResult | undefined> =>
   await ask(app, call, { ...(await findEarlierRequests(app, call)), askedFor })
 
@@ -157,7 +149,7 @@ const answer202 = (app: App, call: AgentCall, row: ApprovalRow): ExecutionResult
       approval_url: toApprovalUrl(app.config.publicUrl, row.id),
       next: toNext(row, getStatus(row, now)),
     }),
-    approvalId: row.id,
+    headers: { 'Approval-Id': row.id },
   }
 }
 
@@ -254,12 +246,10 @@ const store = (
       approval: toEventApproval({ ...row, id: inserted }, 'pending'),
     })
     const needsDelivery = await insertEvents(tx, workspaceId, events)
-    const audit = toCallAudit(
-      app,
-      { ...call, fresh: true },
-      { at: app.now(), outcome: 'refused', code: 'approval_required' },
-    )
-    if (audit) await insertAuditRow(tx, workspaceId, audit)
+    if (app.config.audit) {
+      const outcome = { at: app.now(), outcome: 'refused' as const, code: 'approval_required' }
+      await insertAuditRow(tx, workspaceId, toAuditEntry({ ...call, dryRun: false }, outcome))
+    }
     await tx.commit().execute()
     return { inserted, needsDelivery }
   })
@@ -349,7 +339,7 @@ const toNewApproval = async (
     input,
     secrets,
     digest,
-    idempotency_key: call.given ? call.key : null,
+    idempotency_key: call.fresh ? null : call.key,
     door: trace.door,
     client: trace.client,
     request_id: trace.requestId,

@@ -1,16 +1,17 @@
+import type { WriteCall } from '../../../kernel/call.ts'
+import { requireScope } from '../../../kernel/access.ts'
 import { findOperation, type Operation } from '../../../../catalog/index.ts'
 import { type ApprovalRow, findApproval } from '../../../../storage/agents/approvals.ts'
 import { findLiveKeyById } from '../../../../storage/access/keys.ts'
 import { businessTime } from '../../../clock.ts'
-import type { App } from '../../../kernel/app.ts'
+import type { App } from '../../../app.ts'
 import type { Actor } from '../../../kernel/context.ts'
 import { rehearse } from '../../../kernel/dry-run.ts'
 import { invalidField, Problem } from '../../../kernel/problem.ts'
 import { toActor } from '../../../kernel/authenticate.ts'
-import { requireScope } from '../../../kernel/entitle.ts'
+import type { Guard } from '../../../kernel/guard.ts'
 import { getDecision } from '../policy.ts'
 import { validate } from '../../../kernel/validate.ts'
-import type { WriteCall } from '../../../kernel/write-call.ts'
 import { isManager } from '../../../visibility/policy.ts'
 import { requireSameSubjects } from './call-subjects.ts'
 import { requireSameTemplate } from './freeze.ts'
@@ -90,7 +91,7 @@ const requireSamePlan = async (app: App, call: WriteCall): Promise<void> => {
  * Checks, before an approval is written, that the approver could make the call: it is rehearsed with their rights,
  * and with their text. Throws what the call would, such as 409 `window_closed`; then it stays to be decided.
  */
-export const checkApprover = async (
+const checkApprover = async (
   app: App,
   actor: Actor,
   op: Operation,
@@ -122,4 +123,10 @@ export const checkApprover = async (
   })
   requireSameTemplate(target, row.preview, output)
   if (!edits) await requireSamePlan(app, toApprovedCall(row, asker, target, asked))
+}
+
+export const approvers: Guard<App> = {
+  before: async (app, { actor, op, input }) => {
+    if (op.scope === 'approvals:write') await checkApprover(app, actor, op, input)
+  },
 }

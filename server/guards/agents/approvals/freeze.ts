@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto'
 import type { Operation } from '../../../../catalog/index.ts'
 import { findBoundFacts } from '../../../../storage/agents/policy.ts'
-import type { App } from '../../../kernel/app.ts'
+import type { App } from '../../../app.ts'
 import type { Actor, CallTrace } from '../../../kernel/context.ts'
 import { rehearse } from '../../../kernel/dry-run.ts'
 import { Problem } from '../../../kernel/problem.ts'
 import { findSendingChannel } from '../../../domains/messaging/channels.ts'
-import { SHOW_PLAN } from '../../snapshot/plan.ts'
+import { getPlanned, SHOW_PLAN } from '../../snapshot/plan.ts'
 
 type Input = Record<string, unknown>
 
@@ -111,8 +111,9 @@ export const planFrozen = async (
   frozen: Input,
 ): Promise<string | undefined> => {
   if (plan === undefined || frozen === call.input) return plan
-  const planned = await rehearse(app, { ...call, input: frozen, plan: SHOW_PLAN })
-  return planned.plan?.token
+  const planned = { ...call, input: frozen, plan: SHOW_PLAN }
+  await rehearse(app, planned)
+  return getPlanned(planned)?.plan.token
 }
 
 /** Returns the digest of a template as a dry run filled it in; undefined for calls that send none. */

@@ -1,3 +1,4 @@
+import type { Call, Consent, ExecutionResult } from '../../../kernel/call.ts'
 import { passesSoon } from '../../../../catalog/passing-reasons.ts'
 import { findOperation, operationNames } from '../../../../catalog/index.ts'
 import {
@@ -17,14 +18,14 @@ import type { Db } from '../../../../storage/database.ts'
 import type { EventRow } from '../../../../storage/events/events.ts'
 import { findLiveKeyById } from '../../../../storage/access/keys.ts'
 import { businessTime } from '../../../clock.ts'
-import type { App } from '../../../kernel/app.ts'
+import type { App } from '../../../app.ts'
 import { createEmit } from '../../../kernel/emit.ts'
 import { rehearse } from '../../../kernel/dry-run.ts'
 import { execute } from '../../../kernel/execute.ts'
 import { Problem } from '../../../kernel/problem.ts'
 import { toActor } from '../../../kernel/authenticate.ts'
-import { requireScope } from '../../../kernel/entitle.ts'
-import { applyPolicyToApproved, requireActive, requireApprovedBounds } from '../policy.ts'
+import { requireActive, requireScope } from '../../../kernel/access.ts'
+import { applyPolicyToApproved, requireApprovedBounds } from '../policy.ts'
 import { createSendCount } from '../send-count.ts'
 import { withTransaction } from '../../../kernel/write-call.ts'
 import { insertAllEvents, notifyEvents } from '../../../domains/events/signal.ts'
@@ -33,7 +34,7 @@ import { changeInBatches } from '../../../work/change-in-batches.ts'
 import { errorLogDetails } from '../../../kernel/log-details.ts'
 import { FIXED_HOURS, hoursAgo } from '../../../work/retention-periods.ts'
 import { computeNextRunMs, getIdleMs, type JobDefinition } from '../../../work/runner.ts'
-import { takePhoneBudget } from '../../../visibility/phone-budget.ts'
+import { takePhoneBudget } from '../../phone-budget.ts'
 import { requireApprovedSubjects } from './call-subjects.ts'
 import { digestTemplate, requireSameTemplate } from './freeze.ts'
 import { keyEndedProblem, mayReplay, toApprovedCall, toRunInput } from './stored-call.ts'
@@ -76,6 +77,18 @@ const ranMeanwhile = async (app: App, row: ApprovalRow): Promise<boolean> =>
     fingerprint: row.digest,
   }))
 
+/** Checks in the transaction of an approved call that it may still run: an erasure cancels what waits. */
+export const requireStillApproved = async (
+  app: App,
+  tx: Db,
+  call: Call,
+  { approvalId, askedFor }: Extract<Consent, { by: 'approval' }>,
+): Promise<void> => {
+  if (!(await holdApproved(tx, call.actor.workspace.id, approvalId)))
+    throw new Problem('declined', 'The request was cancelled before the call began.', { reason: 'cancelled' })
+  await requireApprovedBounds(app, tx, call, askedFor)
+}
+
 /**
  * Runs an approved call as the agent that asked for it, with the rights and under the policy of this moment. Its
  * idempotency key makes sure that it runs once, whichever server begins it, and again after a crash.
@@ -111,18 +124,14 @@ const runApproved = async (app: App, row: ApprovalRow, isLate: boolean): Promise
   const count = createSendCount(app, call.actor, op)
   // Beyond the limit too, or the messages that follow would be too many.
   if (!hasRun) await count.take(false)
-  const running = {
-    ...call,
-    // An erasure cancels what waits, also what a server has begun to prepare.
-    requireStillAllowed: async (tx: Db) => {
-      if (!(await holdApproved(tx, row.workspace_id, row.id)))
-        throw new Problem('declined', 'The request was cancelled before the call began.', {
-          reason: 'cancelled',
-        })
-      await requireApprovedBounds(app, tx, call, row.asked_for)
-    },
+  let result: ExecutionResult
+  try {
+    result = await execute(app, call)
+  } catch (error) {
+    await count.keepIfSent({ error })
+    throw error
   }
-  const result = await count.keepIfSent(() => execute(app, running))
+  await count.keepIfSent({ result })
   if (result.status < 400) return { status: 'done', answer: result.status, outcome: null }
   const problem =
     result.problem ??

@@ -1,10 +1,10 @@
+import type { WriteCall } from '../../../kernel/call.ts'
 import type { Operation } from '../../../../catalog/index.ts'
 import type { SealedApproval } from '../../../../storage/agents/approval-secrets.ts'
 import { type ApprovalRow, findApproval, hasLiveRecord } from '../../../../storage/agents/approvals.ts'
-import type { App } from '../../../kernel/app.ts'
+import type { App } from '../../../app.ts'
 import type { Actor } from '../../../kernel/context.ts'
 import { Problem } from '../../../kernel/problem.ts'
-import type { WriteCall } from '../../../kernel/write-call.ts'
 
 /** Fields whose values are sealed wherever they are stored. */
 const SECRET_FIELDS = ['custom_headers']
@@ -93,6 +93,7 @@ export const toApprovedCall = (row: ApprovalRow, asker: Actor, op: Operation, in
   },
   op,
   input,
+  consent: { by: 'approval', approvalId: row.id, askedFor: row.asked_for },
   // An edited call is no longer the one that was planned: the person has seen what it sends.
   plan: row.edited === null ? (row.plan ?? undefined) : undefined,
   key: toRunKey(row.id),

@@ -1,8 +1,8 @@
-import type { EventTypeId } from '../../catalog/events.ts'
-import type { Db } from '../../storage/database.ts'
-import type { ActiveSlaPolicy } from '../../storage/conversations/sla.ts'
-import type { Context } from './context.ts'
-import type { Emit } from './emit.ts'
+import type { EventTypeId } from '../catalog/events.ts'
+import type { Db } from '../storage/database.ts'
+import type { ActiveSlaPolicy } from '../storage/conversations/sla.ts'
+import type { Context } from './handler.ts'
+import type { Emit } from './kernel/emit.ts'
 
 /**
  * What code needs that changes records on behalf of a request or of a background job: the part of `Context` that both

@@ -1,9 +1,13 @@
 import { type ContactSubjects, takeContactViews } from '../../storage/contacts/budgets.ts'
 import type { Db } from '../../storage/database.ts'
-import type { App } from '../kernel/app.ts'
-import type { SeenContacts } from '../kernel/app-state.ts'
+import type { App } from '../app.ts'
+import type { SeenContacts } from '../app-state.ts'
 import type { Actor } from '../kernel/context.ts'
+import type { Guard } from '../kernel/guard.ts'
 import { Problem } from '../kernel/problem.ts'
+import { listContactSubjects } from '../visibility/contact-subjects.ts'
+import { recordContactRead } from './audit/contact-reads.ts'
+import { listPlanned } from './snapshot/plan.ts'
 
 /** Whether what a caller sees of contacts is counted. What a person approved is not refused for the budget. */
 export const hasContactBudget = ({ key, approvedBy }: Actor): boolean => key.agent && !approvedBy
@@ -101,4 +105,40 @@ export const takeContacts = async (
   for (const [ref, contact] of taken.found) seen.subjects.set(ref, contact)
   for (const digest of fresh.questions) seen.subjects.set(`q${digest}`, null)
   return contacts
+}
+
+/** An answer tells of the contacts in it, and a refusal of those that the input names. */
+export const contactBudget: Guard<App> = {
+  after: async (app, { actor, op, input, trace, planned, progress }, outcome) => {
+    if (!hasContactBudget(actor)) return
+    const { kind, db, output, problem, thrown } = outcome
+    switch (kind) {
+      case 'read': {
+        const contacts = await takeContacts(app, db, actor, listContactSubjects(op, input, output))
+        if (contacts.size > 0) recordContactRead(app, { actor, op, trace }, contacts)
+        return
+      }
+      case 'rehearsed': {
+        const told = { ...(output as object), planned: listPlanned(planned) }
+        await takeContacts(app, db, actor, listContactSubjects(op, input, told))
+        return
+      }
+      case 'changed':
+      case 'begun':
+        await takeContacts(app, db, actor, listContactSubjects(op, input, output))
+        return
+      case 'failed':
+        if (!progress?.understood || !(thrown instanceof Problem)) return
+        if (problem?.extras.reason === 'contact_budget') return
+        await takeContacts(app, db, actor, listContactSubjects(op, input))
+        return
+      case 'refused':
+        await takeContacts(app, db, actor, listContactSubjects(op, input))
+    }
+  },
+  // It shows contacts again, perhaps on another day.
+  onReplay: async (app, { actor, op, input }, { body }) => {
+    if (body !== null && hasContactBudget(actor))
+      await takeContacts(app, app.db, actor, listContactSubjects(op, input, JSON.parse(body)))
+  },
 }

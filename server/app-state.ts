@@ -1,24 +1,8 @@
-import type { AuditEntry } from '../../storage/access/audit.ts'
-import type { KeyRow } from '../../storage/access/keys.ts'
-import type { Label } from '../../storage/labels/labels.ts'
-import type { DatabaseTime } from '../real-time.ts'
-import { createHeavyTurns, type HeavyTurns } from '../guards/limits/heavy-turns.ts'
-
-/**
- * Keys looked up a moment ago, by their hash; the hashes of keys that were valid when they were last looked
- * up; and when each key's `last_used_at` was last written.
- */
-type KeyCache = {
-  readonly keys: Map<string, { readonly loadedAt: number; readonly row: Promise<KeyRow | undefined> }>
-  readonly known: Set<string>
-  readonly usedAt: Map<string, number>
-}
-
-/**
- * Failed authentications of one client network: `level` more may fail now. `pending` resolve when the
- * look-ups under way have ended. `updatedAt`: milliseconds of `performance.now()`.
- */
-export type FailureBucket = { level: number; updatedAt: number; readonly pending: Set<Promise<void>> }
+import type { AuditEntry } from '../storage/access/audit.ts'
+import type { KernelState } from './kernel/kernel.ts'
+import type { Label } from '../storage/labels/labels.ts'
+import type { DatabaseTime } from './real-time.ts'
+import { createHeavyTurns, type HeavyTurns } from './guards/limits/heavy-turns.ts'
 
 /**
  * One token bucket of the rate limit. `held` tokens were leased from the database and not handed out yet;
@@ -64,12 +48,6 @@ type HeavyReadQueue = {
   readonly turns: { count: number; workspaceId: string | undefined; mixed: number }
 }
 
-/** When the database last failed for a full disk, and when that was last logged: `performance.now()`. */
-export type DiskState = { seenAt: number; loggedAt: number }
-
-/** `since`: when the outage of the database began, `performance.now()`. `checking`: whether there is one. */
-export type OutageState = { since: number | undefined; checking: Promise<boolean | undefined> | undefined }
-
 /** When a wrong clock was last logged: `performance.now()`. */
 type ClockCheck = { loggedAt: number }
 
@@ -93,21 +71,15 @@ type ContactReads = {
   readonly contacts: Set<string>
 }
 
-export type AppState = {
+/** What one server keeps in memory between calls. */
+export type AppState = KernelState & {
   /** True from the signal to stop: a load balancer is told to send nothing more. */
   isStopping: boolean
-  readonly disk: DiskState
-  readonly outage: OutageState
   readonly clockCheck: ClockCheck
   readonly databaseTime: DatabaseTime
-  readonly keyCache: KeyCache
-  /** By the name of the network. */
-  readonly failureBuckets: Map<string, FailureBucket>
   readonly rateLimitBuckets: Map<string, RateLimitBucket>
   /** Contact ids that were taken from the database's sequence and not given to a contact yet. */
   readonly contactIdPool: string[]
-  /** Idempotency keys of the calls that are running in this process. */
-  readonly runningKeys: Set<string>
   /** By the idempotency key of an agent's call: the last call that began under it. */
   readonly agentTurns: Map<string, Promise<unknown>>
   /** By the id of the key. */
@@ -123,7 +95,6 @@ export type AppState = {
   readonly labelCache: Map<string, Label>
 }
 
-/** What one server keeps in memory between calls. */
 export const createAppState = (): AppState => ({
   isStopping: false,
   disk: { seenAt: -Infinity, loggedAt: -Infinity },

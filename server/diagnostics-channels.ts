@@ -1,6 +1,6 @@
 import { channel, tracingChannel } from 'node:diagnostics_channel'
 import type { IncomingMessage } from 'node:http'
-import type { Operation } from '../../catalog/index.ts'
+import type { Operation } from '../catalog/index.ts'
 
 // What the service does, told through Node's diagnostics channels to whoever traces it. Without subscribers they
 // cost next to nothing, and nothing of a tracer is loaded. Subscribers never change what is done.

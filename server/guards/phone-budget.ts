@@ -1,10 +1,11 @@
 import type { Operation, OperationName } from '../../catalog/index.ts'
 import { takePhone } from '../../storage/contacts/phone-budgets.ts'
 import { parsePhoneLine } from '../domains/contacts/phone.ts'
-import type { App } from '../kernel/app.ts'
+import type { App } from '../app.ts'
 import type { Actor } from '../kernel/context.ts'
+import type { Guard } from '../kernel/guard.ts'
 import { Problem } from '../kernel/problem.ts'
-import { hasHiddenPhones } from './policy.ts'
+import { hasHiddenPhones } from '../visibility/policy.ts'
 
 /** The input fields that name a customer by phone; other fields of that name hold numbers of the business. */
 const PHONE_FIELDS: Readonly<Partial<Record<OperationName, string>>> = {
@@ -40,4 +41,10 @@ export const takePhoneBudget = async (
     { reason: 'phone_budget', limit: phoneBudget, resets_at: taken.resetsAt },
     { 'Retry-After': String(taken.resetSeconds) },
   )
+}
+
+export const phoneBudget: Guard<App> = {
+  before: async (app, { actor, op, input, kind, dryRun }) => {
+    if (kind === 'write' && !dryRun) await takePhoneBudget(app, actor, op, input)
+  },
 }
