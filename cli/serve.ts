@@ -18,7 +18,7 @@ import { createSecretRing, loadSecrets, requireKnownSecret } from '../server/sec
 import { findSiblings, type Siblings } from '../server/siblings.ts'
 import { openTelemetry } from '../server/telemetry/open.ts'
 import { openMigrated, startBackgroundJobs, waitUntilStopped } from '../server/start.ts'
-import { createDemo } from '../server/domains/demo/demo.ts'
+import { createDemo } from '../server/demo/demo.ts'
 import { storeCredentials, type StoreResult } from './credentials.ts'
 import { helpItem } from './help-layout.ts'
 import type { Io } from './io.ts'

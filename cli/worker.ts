@@ -4,7 +4,7 @@ import { type Config, listIgnoredVariables, readConfig } from '../server/config.
 import { serverClockJob } from '../server/work/clock-guard.ts'
 import { registerQueueGauges } from '../server/work/queue-metrics.ts'
 import { compareClocks } from '../server/real-time.ts'
-import { secretRotationJob } from '../server/work/reseal.ts'
+import { secretRotationJob } from '../server/jobs/reseal.ts'
 import { createSecretRing, loadSecrets, requireKnownSecret } from '../server/secret.ts'
 import { openTelemetry } from '../server/telemetry/open.ts'
 import { openMigrated, waitUntilStopped } from '../server/start.ts'

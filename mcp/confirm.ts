@@ -1,3 +1,4 @@
+import { getDecision, mayClientConfirm } from '../server/agent-policy.ts'
 import { type CallRequest, toTrace } from '../server/kernel/call.ts'
 import { hash } from 'node:crypto'
 import {
@@ -22,7 +23,7 @@ import type { Actor } from '../server/kernel/context.ts'
 import { canonicalJson } from '../server/kernel/cursors.ts'
 import { perform } from '../server/kernel/perform.ts'
 import { Problem } from '../server/kernel/problem.ts'
-import { getDecision, mayClientConfirm, wouldAsk } from '../server/guards/agents/policy.ts'
+import { wouldAsk } from '../server/guards/agents/policy.ts'
 import { validate } from '../server/kernel/validate.ts'
 import type { CallResponse } from '../server/kernel/respond.ts'
 

@@ -1,3 +1,4 @@
+import { getDecision } from '../server/agent-policy.ts'
 import type { CallRequest } from '../server/kernel/call.ts'
 import {
   type AuthInfo,
@@ -15,7 +16,6 @@ import { FastResponse } from 'srvx/node'
 import type { Operation, Scope } from '../catalog/operation.ts'
 import { perform } from '../server/kernel/perform.ts'
 import { CLIENT_GONE_STATUS, type CallResponse } from '../server/kernel/respond.ts'
-import { getDecision } from '../server/guards/agents/policy.ts'
 import {
   type Caller,
   getClientName,

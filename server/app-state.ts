@@ -2,7 +2,7 @@ import type { AuditEntry } from '../storage/access/audit.ts'
 import type { KernelState } from './kernel/kernel.ts'
 import type { Label } from '../storage/labels/labels.ts'
 import type { DatabaseTime } from './real-time.ts'
-import { createHeavyTurns, type HeavyTurns } from './guards/limits/heavy-turns.ts'
+import { createHeavyTurns, type HeavyTurns } from './limits/heavy-turns.ts'
 
 /**
  * One token bucket of the rate limit. `held` tokens were leased from the database and not handed out yet;

@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net'
-import { addSubnet, containsAddress } from './domains/webhooks/guard/addresses.ts'
+import { addSubnet, containsAddress } from './network/addresses.ts'
 
 /** The eight groups of an IPv6 address as numbers. */
 const parseGroups = (address: string): number[] => {

@@ -9,7 +9,7 @@ import { isProviderHost } from './provider/settings.ts'
 import { MIN_SECRET_LENGTH } from './secret.ts'
 import { parsedBy } from './parsed-by.ts'
 import { findUnknownVariables } from './variables.ts'
-import { parseAllowList } from './domains/webhooks/guard/allow.ts'
+import { parseAllowList } from './network/allow.ts'
 
 /** Configuration of a server: flags, then `WCRM_*` variables, checked by one schema. */
 const numberBetween = (min: number, max: number, error = `must be a number from ${min} to ${max}`) =>

@@ -8,7 +8,7 @@ import { refreshClocks } from './clock.ts'
 import type { Service } from './compose.ts'
 import type { Config } from './config.ts'
 import type { App } from './app.ts'
-import { stopStreams } from './domains/events/stream.ts'
+import { stopStreams } from './http/event-stream.ts'
 import { errorLogDetails } from './kernel/log-details.ts'
 import { createAllPartitions } from './work/partitions.ts'
 

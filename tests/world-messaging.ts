@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { mediaKey } from '../server/domains/media/store.ts'
+import { mediaKey } from '../server/media-store.ts'
 import type { Db } from '../storage/database.ts'
 import { findOrInsertBroadcast } from '../storage/demo/broadcasts.ts'
 import { insertMessages } from '../storage/messages/messages.ts'

@@ -1,6 +1,6 @@
 import { sealAccountSecret } from '../../server/provider/account-secrets.ts'
-import { applyHealthFacts } from '../../server/provider/health/record.ts'
-import { reasonsEndedByCall } from '../../server/provider/health/rules.ts'
+import { applyHealthFacts } from '../../server/domains/health/record.ts'
+import { reasonsEndedByCall } from '../../server/domains/health/rules.ts'
 import { createEmit } from '../../server/kernel/emit.ts'
 import { scheduleCheck } from '../../storage/channels/health.ts'
 import type { Db } from '../../storage/database.ts'

@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { createInterface } from 'node:readline'
-import type { MediaStore, StoredFile } from '../../server/domains/media/store.ts'
+import type { MediaStore, StoredFile } from '../../server/media-store.ts'
 import type {
   BackupFileEnd,
   BackupFileLine,

@@ -1,6 +1,6 @@
 import type { MediaLocation } from '../../server/domains/media/location.ts'
 import { openMediaStore } from '../../server/domains/media/open-store.ts'
-import type { MediaStore } from '../../server/domains/media/store.ts'
+import type { MediaStore } from '../../server/media-store.ts'
 
 /** Opens a store for a command. Throws when it does not work. */
 export const openWorkingStore = async (location: MediaLocation): Promise<MediaStore> => {

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { BlockList, isIP, type Socket } from 'node:net'
 import type { ClientPresence } from '../../storage/client/client-presence.ts'
 import type { App } from '../app.ts'
-import { addSubnet, containsAddress } from '../domains/webhooks/guard/addresses.ts'
+import { addSubnet, containsAddress } from '../network/addresses.ts'
 
 /**
  * Parses `WCRM_TRUST_PROXY`: addresses and CIDRs, separated by commas or spaces. Throws an error that names

@@ -7,7 +7,7 @@ import { logRefusal } from '../kernel/log-call.ts'
 import { Problem } from '../kernel/problem.ts'
 import { toProblemResponse, toProblemResult } from '../kernel/respond.ts'
 import { createRequestId } from '../ids.ts'
-import { containsAddress } from '../domains/webhooks/guard/addresses.ts'
+import { containsAddress } from '../network/addresses.ts'
 import { isAdmitted, parseAddress } from './address.ts'
 import { nodeHandler, type NodeHandler } from './node.ts'
 

@@ -1,6 +1,6 @@
 import { isObject } from '../../catalog/values.ts'
 import type { App } from '../app.ts'
-import { guardedFetch } from '../domains/webhooks/guard.ts'
+import { guardedFetch } from '../outbound-guard.ts'
 
 /*
  * What clients say of themselves: in a document at the address that is their id, or when they register. Both

@@ -5,7 +5,7 @@ import { createMediaApi } from './adapter/media.ts'
 import { createMessagesApi } from './adapter/messages.ts'
 import { createSamplesApi } from './adapter/samples.ts'
 import { createTemplatesApi } from './adapter/templates.ts'
-import { createWebhookGuard, type WebhookGuard } from '../domains/webhooks/guard.ts'
+import { createWebhookGuard, type WebhookGuard } from '../outbound-guard.ts'
 import type { Provider } from './port.ts'
 import { toTimeoutMs } from './settings.ts'
 

@@ -1,6 +1,6 @@
 import type { Actor } from '../kernel/context.ts'
 import { Problem } from '../kernel/problem.ts'
-import { withoutDigests } from '../guards/snapshot/record-version.ts'
+import { withoutDigests } from '../kernel/record-version.ts'
 import { countDigits, hasDigits, isNumberOnly, maskNumbers, maskPhone } from './numbers.ts'
 import { hasHiddenPhones } from './policy.ts'
 

@@ -1,6 +1,6 @@
 import { isObject } from '../../catalog/values.ts'
 import type { Actor } from '../kernel/context.ts'
-import { maskFilter } from '../domains/saved-filters/mask.ts'
+import { maskFilter } from './filters.ts'
 import { showRecord } from './phones.ts'
 import { canSeeManagerFields, hasHiddenPhones } from './policy.ts'
 

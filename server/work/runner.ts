@@ -4,7 +4,7 @@ import { jobChannel } from '../diagnostics-channels.ts'
 import { errorLogDetails } from '../kernel/log-details.ts'
 import { computeBackoff } from './backoff.ts'
 
-/** The background jobs of a server, declared in `server/work/background.ts`. */
+/** The background jobs of a server, declared in `server/jobs/background.ts`. */
 export type JobName =
   | 'provider-updates'
   | 'media-downloads'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { createDemo, type Demo } from '../../server/domains/demo/demo.ts'
+import { createDemo, type Demo } from '../../server/demo/demo.ts'
 import { doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import type { TestServer } from '../servers.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { createDemo } from '../../server/domains/demo/demo.ts'
+import { createDemo } from '../../server/demo/demo.ts'
 import { createWorkspace, lockWorkspaces } from '../../storage/workspace/admin.ts'
 import type { Db } from '../../storage/database.ts'
 import { createDatabase, databases, onMigratedDatabase, withStorage } from '../databases.ts'

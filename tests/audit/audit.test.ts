@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
-import { reconcileProviderCalls } from '../../server/work/reconcile.ts'
+import { reconcileProviderCalls } from '../../server/jobs/reconcile.ts'
 import { deleteAuditBefore } from '../../storage/access/audit.ts'
 import { callAs, doAs } from '../calls.ts'
 import { databases } from '../databases.ts'

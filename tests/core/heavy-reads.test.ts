@@ -14,7 +14,7 @@ import { makeWorkspace, serveStorage, startServer, type TestKey, type TestServer
 import { waitUntil } from '../wait-until.ts'
 import { createAppState } from '../../server/app-state.ts'
 import type { App } from '../../server/app.ts'
-import { takeHeavyTurn } from '../../server/guards/limits/heavy-reads.ts'
+import { takeHeavyTurn } from '../../server/limits/heavy-reads.ts'
 import { runs } from '../level.ts'
 
 /** Expensive reads that run until they are let go, in the order in which they had their turns. */

@@ -10,7 +10,7 @@ import {
 } from '../../server/secret.ts'
 import { sealAccountSecret, unsealAccount } from '../../server/provider/account-secrets.ts'
 import { insertProviderAccount, listSealedAccounts } from '../../storage/channels/provider-accounts.ts'
-import { secretRotationJob } from '../../server/work/reseal.ts'
+import { secretRotationJob } from '../../server/jobs/reseal.ts'
 import { createSealer } from '../../server/sealer.ts'
 import { createDatabase, databases, type TestDatabase } from '../databases.ts'
 import { doorsOf } from '../doors.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { createEventId } from '../../server/ids.ts'
-import { mediaKey } from '../../server/domains/media/store.ts'
+import { mediaKey } from '../../server/media-store.ts'
 import { createChannel, type StaffFields } from '../../storage/workspace/admin.ts'
 import { findOrInsertBroadcast } from '../../storage/demo/broadcasts.ts'
 import { insertEvents } from '../../storage/events/events.ts'

@@ -18,7 +18,7 @@ import {
   runEverything,
   seedPerson,
 } from '../person.ts'
-import { exportPartKey } from '../../server/domains/media/store.ts'
+import { exportPartKey } from '../../server/media-store.ts'
 import { insertPart, listParts } from '../../storage/work/exports.ts'
 import { makeWorkspace, startWithOptions, type TestServer } from '../servers.ts'
 import { loadWorkspaceRows } from '../world.ts'

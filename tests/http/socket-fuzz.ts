@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { catalog, listRoutes, type Operation } from '../../catalog/index.ts'
-import { createRandom, deriveSeed, pick, type Random, randomInt } from '../../server/domains/demo/random.ts'
+import { createRandom, deriveSeed, pick, type Random, randomInt } from '../../server/demo/random.ts'
 import { SANDBOX_PATH, WEBHOOK_PATH } from '../../server/provider/settings.ts'
 import { exchange, parseResponses } from './raw-socket.ts'
 

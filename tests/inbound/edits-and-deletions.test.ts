@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
-import { mediaKey } from '../../server/domains/media/store.ts'
+import { mediaKey } from '../../server/media-store.ts'
 import { callAs } from '../calls.ts'
 import { checked, doorsOf, everyDatabase } from '../doors.ts'
 import {

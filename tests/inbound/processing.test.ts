@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { it } from 'node:test'
 import { sql } from 'kysely'
 import { toEventTime } from '../../server/domains/inbound/event-time.ts'
-import { deleteOldUpdates } from '../../server/work/retention.ts'
+import { deleteOldUpdates } from '../../server/jobs/retention.ts'
 import { databases } from '../databases.ts'
 import { everyDatabase } from '../doors.ts'
 import {

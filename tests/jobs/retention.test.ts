@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import { readQueues } from '../../storage/work/queues.ts'
 import { everyDatabase } from '../doors.ts'
 import { makeWorkspace } from '../servers.ts'
-import { retentionJobs } from '../../server/work/retention.ts'
+import { retentionJobs } from '../../server/jobs/retention.ts'
 import { createLogger } from '../../server/logger.ts'
 
 everyDatabase('Retention jobs', (server) => {

@@ -19,7 +19,7 @@ import {
   withIdempotencyKey,
 } from './short-links.ts'
 import { countLinkCharacters } from '../../catalog/short-links.ts'
-import { reconcileProviderCalls } from '../../server/work/reconcile.ts'
+import { reconcileProviderCalls } from '../../server/jobs/reconcile.ts'
 import { noticeSlowClock, setClockAhead } from '../slow-clock.ts'
 import { runCommandLine } from '../../cli/main.ts'
 import { drawQrCode } from '../../cli/qr.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type AddressInfo, createServer } from 'node:net'
 import { it } from 'node:test'
-import { reconcileProviderCalls } from '../../server/work/reconcile.ts'
+import { reconcileProviderCalls } from '../../server/jobs/reconcile.ts'
 import { createAdapter } from '../../server/provider/adapter.ts'
 import { everyDatabase, everyDoor, type Reply } from '../doors.ts'
 import type { ServerOptions } from '../servers.ts'

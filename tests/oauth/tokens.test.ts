@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { revokeKey } from '../../storage/access/admin-keys.ts'
-import { deleteOldOauth } from '../../server/work/retention.ts'
+import { deleteOldOauth } from '../../server/jobs/retention.ts'
 import { databases } from '../databases.ts'
 import { makeWorkspace, startWithOptions, type TestServer, type TestWorkspace } from '../servers.ts'
 import {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { reconcileProviderCalls } from '../../server/work/reconcile.ts'
+import { reconcileProviderCalls } from '../../server/jobs/reconcile.ts'
 import { revokeKey } from '../../storage/access/admin-keys.ts'
 import type { Reply } from '../doors.ts'
 import { type FakeProvider, startFakeProvider, createThingOperations } from './fake-provider.ts'

@@ -1,7 +1,7 @@
 import { isOutcomeUnknown } from '../../server/kernel/open-outcomes.ts'
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { createWebhookGuard } from '../../server/domains/webhooks/guard.ts'
+import { createWebhookGuard } from '../../server/outbound-guard.ts'
 import { type Answer, startPeer } from '../peer.ts'
 import {
   createTestAdapter,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { describe, it } from 'node:test'
-import { createDemo } from '../../server/domains/demo/demo.ts'
+import { createDemo } from '../../server/demo/demo.ts'
 import type { Location } from '../../storage/open.ts'
 import { createDatabase, createEmptyDatabase, databases, withStorage } from '../databases.ts'
 

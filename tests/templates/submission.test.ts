@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { reconcileProviderCalls } from '../../server/work/reconcile.ts'
+import { reconcileProviderCalls } from '../../server/jobs/reconcile.ts'
 import { resolveSandboxSettings } from '../../server/provider/settings.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'

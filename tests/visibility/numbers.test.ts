@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { maskFilter } from '../../server/domains/saved-filters/mask.ts'
+import { maskFilter } from '../../server/visibility/filters.ts'
 import { isNumberOnly, maskNumbers, removeNumbers } from '../../server/visibility/numbers.ts'
 import { runs } from '../level.ts'
 

@@ -4,7 +4,7 @@ import type { App } from '../../server/app.ts'
 import { createSealer } from '../../server/sealer.ts'
 import { createSecretRing } from '../../server/secret.ts'
 import { deliverDue } from '../deliver-due.ts'
-import { createWebhookGuard } from '../../server/domains/webhooks/guard.ts'
+import { createWebhookGuard } from '../../server/outbound-guard.ts'
 import { everyDatabase } from '../doors.ts'
 import { createDeliveryTest } from './delivery-fixture.ts'
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import { createCallers } from '../../server/domains/demo/calls.ts'
-import { generateContacts } from '../../server/domains/demo/contacts.ts'
+import { createCallers } from '../../server/demo/calls.ts'
+import { generateContacts } from '../../server/demo/contacts.ts'
 import { fillExchanges } from '../../storage/contacts/exchanges.ts'
 import type { Db } from '../../storage/database.ts'
 import { findOrInsertBroadcast, insertRecipients } from '../../storage/demo/broadcasts.ts'

@@ -1,3 +1,4 @@
+import { getDecision } from '../../agent-policy.ts'
 import type { Context, Handler, OutputOf } from '../../handler.ts'
 import { findOperation, type OperationName } from '../../../catalog/index.ts'
 import {
@@ -13,7 +14,6 @@ import {
 import { findSend, setBroadcastStatus } from '../../../storage/broadcasts/sends.ts'
 import { listRecipientRows } from '../../../storage/broadcasts/broadcasts.ts'
 import { notFound, Problem } from '../../kernel/problem.ts'
-import { getDecision } from '../../guards/agents/policy.ts'
 import { showQuotingText } from '../../visibility/phones.ts'
 import { toNewJob } from './target-plan.ts'
 import { irreversible } from './undo.ts'

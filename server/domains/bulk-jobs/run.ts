@@ -1,10 +1,10 @@
+import { requireUndenied } from '../../agent-policy.ts'
 import type { Transaction } from '../../kernel/call.ts'
 import type { Actor, PendingWrites } from '../../kernel/context.ts'
 import { requireScope, requireActive } from '../../kernel/access.ts'
-import { toAuditEntry, toSuccess } from '../../guards/audit/entry.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { passesSoon } from '../../../catalog/passing-reasons.ts'
-import { findOperation, operationNames, type Operation } from '../../../catalog/index.ts'
+import { findOperation, operationNames } from '../../../catalog/index.ts'
 import {
   type BatchCall,
   type BatchFailure,
@@ -26,11 +26,11 @@ import { findLiveKeyById, isKeyRevoked } from '../../../storage/access/keys.ts'
 import { businessTime } from '../../clock.ts'
 import type { App } from '../../app.ts'
 import { createContext } from '../../kernel/create-context.ts'
+import { type Outcome, settleOutcome } from '../../kernel/guard.ts'
 import { createEmit } from '../../kernel/emit.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { withRetries } from '../../kernel/retry.ts'
 import { toActor } from '../../kernel/authenticate.ts'
-import { requireUndenied } from '../../guards/agents/policy.ts'
 import { commitWith, getLocalHandler, withTransaction } from '../../kernel/write-call.ts'
 import { notifyEvents } from '../events/signal.ts'
 import { computeRetrySeconds } from '../../work/backoff.ts'
@@ -71,14 +71,9 @@ const makeCall = async (
   const ctx = createContext(app, { tx, actor, op, input, pending, attempt, trace })
   const handler = getRestorer({ operation, input }) ?? getLocalHandler(app, op)
   const output = (await handler(ctx, input)) as BulkOutput<unknown>
-  if (app.config.audit) {
-    const call = { actor, op: op as Operation, trace, input, dryRun: false }
-    await insertAuditRow(
-      tx,
-      actor.workspace.id,
-      toAuditEntry(call, { at: app.now(), ...toSuccess(output, pending) }),
-    )
-  }
+  const outcome: Outcome = { kind: 'completed', db: tx, output, pending }
+  await settleOutcome(app, { actor, op, input, trace }, outcome)
+  if (outcome.audit) await insertAuditRow(tx, actor.workspace.id, outcome.audit)
   return {
     events: pending.events,
     failures: pending.failures ?? output.failures,

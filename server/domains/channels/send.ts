@@ -2,7 +2,7 @@ import type { ClaimedChannelDelivery } from '../../../storage/channels/deliverie
 import type { App } from '../../app.ts'
 import { isObject } from '../../../catalog/values.ts'
 import { explainFailure } from '../webhooks/failures.ts'
-import { guardedFetch, type WebhookResponse } from '../webhooks/guard.ts'
+import { guardedFetch, type WebhookResponse } from '../../outbound-guard.ts'
 import { parseRetryAfter } from '../webhooks/schedule.ts'
 import { toResponseExcerpt } from '../webhooks/send.ts'
 import { signatureHeaders } from '../../../catalog/webhooks/sign.ts'

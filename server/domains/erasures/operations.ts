@@ -17,7 +17,7 @@ import {
   lockErasures,
 } from '../../../storage/privacy/erasures.ts'
 import type { ErasureSubject } from '../../../storage/tables/erasures.ts'
-import { toEventApproval } from '../../guards/agents/approvals/view.ts'
+import { toEventApproval } from '../../visibility/approvals.ts'
 import type { Actor } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/problem.ts'
 import { showContactName } from '../../visibility/phones.ts'

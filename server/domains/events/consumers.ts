@@ -1,3 +1,4 @@
+import { asksForConsumer } from '../../agent-policy.ts'
 import type { OutputOf, Context, Handler } from '../../handler.ts'
 import {
   countEventConsumers,
@@ -13,7 +14,6 @@ import type { Db } from '../../../storage/database.ts'
 import { type EventPosition, findEventPosition, isListed } from '../../../storage/events/events.ts'
 import { createPage } from '../../kernel/paging.ts'
 import { notFound, Problem } from '../../kernel/problem.ts'
-import { asksForConsumer } from '../../guards/agents/policy.ts'
 
 const MAX_CONSUMERS = 100
 

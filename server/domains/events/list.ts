@@ -14,7 +14,7 @@ import {
 import type { Actor } from '../../kernel/context.ts'
 import { findConsumerStart } from './consumers.ts'
 import { invalidField, notFound, type Problem } from '../../kernel/problem.ts'
-import { toReader } from '../../guards/agents/approvals/view.ts'
+import { toReader } from '../../visibility/approvals.ts'
 import { toReader as toJobReader } from '../bulk-jobs/view.ts'
 import { listVisibleChannels } from '../../visibility/policy.ts'
 import { matchEventTypes, unknownEventTypeProblem } from '../webhooks/event-types.ts'

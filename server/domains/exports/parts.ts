@@ -11,7 +11,7 @@ import {
 } from '../../../storage/work/exports.ts'
 import type { App } from '../../app.ts'
 import { removeFiles } from '../media/remove-files.ts'
-import { type ByteRange, exportPartKey, type FileContent, type MediaStore } from '../media/store.ts'
+import { type ByteRange, exportPartKey, type FileContent, type MediaStore } from '../../media-store.ts'
 
 /*
  * The parts of files that are made for download, in the media store. A row names each before its file is written, so

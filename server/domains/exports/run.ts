@@ -22,7 +22,7 @@ import { changeInBatches } from '../../work/change-in-batches.ts'
 import { errorLogDetails } from '../../kernel/log-details.ts'
 import { FIXED_HOURS, hoursAgo } from '../../work/retention-periods.ts'
 import { computeNextRunMs, getIdleMs, type JobDefinition } from '../../work/runner.ts'
-import type { MediaStore } from '../media/store.ts'
+import type { MediaStore } from '../../media-store.ts'
 import * as contactsFile from './contacts-file.ts'
 import {
   type ExportWork,

@@ -1,8 +1,8 @@
 import { fetch, type Response } from 'undici'
 import { Problem } from '../../kernel/problem.ts'
-import type { WebhookGuard } from '../webhooks/guard.ts'
-import { checkWebhookUrl } from '../webhooks/guard.ts'
-import { limitBytes, tooLargeProblem } from './store.ts'
+import type { WebhookGuard } from '../../outbound-guard.ts'
+import { checkWebhookUrl } from '../../outbound-guard.ts'
+import { limitBytes, tooLargeProblem } from '../../media-store.ts'
 
 const MAX_REDIRECTS = 3
 

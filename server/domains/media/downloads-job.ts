@@ -16,7 +16,7 @@ import { computeNextRunMs, getIdleMs, type JobDefinition } from '../../work/runn
 import { isProviderConfigured } from '../../provider/port.ts'
 import { type Download, downloadFromUrl } from './download-url.ts'
 import { type StallWatch, watchForStall } from './stall.ts'
-import { type FileDigest, type MediaStore, mediaKey, tooLargeProblem } from './store.ts'
+import { type FileDigest, type MediaStore, mediaKey, tooLargeProblem } from '../../media-store.ts'
 
 const MB = 1024 * 1024
 /** The provider's limits for each type. */

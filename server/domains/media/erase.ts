@@ -1,7 +1,7 @@
 import { type ErasableFile, forgetMediaKey, listErasableMedia } from '../../../storage/messages/media.ts'
 import type { App } from '../../app.ts'
 import { removeFiles } from './remove-files.ts'
-import type { MediaStore } from './store.ts'
+import type { MediaStore } from '../../media-store.ts'
 
 /** Removes the files of messages that customers deleted from the media store, until none is left. */
 export const removeErasedFiles = (app: App, store: MediaStore, signal?: AbortSignal): Promise<void> =>

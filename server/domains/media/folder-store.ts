@@ -10,7 +10,7 @@ import {
   type MediaStore,
   receiveFile,
   requireMediaKey,
-} from './store.ts'
+} from '../../media-store.ts'
 
 type FolderStoreOptions = {
   maxBytes?: number

@@ -1,4 +1,4 @@
-import type { MediaStore } from './store.ts'
+import type { MediaStore } from '../../media-store.ts'
 
 /**
  * A store whose files move here from a previous one: reads look there too, and removals are made in both, so that

@@ -6,7 +6,7 @@ import type { App } from '../../app.ts'
 import { notFound, Problem } from '../../kernel/problem.ts'
 import { countFailure } from '../../kernel/throttle.ts'
 import { parseRange } from './range.ts'
-import type { MediaStore } from './store.ts'
+import type { MediaStore } from '../../media-store.ts'
 import { openMediaUrl } from './urls.ts'
 import { canSeeChannel } from '../../visibility/policy.ts'
 

@@ -4,7 +4,12 @@ import type { Metrics } from '../../metrics.ts'
 import { createFolderStore } from './folder-store.ts'
 import { createLayeredStore } from './layered-store.ts'
 import type { MediaLocation, MediaLocations } from './location.ts'
-import { type FileContent, isStoreUnavailable, type MediaStore, storeUnavailableProblem } from './store.ts'
+import {
+  type FileContent,
+  isStoreUnavailable,
+  type MediaStore,
+  storeUnavailableProblem,
+} from '../../media-store.ts'
 
 export type MediaStoreOptions = { maxBytes?: number; timeoutMs?: number; warn?: (message: string) => void }
 

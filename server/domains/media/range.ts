@@ -1,4 +1,4 @@
-import type { ByteRange } from './store.ts'
+import type { ByteRange } from '../../media-store.ts'
 
 /**
  * Reads the header `Range` (RFC 9110, 14.2) for a file of `size` bytes. Undefined: the whole file is the answer,

@@ -3,7 +3,7 @@ import type { App } from '../../app.ts'
 import { removeUselessParts } from '../exports/parts.ts'
 import { computeNextRunMs, getIdleMs, type JobDefinition } from '../../work/runner.ts'
 import { removeErasedFiles } from './erase.ts'
-import type { MediaStore } from './store.ts'
+import type { MediaStore } from '../../media-store.ts'
 
 const MIN_DELAY_MS = 1000
 /** Longer than the largest file takes to be written. */

@@ -1,6 +1,6 @@
 import type { App } from '../../app.ts'
 import { errorLogDetails } from '../../kernel/log-details.ts'
-import { isStoreUnavailable, type MediaStore } from './store.ts'
+import { isStoreUnavailable, type MediaStore } from '../../media-store.ts'
 
 const BATCH_SIZE = 100
 

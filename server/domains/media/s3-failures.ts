@@ -1,5 +1,5 @@
 import type { S3Location } from './location.ts'
-import type { MediaStoreCheck } from './store.ts'
+import type { MediaStoreCheck } from '../../media-store.ts'
 
 type Failure = Extract<MediaStoreCheck, { ok: false }>
 

@@ -21,7 +21,7 @@ import {
   requireMediaKey,
   type StoredFile,
   storeUnavailableProblem,
-} from './store.ts'
+} from '../../media-store.ts'
 
 type S3StoreOptions = {
   maxBytes?: number

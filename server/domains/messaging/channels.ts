@@ -11,7 +11,7 @@ import { ownChannelTypes } from '../../../catalog/channels.ts'
 import type { Db } from '../../../storage/database.ts'
 import type { Actor } from '../../kernel/context.ts'
 import { invalidField, notFound, Problem } from '../../kernel/problem.ts'
-import { reasonTexts } from '../../provider/health/rules.ts'
+import { reasonTexts } from '../health/rules.ts'
 import { canSeeChannel } from '../../visibility/policy.ts'
 
 /** Whether replies on this channel are delivered to a URL of its own, and not by the messaging provider. */

@@ -1,4 +1,4 @@
-import { checkWebhookUrl } from './guard.ts'
+import { checkWebhookUrl } from '../../outbound-guard.ts'
 import type { Handler } from '../../handler.ts'
 import { updateEndpointRow } from '../../../storage/webhooks/webhooks.ts'
 import { canonicalJson } from '../../kernel/cursors.ts'

@@ -1,4 +1,4 @@
-import { getAllowances } from '../../guards/limits/rate-limit.ts'
+import { getAllowances } from '../../limits/rate-limit.ts'
 import type { Handler } from '../../handler.ts'
 import { channelTypes } from '../../../catalog/channels.ts'
 import { defaultPolicy } from '../../../catalog/policy.ts'
@@ -6,8 +6,8 @@ import { fold } from '../../../storage/values/text.ts'
 import { readChannelHealth } from '../../../storage/channels/health.ts'
 import { type ChannelRow, readChannels, readStaff, readTeams } from '../../../storage/workspace/workspace.ts'
 import { createPageOfRows } from '../../kernel/paging.ts'
-import { showHealth } from '../../provider/health/record.ts'
-import { reasonTexts } from '../../provider/health/rules.ts'
+import { showHealth } from '../health/record.ts'
+import { reasonTexts } from '../health/rules.ts'
 import { canSeeChannel, hasHiddenPhones } from '../../visibility/policy.ts'
 
 export const whoami: Handler<'workspace_whoami'> = async ({

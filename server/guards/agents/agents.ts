@@ -1,3 +1,4 @@
+import { mayRunUnasked } from '../../agent-policy.ts'
 import type { AskReason } from '../../../catalog/approvals.ts'
 import type { App } from '../../app.ts'
 import type { Call } from '../../kernel/call.ts'
@@ -6,7 +7,7 @@ import { toRunningKey } from '../../kernel/idempotency.ts'
 import { validate } from '../../kernel/validate.ts'
 import { type AgentCall, askAbout, askPerson } from './approvals/ask.ts'
 import { requireStillApproved } from './approvals/run.ts'
-import { listQuestions, mayRunUnasked, requireBounds, wouldAsk } from './policy.ts'
+import { listQuestions, requireBounds, wouldAsk } from './policy.ts'
 import { createSendCount } from './send-count.ts'
 import { takeTurn } from './turns.ts'
 

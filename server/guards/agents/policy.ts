@@ -1,7 +1,7 @@
 import type { AskReason } from '../../../catalog/approvals.ts'
 import type { Operation } from '../../../catalog/index.ts'
-import { type Decision, defaultPolicy, type KeyPolicy, weekdays } from '../../../catalog/policy.ts'
-import { type EventConsumerRow, findEventConsumer } from '../../../storage/events/consumers.ts'
+import { type KeyPolicy, weekdays } from '../../../catalog/policy.ts'
+import { findEventConsumer } from '../../../storage/events/consumers.ts'
 import { type BoundFacts, findBoundFacts } from '../../../storage/agents/policy.ts'
 import { lockContact } from '../../../storage/contacts/contacts.ts'
 import type { EventRow } from '../../../storage/events/events.ts'
@@ -13,68 +13,20 @@ import { changesMany } from '../snapshot/touched.ts'
 import { listFiltersNaming } from '../../domains/saved-filters/naming.ts'
 import { canSeeChannel, listVisibleChannels } from '../../visibility/policy.ts'
 import type { App } from '../../app.ts'
-import type { Call, Consent } from '../../kernel/call.ts'
+import {
+  asksForConsumer,
+  getDecision,
+  getPolicy,
+  isLeftOpen,
+  mayRunUnasked,
+  MOVES_CONSUMERS,
+} from '../../agent-policy.ts'
+import type { Call } from '../../kernel/call.ts'
 import type { Actor } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { type SendCount, SENDS_MANY } from './send-count.ts'
 
-/*
- * What the key of an AI agent may do by itself (catalog/policy.ts). Keys of people have no policy, and pay
- * nothing for those that have one.
- */
-
 type Input = Record<string, unknown>
-
-/** Moves a consumer of the event log, which others may read by. */
-const MOVES_CONSUMERS = 'events_ack'
-
-const getPolicy = ({ key }: Actor): KeyPolicy => key.policy ?? defaultPolicy
-
-/** By the input alone, so that nothing tells what is stored. */
-const asksFor = ({ asks }: Operation, input: Input): boolean =>
-  asks === true ||
-  Object.entries(asks ?? {}).some(
-    ([field, values]) =>
-      input[field] !== undefined && (values === true || values?.includes(input[field]) === true),
-  )
-
-/**
- * Returns what becomes of a change, bounds aside, and why. `input`: of the call; without one, what becomes of most
- * calls of the operation.
- */
-export const getDecision = (
-  actor: Actor,
-  op: Operation,
-  input: Input = {},
-): { decision: Decision; by: Extract<AskReason, 'verb' | 'operation'> } => {
-  // An agent approves nothing; it may withdraw what it asked for.
-  if (op.scope === 'approvals:write') return { decision: op.ownByAgents ? 'allow' : 'deny', by: 'operation' }
-  const { operations, verbs } = getPolicy(actor)
-  const own = Object.hasOwn(operations, op.name) ? operations[op.name] : undefined
-  if (own !== undefined) return { decision: own, by: 'operation' }
-  if (op.confirm !== undefined) return { decision: verbs[op.confirm] ?? 'ask', by: 'verb' }
-  return { decision: asksFor(op, input) ? 'ask' : 'allow', by: 'operation' }
-}
-
-/** Whether the policy says nothing of an operation, so that what it changes decides. */
-const isLeftOpen = (actor: Actor, op: Operation): boolean =>
-  op.confirm === undefined && !Object.hasOwn(getPolicy(actor).operations, op.name)
-
-/** Throws 403 where the policy denies the operation, whatever was allowed or approved when its job began. */
-export const requireUndenied = (actor: Actor, op: Operation): void => {
-  if (!actor.key.agent || getDecision(actor, op).decision !== 'deny') return
-  throw new Problem('forbidden', `The policy of the key denies ${op.name}.`, { reason: 'denied_by_policy' })
-}
-
-/** Whether the answer of the person behind an MCP client suffices where a person is asked. */
-export const mayClientConfirm = (actor: Actor): boolean => getPolicy(actor).approval === 'client'
-
-/** Whether no bound holds for a call: of a person, or confirmed by the one behind the client where that suffices. */
-export const mayRunUnasked = (actor: Actor, consent: Consent | undefined): boolean =>
-  !actor.key.agent || (consent?.by === 'client' && mayClientConfirm(actor))
-
-/** How long a person may take to decide, in milliseconds. */
-export const getApprovalMs = (actor: Actor): number => (getPolicy(actor).expires_after ?? 86_400) * 1000
 
 /** Whether a time is within the hours, which may go over midnight: such a night belongs to the day it begins. */
 const isWithinHours = (
@@ -136,12 +88,6 @@ const isTemplateOutside = (input: Input, templates: readonly string[]): boolean 
   const { template } = input as { template?: { name?: string } }
   return template?.name !== undefined && !templates.includes(template.name)
 }
-
-/** Whether a person is asked before this agent moves a consumer: no agent of the same staff member made it. */
-export const asksForConsumer = (
-  actor: Actor,
-  { agent_staff_id: madeFor }: Pick<EventConsumerRow, 'agent_staff_id'>,
-): boolean => !Object.hasOwn(getPolicy(actor).operations, MOVES_CONSUMERS) && madeFor !== actor.staff.id
 
 const asksForNamedConsumer = async (app: App, actor: Actor, input: Input): Promise<boolean> => {
   const row = await findEventConsumer(app.db, actor.workspace.id, toText(input['consumer']) ?? '')

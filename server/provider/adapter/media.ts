@@ -5,7 +5,7 @@ import { isPublicHostName } from '../../public-host-name.ts'
 import { isProviderHost } from '../settings.ts'
 import type { Provider } from '../port.ts'
 import { OptionalText, ProviderId } from './responses.ts'
-import { limitBytes, tooLargeProblem } from '../../domains/media/store.ts'
+import { limitBytes, tooLargeProblem } from '../../media-store.ts'
 import { joinPath, withTimeout, type ProviderHttp } from './http.ts'
 import { refusalProblem, transportProblem } from './problems.ts'
 

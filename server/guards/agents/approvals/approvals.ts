@@ -20,7 +20,7 @@ import {
   showApproval,
   toEventApproval,
   toReader,
-} from './view.ts'
+} from '../../../visibility/approvals.ts'
 
 /** How long an approved call may begin to run: when every server is down for longer, it fails instead. */
 const RUN_SECONDS = 12 * 3600

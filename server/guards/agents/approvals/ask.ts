@@ -1,3 +1,4 @@
+import { getApprovalMs, getDecision } from '../../../agent-policy.ts'
 import type { ExecutionResult, WriteCall } from '../../../kernel/call.ts'
 import type { AskReason } from '../../../../catalog/approvals.ts'
 import type { Operation } from '../../../../catalog/index.ts'
@@ -25,7 +26,7 @@ import { execute } from '../../../kernel/execute.ts'
 import { clientDeclinedProblem } from '../declined.ts'
 import { Problem } from '../../../kernel/problem.ts'
 import { computeFingerprint, keyReusedProblem } from '../../../kernel/idempotency.ts'
-import { applyPolicy, getApprovalMs, getDecision } from '../policy.ts'
+import { applyPolicy } from '../policy.ts'
 import type { SendCount } from '../send-count.ts'
 import { withTransaction } from '../../../kernel/write-call.ts'
 import { toAuditEntry } from '../../audit/entry.ts'
@@ -35,7 +36,7 @@ import { createSalt, readSubjects, toConversationId } from './call-subjects.ts'
 import { digestTemplate, freezeContent, type Frozen, planFrozen } from './freeze.ts'
 import { toApprovalUrl } from './page-url.ts'
 import { mayReplay, splitSecrets, toApprovedCall, toReplayInput, toReplayLimit } from './stored-call.ts'
-import { getStatus, showApproval, toEventApproval } from './view.ts'
+import { getStatus, showApproval, toEventApproval } from '../../../visibility/approvals.ts'
 
 /** A change of an agent's key. */
 export type AgentCall = WriteCall & {

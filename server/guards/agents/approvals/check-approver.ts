@@ -1,3 +1,4 @@
+import { getDecision } from '../../../agent-policy.ts'
 import type { WriteCall } from '../../../kernel/call.ts'
 import { requireScope } from '../../../kernel/access.ts'
 import { findOperation, type Operation } from '../../../../catalog/index.ts'
@@ -10,13 +11,12 @@ import { rehearse } from '../../../kernel/dry-run.ts'
 import { invalidField, Problem } from '../../../kernel/problem.ts'
 import { toActor } from '../../../kernel/authenticate.ts'
 import type { Guard } from '../../../kernel/guard.ts'
-import { getDecision } from '../policy.ts'
 import { validate } from '../../../kernel/validate.ts'
 import { isManager } from '../../../visibility/policy.ts'
 import { requireSameSubjects } from './call-subjects.ts'
 import { requireSameTemplate } from './freeze.ts'
 import { keyEndedProblem, toApprovedCall, toRunInput } from './stored-call.ts'
-import { canSeeApproval, getStatus } from './view.ts'
+import { canSeeApproval, getStatus } from '../../../visibility/approvals.ts'
 
 /**
  * Throws 403 `not_approver` unless this key decides on a request: of a person, who is an owner, admin or manager

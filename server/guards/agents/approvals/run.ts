@@ -38,7 +38,7 @@ import { takePhoneBudget } from '../../phone-budget.ts'
 import { requireApprovedSubjects } from './call-subjects.ts'
 import { digestTemplate, requireSameTemplate } from './freeze.ts'
 import { keyEndedProblem, mayReplay, toApprovedCall, toRunInput } from './stored-call.ts'
-import { toEventApproval } from './view.ts'
+import { toEventApproval } from '../../../visibility/approvals.ts'
 
 /** Longer than a call may take, so that an expired lease means that its server died. */
 const LEASE_SECONDS = 45
