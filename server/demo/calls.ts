@@ -82,6 +82,7 @@ export const createCallers = (publicUrl = '') => {
     log: pino({ level: 'silent' }),
     metrics: createMetrics(false),
     config: { publicUrl, limitRead: 1, limitWrite: 1 },
+    createProvider: () => provider,
     now: () => now,
   })
   return (tx: Db, workspace: Workspace): Caller => {
