@@ -8,8 +8,9 @@ import { Problem } from '../kernel/problem.ts'
  * key decides in its place (`agents`). From here on a change counts as tried.
  */
 export const confirmation: Guard<App> = {
-  before: (_app, { actor, op, kind, dryRun, request: { confirm: given }, progress }) => {
-    if (kind === 'read' || dryRun) return
+  only: { changes: true },
+  before: (_app, { actor, op, dryRun, request: { confirm: given }, progress }) => {
+    if (dryRun) return
     if (op.confirm !== undefined && !actor.key.agent && !isConfirmed(op, given)) {
       const detail =
         given === undefined

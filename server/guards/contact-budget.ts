@@ -109,6 +109,7 @@ export const takeContacts = async (
 
 /** An answer tells of the contacts in it, and a refusal of those that the input names. */
 export const contactBudget: Guard<App> = {
+  only: { agents: true },
   after: async (app, { actor, op, input, trace, planned, progress }, outcome) => {
     if (!hasContactBudget(actor)) return
     const { kind, db, output, problem, thrown } = outcome

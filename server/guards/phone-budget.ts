@@ -44,7 +44,8 @@ export const takePhoneBudget = async (
 }
 
 export const phoneBudget: Guard<App> = {
-  before: async (app, { actor, op, input, kind, dryRun }) => {
-    if (kind === 'write' && !dryRun) await takePhoneBudget(app, actor, op, input)
+  only: { changes: true },
+  before: async (app, { actor, op, input, dryRun }) => {
+    if (!dryRun) await takePhoneBudget(app, actor, op, input)
   },
 }

@@ -67,6 +67,8 @@ export type Outcome = {
  * guards that need more of the server than it knows.
  */
 export type Guard<App> = {
+  /** Which calls it concerns: changes and their dry runs, those of AI agents' keys, or both; all when absent. */
+  readonly only?: { readonly changes?: true; readonly agents?: true }
   /** Who may call at all, before the input is read. */
   admit?(app: App, admission: Admission): Promise<void> | void
   /** Before the work begins. May answer in its place. */
@@ -81,13 +83,22 @@ export type Guard<App> = {
 
 type Guarded<App> = App & { readonly guards: readonly Guard<App>[] }
 
+/** Returns the guards that a call concerns, in their order. */
+export const listGuards = <App>(
+  { guards }: Guarded<App>,
+  { op, actor }: Pick<Call, 'op' | 'actor'>,
+): readonly Guard<App>[] =>
+  guards.filter(
+    ({ only }) => !only || ((!only.changes || op.scope !== 'mcp:read') && (!only.agents || actor.key.agent)),
+  )
+
 export const checkInTransaction = async <App>(
   app: Guarded<App>,
   call: Call,
   tx: Transaction,
   attempt: number,
 ): Promise<void> => {
-  for (const guard of app.guards) await guard.inTransaction?.(app, call, tx, attempt)
+  for (const guard of listGuards(app, call)) await guard.inTransaction?.(app, call, tx, attempt)
 }
 
 /** Asks the guards what becomes of an outcome. Returns the answer in place of a change, if there is one. */
@@ -96,7 +107,7 @@ export const settleOutcome = async <App>(
   call: Call,
   outcome: Outcome,
 ): Promise<Instead | undefined> => {
-  for (const guard of app.guards) {
+  for (const guard of listGuards(app, call)) {
     const instead = await guard.after?.(app, call, outcome)
     if (instead) return instead
   }
@@ -110,6 +121,7 @@ export const showReplay = async <App>(
   { body, view }: StoredAnswer,
 ): Promise<string | null> => {
   let shown = body
-  for (const guard of app.guards) shown = (await guard.onReplay?.(app, call, { body: shown, view })) ?? shown
+  for (const guard of listGuards(app, call))
+    shown = (await guard.onReplay?.(app, call, { body: shown, view })) ?? shown
   return shown
 }

@@ -10,7 +10,7 @@ import type { Actor } from './context.ts'
 import { createCallDeadline } from './deadline.ts'
 import { dryRun } from './dry-run.ts'
 import { execute } from './execute.ts'
-import { type Admission, type Ending, type Incoming, settleOutcome } from './guard.ts'
+import { type Admission, type Ending, type Incoming, listGuards, settleOutcome } from './guard.ts'
 import { parseIdempotencyKey } from './idempotency.ts'
 import type { Kernel } from './kernel.ts'
 import { logCall } from './log-call.ts'
@@ -151,7 +151,7 @@ const attempt = async (app: Kernel, given: Omit<Incoming, 'onEnd'>): Promise<Exe
   const call: Incoming & { work?: Promise<unknown> } = { ...given, onEnd: (end) => ends.push(end) }
   const { op, request } = call
   const run = async (): Promise<ExecutionResult> => {
-    for (const guard of app.guards) {
+    for (const guard of listGuards(app, call)) {
       const answered = await guard.before?.(app, call)
       if (answered) return answered
     }

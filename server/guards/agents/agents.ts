@@ -13,9 +13,9 @@ import { takeTurn } from './turns.ts'
 
 /** A repeat finds what the first has become: it must not become a request of its own while that is under way. */
 export const agentTurns: Guard<App> = {
-  before: async ({ agentTurns: turns }, { actor, kind, dryRun, key, fresh, onEnd }) => {
-    if (kind === 'write' && !dryRun && actor.key.agent && !fresh)
-      onEnd(await takeTurn(turns, toRunningKey(actor, key!)))
+  only: { changes: true, agents: true },
+  before: async ({ agentTurns: turns }, { actor, dryRun, key, fresh, onEnd }) => {
+    if (!dryRun && !fresh) onEnd(await takeTurn(turns, toRunningKey(actor, key!)))
   },
 }
 
@@ -31,9 +31,9 @@ const toAgentCall = (call: Call): AgentCall => ({
  * is known only in its transaction, which asks then, and is rolled back.
  */
 export const agents: Guard<App> = {
+  only: { changes: true, agents: true },
   before: async (app, call) => {
-    const { actor, op, input, kind, dryRun, headers, onEnd } = call
-    if (!actor.key.agent || kind === 'read') return
+    const { actor, op, input, dryRun, headers, onEnd } = call
     if (dryRun) {
       if (await wouldAsk(app, actor, op, input)) headers['Approval'] = 'required'
       return
@@ -45,13 +45,13 @@ export const agents: Guard<App> = {
   },
   inTransaction: async (app, call, tx) => {
     const { actor, op, input, consent, dryRun } = call
-    if (!actor.key.agent || dryRun) return
+    if (dryRun) return
     if (consent?.by === 'approval') await requireStillApproved(app, tx, call, consent)
     else if (!mayRunUnasked(actor, consent)) await requireBounds(app, tx, actor, op, input)
   },
   after: (app, call, { kind, pending, headers }) => {
     const { actor, op, consent } = call
-    if (!actor.key.agent || (kind !== 'changed' && kind !== 'dry_run')) return
+    if (kind !== 'changed' && kind !== 'dry_run') return
     const askedFor: AskReason[] | undefined = listQuestions(actor, op, pending!.events)
     if (!askedFor) return
     if (kind === 'dry_run') headers!['Approval'] = 'required'

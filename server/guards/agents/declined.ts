@@ -14,6 +14,7 @@ export const clientDeclinedProblem = (): Problem =>
  * another key either, for a day. Where it has run already, its answer is given again.
  */
 export const declined: Guard<App> = {
+  only: { changes: true },
   before: async (app, call) => {
     const { actor, op, input, dryRun, request } = call
     if (dryRun || !request.declinedByClient) return

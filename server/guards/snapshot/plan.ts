@@ -204,6 +204,7 @@ export const listPlanned = (planned: Call['planned']): Json[] | undefined =>
 
 /** A change takes the token of a plan, and no word for dry runs. */
 export const planTokens: Guard<App> = {
+  only: { changes: true },
   before: (_app, { plan, dryRun }) => {
     if (plan === SHOW_PLAN && !dryRun)
       throw planProblem('is for dry runs', 'Send it with `dry_run`, and then the `token` of its plan.')
@@ -212,6 +213,7 @@ export const planTokens: Guard<App> = {
 
 /** A call with a plan is rehearsed in the transaction in which it runs, and does what the plan says or nothing. */
 export const plans: Guard<App> = {
+  only: { changes: true },
   inTransaction: async (app, call, tx, attempt) => {
     if (call.plan === undefined) return
     const planned = await makePlan(app, tx, call, attempt)

@@ -37,5 +37,6 @@ const checkPrecondition = async (app: App, tx: Db, { actor, op, input }: Call): 
 }
 
 export const preconditions: Guard<App> = {
+  only: { changes: true },
   inTransaction: (app, call, tx) => checkPrecondition(app, tx, call),
 }

@@ -126,6 +126,7 @@ const checkApprover = async (
 }
 
 export const approvers: Guard<App> = {
+  only: { changes: true },
   before: async (app, { actor, op, input }) => {
     if (op.scope === 'approvals:write') await checkApprover(app, actor, op, input)
   },
