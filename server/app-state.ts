@@ -36,7 +36,7 @@ export type BodyBudget = { total: number; readonly bySender: Map<string, number>
 /** How many early refusals of each key were recorded in this minute of real time. */
 type AuditLimiter = { minute: number; readonly countByKey: Map<string, number> }
 
-/** Expensive reads (steps/heavy-reads.ts). */
+/** Expensive reads (limits/heavy-reads.ts). */
 type HeavyReadQueue = {
   readonly running: HeavyTurns
   readonly waiting: HeavyTurns
