@@ -9,7 +9,18 @@ import { type AgentCall, askAbout, askPerson } from './approvals/ask.ts'
 import { requireStillApproved } from './approvals/run.ts'
 import { listQuestions, requireBounds, wouldAsk } from './policy.ts'
 import { createSendCount } from './send-count.ts'
-import { takeTurn } from './turns.ts'
+
+/** Waits until what began before under the same name has ended. Returns what ends this turn. */
+const takeTurn = async (turns: Map<string, Promise<unknown>>, name: string): Promise<() => void> => {
+  const before = turns.get(name)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  turns.set(name, promise)
+  await before
+  return () => {
+    resolve()
+    if (turns.get(name) === promise) turns.delete(name)
+  }
+}
 
 /** A repeat finds what the first has become: it must not become a request of its own while that is under way. */
 export const agentTurns: Guard<App> = {
