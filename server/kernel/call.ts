@@ -61,9 +61,12 @@ export type CallRequest = {
   locateError?: ((error: FieldError) => FieldError) | undefined
 }
 
-/** Whose yes a call of an agent has: of the person behind its client, or of who approved the request for it. */
+/**
+ * Whose yes a call of an agent has: of the person behind its client, of who approved the request for it, or that of
+ * the job which it is a part of.
+ */
 export type Consent =
-  | { readonly by: 'client' }
+  | { readonly by: 'client' | 'job' }
   | { readonly by: 'approval'; readonly approvalId: string; readonly askedFor: readonly AskReason[] }
 
 /** A validated call: from a door, or of a job that goes on with one. */

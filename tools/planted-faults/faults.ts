@@ -46,7 +46,7 @@ export const faults: readonly Fault[] = [
   withoutGuard('workspaceClock', 'cli/names'),
   withoutGuard('shownLimits', 'core/rate-limits'),
   withoutGuard('access', 'core/allowed-addresses'),
-  withoutGuard('rateLimits', 'core/rate-limits'),
+  withoutGuard('rateLimits', 'core/rate-limits', 'takes no token, one rejected after it does'),
   withoutGuard('approvers', 'approvals/approvals'),
   withoutGuard('planTokens', 'plans/plans'),
   withoutGuard('declined', 'approvals/client-answers'),

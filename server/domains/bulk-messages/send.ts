@@ -105,7 +105,8 @@ export const sendToRecipient = async (
     isSkipped = true
   })
   const input = { contact_id: contactId, channel_id: channelId, template: values }
-  const call = { actor, op: sendOperation, input, key: `bulk_${createUlid()}`, trace, fresh: true }
+  const key = `bulk_${createUlid()}`
+  const call = { actor, op: sendOperation, input, key, trace, fresh: true, consent: { by: 'job' } } as const
   try {
     const { needsDelivery = true } = await executeExternal(
       app,

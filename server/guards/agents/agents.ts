@@ -56,7 +56,7 @@ export const agents: Guard<App> = {
   },
   inTransaction: async (app, call, tx) => {
     const { actor, op, input, consent, dryRun } = call
-    if (dryRun) return
+    if (dryRun || consent?.by === 'job') return
     if (consent?.by === 'approval') await requireStillApproved(app, tx, call, consent)
     else if (!mayRunUnasked(actor, consent)) await requireBounds(app, tx, actor, op, input)
   },
