@@ -1,9 +1,19 @@
-/**
- * Work that goes on after a call: changes of many records, erasures, exports. run_after: real time, also the lease of
- * who runs it; created_at and finished_at: business time. run_after is not rounded to milliseconds: what is due now
- * would be due up to half of one later, so that a job that looks at once did not find it.
- */
+/** Work that goes on after a call. created_at and finished_at: business time. */
 export const work = `
+  -- What is to be done, when, and who has it. queue: takes turns with other queues. order_key: one after the other, by
+  -- id. needs_version: what a server must know to take it. run_after: real time, until which whoever wrote lease has
+  -- it; not rounded to milliseconds: what is due now would be due up to half of one later, so that a job that looks at
+  -- once did not find it. attempts: without progress. step and position: how far it is.
+  create table runs (
+    workspace_id bigint not null, kind text not null, subject text not null, id bigint generated always as identity
+      not null, queue text not null default '', order_key text, needs_version text,
+    run_after timestamptz not null default clock_timestamp(), lease uuid, attempts smallint not null default 0,
+    step integer not null default 0, position jsonb, primary key (workspace_id, kind, subject)
+  ) with (autovacuum_vacuum_scale_factor = 0.02);
+  create index runs_due on runs (kind, workspace_id, queue, run_after);
+  create index runs_order on runs (workspace_id, kind, order_key, id) where order_key is not null;
+  create index runs_leased on runs (kind) where lease is not null;
+
   -- Changes of more contacts or conversations than one call makes. state planned: the plan of a dry run, which is no
   -- job yet. input: of the calls that it makes, without records. digest: of the input that was planned. ran_ms:
   -- milliseconds that it has run for. expires_at: until when a plan can be carried out, business time.

@@ -354,6 +354,7 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
   quick_messages: 'none',
   rate_buckets: 'none',
   reply_waits: 'none',
+  runs: 'none',
   servers: 'none',
   settings: 'none',
   short_links: 'none',

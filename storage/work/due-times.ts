@@ -7,6 +7,7 @@ import { isUnfinished } from '../webhooks/deliveries.ts'
  * What waits for a time of the database's clock: leases, retries, probes. The conditions are those of partial indexes.
  */
 const waits = [
+  { table: 'runs', columns: ['run_after'] },
   { table: 'provider_updates', columns: ['next_attempt_at'], where: sql.raw(`state = 'waiting'`) },
   { table: 'media', columns: ['next_attempt_at'], where: sql.raw(`state = 'waiting'`) },
   { table: 'media', columns: ['next_attempt_at'], where: isLostInStore },
