@@ -17,8 +17,11 @@ import { computeNextRunMs, getIdleMs, type JobDefinition, type JobName } from '.
 /** What became of a run in a step: it goes on, waits for so many seconds, or is over: ended, or another's. */
 export type Progress = 'on' | 'over' | number
 
-/** `signal` is aborted when the server stops, or has lost the run. `turns`: how many the job gives at this moment. */
-export type Turn = { readonly signal: AbortSignal; readonly turns: () => number }
+/**
+ * `signal` is aborted when the server stops, or has lost the run; `lost` when it has lost it. `turns`: how many the job
+ * gives at this moment.
+ */
+export type Turn = { readonly signal: AbortSignal; readonly lost: AbortSignal; readonly turns: () => number }
 
 /**
  * A kind of work. A step does some of it, and says with `advanceRun` or `finishRun` what becomes of the run, in the
@@ -58,10 +61,10 @@ export const commitStep = async (tx: Transaction, keep: Promise<boolean>): Promi
 }
 
 /** Does steps of a run until it ends or waits, or its turn is over. Returns how many. */
-const takeTurn = async (app: App, kind: RunKind, run: Run, { signal, turns }: Turn): Promise<number> => {
+const takeTurn = async (app: App, kind: RunKind, run: Run, { signal, turns }: Omit<Turn, 'lost'>): Promise<number> => {
   const { turnMs = TURN_MS, idleShare = 0 } = kind
   const lost = new AbortController()
-  const turn = { signal: AbortSignal.any([signal, lost.signal]), turns }
+  const turn = { signal: AbortSignal.any([signal, lost.signal]), lost: lost.signal, turns }
   const renewal = setInterval(() => {
     renewRun(app.db, run, LEASE_SECONDS).then(
       (isOurs) => isOurs || lost.abort(),
@@ -110,7 +113,7 @@ const runDue = async (app: App, kind: RunKind, signal: AbortSignal): Promise<num
   const { turns: most = 1 } = kind
   const turns = new Set<Promise<void>>()
   const errors: unknown[] = []
-  const turn: Turn = { signal, turns: () => turns.size }
+  const turn = { signal, turns: () => turns.size }
   let after: Run | undefined
   let count = 0
   for (;;) {

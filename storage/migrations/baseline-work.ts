@@ -44,19 +44,15 @@ export const work = `
   create index bulk_job_batches_failed on bulk_job_batches (workspace_id, job_id, no) where failures is not null;
 
   -- Erasures of contacts, and their receipts. subject: what the person is found by while copies are erased, null when
-  -- that is done. step and position: how far it is; is_repeated: a call that was open may have written more, so that
-  -- all steps come again.
+  -- that is done. is_repeated: a call that was open may have written more, so that all steps come again.
   create table erasures (
     workspace_id bigint not null, id bigint generated always as identity not null, contact_id bigint not null,
     state text not null default 'running' check (state in ('running', 'done')), staff_id bigint not null,
     created_at timestamptz(3) not null, finished_at timestamptz(3),
-    run_after timestamptz not null default now(), attempts smallint not null default 0,
-    step integer not null default 0, position jsonb,
     is_repeated boolean not null default false, counts jsonb not null default '{}', subject jsonb,
     primary key (workspace_id, id)
   );
   create unique index erasures_contact on erasures (workspace_id, contact_id);
-  create index erasures_due on erasures (run_after) where state = 'running';
 
   -- Files for people to download. subject: what a person is found by, null when the file is done. step and position:
   -- how far it is. file_until, after which the file is deleted: real time. size and sha256: of the whole file. Of
@@ -66,12 +62,10 @@ export const work = `
     kind text not null, contact_id bigint,
     state text not null default 'running' check (state in ('running', 'done', 'failed', 'erased', 'expired')),
     staff_id bigint not null, created_at timestamptz(3) not null, finished_at timestamptz(3),
-    file_until timestamptz(3), run_after timestamptz not null default now(), attempts smallint not null default 0,
-    step integer not null default 0, position jsonb, counts jsonb not null default '{}', subject jsonb,
-    size bigint, sha256 text, problem text, key_id bigint, contacts jsonb, primary key (workspace_id, id)
+    file_until timestamptz(3), step integer not null default 0, position jsonb, counts jsonb not null default '{}',
+    subject jsonb, size bigint, sha256 text, problem text, key_id bigint, contacts jsonb, primary key (workspace_id, id)
   );
   create index exports_contact on exports (workspace_id, contact_id) where contact_id is not null;
-  create index exports_due on exports (run_after) where state = 'running';
   create index exports_age on exports (created_at);
   -- Files in the media store, which are the whole file one after the other. size: null until the file is written, which
   -- whoever has the lease does. entry: what begins with the part in an archive.

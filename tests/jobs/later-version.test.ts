@@ -123,8 +123,8 @@ everyDatabase(
           texts: [],
           names: [],
           lastUpdateId: '0',
-          steps: steps.length + 1,
         },
+        needs_version: `${steps.length + 1} steps`,
       })
       const readState = async () => (await run('crm_get_erasure', { erasure_id: id })).state
       lines.length = 0
@@ -133,14 +133,14 @@ everyDatabase(
       await app.jobs.job('erasures').runOnce()
       assert.deepEqual([await readState(), hasWarned()], ['running', false])
       await sql`
-      update erasures set run_after = clock_timestamp() - interval '6 minutes'
-      where workspace_id = ${workspace.id}`.execute(db)
+      update runs set run_after = clock_timestamp() - interval '6 minutes'
+      where workspace_id = ${workspace.id} and kind = 'erasures'`.execute(db)
       // The job does not look at them in each run.
       await erasuresJob(app).run(new AbortController().signal)
       assert.deepEqual([await readState(), hasWarned()], ['running', true])
       await sql`
-      update erasures set subject = jsonb_set(subject, '{steps}', ${String(steps.length)}::text::jsonb)
-      where workspace_id = ${workspace.id}`.execute(db)
+      update runs set needs_version = ${`${steps.length} steps`}
+      where workspace_id = ${workspace.id} and kind = 'erasures'`.execute(db)
       await finishErasures(server(), workspace.id)
       assert.equal(await readState(), 'done')
     })
