@@ -77,10 +77,10 @@ export const seedJobs = async (
   }
   await insertJob(db, job, [ids])
   await sql`
-    update bulk_jobs set state = 'running', run_after = '2999-01-01' where workspace_id = ${id}`.execute(db)
+    update bulk_jobs set state = 'running' where workspace_id = ${id}`.execute(db)
   const failures = [1, 2].map((n) => ({ id: String(n), code: 'x', message: marker }))
   const failedId = await insertJob(db, job, [ids])
-  await setJobState(db, id, failedId, {
+  await setJobState(db, { ...job, id: failedId }, {
     state: 'failed',
     finished_at: now,
     problem: { code: 'not_found', detail: `${marker} problem` },

@@ -23,13 +23,11 @@ export const work = `
     operation text not null, input jsonb not null, staff_id bigint not null, key_id bigint not null,
     door text not null check (door in ('rest', 'ops', 'mcp', 'cli')), client text, request_id text not null,
     created_at timestamptz(3) not null, finished_at timestamptz(3),
-    run_after timestamptz not null default now(), attempts smallint not null default 0,
     total integer not null, done integer not null default 0, changed integer not null default 0,
     failed integer not null default 0, ran_ms bigint not null default 0, problem jsonb,
     undo_of bigint, undone_by bigint, expires_at timestamptz(3), primary key (workspace_id, id)
   );
   create unique index bulk_jobs_plan on bulk_jobs (workspace_id, plan_id) where plan_id is not null;
-  create index bulk_jobs_due on bulk_jobs (run_after) where state = 'running';
   create index bulk_jobs_listed on bulk_jobs (workspace_id, id desc) where state <> 'planned';
   create index bulk_jobs_age on bulk_jobs (created_at);
   -- The records of a job, as many as one transaction changes. calls: in place of the input of the job. undo: the calls

@@ -16,7 +16,6 @@ const waits = [
   { table: 'provider_account_checks', columns: ['next_at'] },
   { table: 'webhook_endpoints', columns: ['next_probe_at'] },
   { table: 'webhook_deliveries', columns: ['next_attempt_at', 'lease_until'], where: isUnfinished },
-  { table: 'bulk_jobs', columns: ['run_after'], where: sql.raw(`state = 'running'`) },
   { table: 'export_parts', columns: ['lease_until'] },
   { table: 'approvals', columns: ['lease_until', 'run_until'], where: sql.raw(`status = 'approved'`) },
   { table: 'idempotency', columns: ['lease_until'], where: sql.raw(`state = 'running'`) },

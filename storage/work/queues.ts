@@ -1,5 +1,4 @@
 import { type RawBuilder, sql } from 'kysely'
-import { isOfKind } from './bulk-jobs.ts'
 import type { Db } from '../database.ts'
 import { isUnfinished, openQueues } from '../webhooks/deliveries.ts'
 
@@ -11,13 +10,8 @@ const queue = (name: string, entries: ReturnType<typeof sql>) => sql`
     coalesce(extract(epoch from clock_timestamp() - min(since)), 0)::float8 as oldest
   from (${entries}) as ${sql.ref(name)}`
 
-/** Work that is taken by `run_after`: it is due, or whoever took it died. */
-const jobs = (most: RawBuilder<unknown>, where: RawBuilder<unknown>) => sql`
-  select run_after as since from bulk_jobs
-  where state = 'running' and run_after <= now() and ${where} order by run_after ${most}`
-
 /** Kinds of runs. */
-const kinds = ['exports', 'erasures']
+const kinds = ['bulk_jobs', 'broadcasts', 'exports', 'erasures']
 
 /** The runs of each kind that are due, or whose worker died: those of each of its queues, the earliest first. */
 const dueRuns = (limit: number) => sql`
@@ -90,8 +84,7 @@ export const readQueues = async (db: Db, limit: number): Promise<QueueState[]> =
       'approved_calls',
       sql`select lease_until as since from approvals
         where status = 'approved' and lease_until <= now() order by lease_until ${most}`,
-    )} union all ${queue('bulk_jobs', jobs(most, isOfKind('changes')))}
-    union all ${queue('broadcasts', jobs(most, isOfKind('sends')))} union all (${dueRuns(limit)})`.execute(db)
+    )} union all (${dueRuns(limit)})`.execute(db)
   return rows.map(({ queue: name, due, oldest }) => ({
     queue: name,
     due: Number(due),

@@ -19,7 +19,6 @@ const waiting: Readonly<Record<string, readonly Record<string, unknown>[]>> = {
   ],
   provider_updates: [{ state: 'waiting' }],
   webhook_deliveries: [{ status: 'pending' }],
-  bulk_jobs: [{ state: 'running' }],
   approvals: [{ status: 'approved' }],
   idempotency: [{ state: 'running' }],
 }

@@ -58,7 +58,8 @@ everyDatabase(
       )
       const set = (operation: string, dueFor: string) =>
         sql`
-        update bulk_jobs set operation = ${operation}, run_after = clock_timestamp() - ${dueFor}::interval
+        with job as (update bulk_jobs set operation = ${operation} where workspace_id = ${workspace.id})
+        update runs set needs_version = ${operation}, run_after = clock_timestamp() - ${dueFor}::interval
         where workspace_id = ${workspace.id}`.execute(db)
       const readState = async () => {
         await runJobs(server())
