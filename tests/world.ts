@@ -273,9 +273,8 @@ const seedOwnChannel = async (
     select workspace_id, ${id}, ${`${marker} visitor`}, min(id), ${now} from contacts
     where workspace_id = ${workspaceId} group by workspace_id`.execute(db)
   await sql`
-    insert into channel_deliveries (workspace_id, message_id, channel_id, conversation_id, body,
-      next_attempt_at, expires_at)
-    select workspace_id, id, ${id}, conversation_id, ${`${marker} body`}, '2999-01-01', '2999-01-02' from messages
+    insert into channel_deliveries (workspace_id, message_id, channel_id, conversation_id, body, expires_at)
+    select workspace_id, id, ${id}, conversation_id, ${`${marker} body`}, '2999-01-02' from messages
     where workspace_id = ${workspaceId} order by id limit 1`.execute(db)
 }
 

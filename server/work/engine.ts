@@ -11,11 +11,14 @@ import {
 import type { App } from '../kernel/app.ts'
 import { errorLogDetails } from '../kernel/log-details.ts'
 import type { Transaction } from '../kernel/write-call.ts'
-import { computeBackoff } from './backoff.ts'
+import { computeRetrySeconds } from './backoff.ts'
 import { computeNextRunMs, getIdleMs, type JobDefinition, type JobName } from './runner.ts'
 
-/** What became of a run in a step: it goes on, waits for so many seconds, or is over: ended, or another's. */
-export type Progress = 'on' | 'over' | number
+/** `tries`: 1 where that was a try without progress, by which the next one is later or the last. */
+type Wait = { readonly seconds: number; readonly tries: 0 | 1 }
+
+/** What became of a run in a step: it goes on, waits, or is over: ended, or another's. */
+export type Progress = 'on' | 'over' | Wait
 
 /**
  * `signal` is aborted when the server stops, or has lost the run; `lost` when it has lost it. `turns`: how many the job
@@ -50,9 +53,6 @@ const TURN_MS = 2000
 const LOOK_MS = 500
 const MIN_DELAY_MS = 200
 
-/** Returns after how many seconds a run goes on that failed, after so many tries before that one. */
-const computeRetrySeconds = (tries: number): number => computeBackoff(tries + 1, { first: 1, longest: 600 })
-
 /** Commits what a step did if the run is this server's still, else rolls back. Returns which. */
 export const commitStep = async (tx: Transaction, keep: Promise<boolean>): Promise<boolean> => {
   const isOurs = await keep
@@ -74,7 +74,7 @@ const takeTurn = async (app: App, kind: RunKind, run: Run, { signal, turns }: Om
   const startedAt = performance.now()
   let { attempts } = run
   let count = 0
-  let wait: { seconds: number; tries: 0 | 1 } = { seconds: 0, tries: 0 }
+  let wait: Wait = { seconds: 0, tries: 0 }
   try {
     do {
       const stepAt = performance.now()
@@ -82,7 +82,7 @@ const takeTurn = async (app: App, kind: RunKind, run: Run, { signal, turns }: Om
       count++
       if (progress === 'over') return count
       if (progress !== 'on') {
-        wait = { seconds: progress, tries: 1 }
+        wait = progress
         break
       }
       attempts = 0
@@ -109,7 +109,12 @@ const takeTurn = async (app: App, kind: RunKind, run: Run, { signal, turns }: Om
 }
 
 /** Gives every run that is due a turn. Returns how many steps there were. */
-const runDue = async (app: App, kind: RunKind, signal: AbortSignal): Promise<number> => {
+const runDue = async (
+  app: App,
+  kind: RunKind,
+  signal: AbortSignal,
+  nextWake: () => Promise<void>,
+): Promise<number> => {
   const { turns: most = 1 } = kind
   const turns = new Set<Promise<void>>()
   const errors: unknown[] = []
@@ -117,6 +122,7 @@ const runDue = async (app: App, kind: RunKind, signal: AbortSignal): Promise<num
   let after: Run | undefined
   let count = 0
   for (;;) {
+    const wake = nextWake()
     const limit = signal.aborted || errors.length > 0 ? 0 : most - turns.size
     const claimed =
       limit === 0
@@ -133,7 +139,7 @@ const runDue = async (app: App, kind: RunKind, signal: AbortSignal): Promise<num
     }
     after = claimed.at(-1) ?? after
     if (claimed.length > 0) continue
-    if (turns.size > 0) await Promise.race([...turns, sleep(LOOK_MS, undefined, { ref: false })])
+    if (turns.size > 0) await Promise.race([...turns, wake, sleep(LOOK_MS, undefined, { ref: false })])
     else if (errors.length > 0) throw errors[0]
     else return count
   }
@@ -158,8 +164,8 @@ export const createRunJob = (app: App, kind: RunKind): JobDefinition => {
   return {
     name: kind.job,
     intervalMs: getIdleMs(app),
-    run: async (signal) => {
-      const processed = await runDue(app, kind, signal)
+    run: async (signal, nextWake = () => new Promise(() => {})) => {
+      const processed = await runDue(app, kind, signal, nextWake)
       await warnOfLaterVersion()
       const seconds = await secondsUntilRun(app.db, kind)
       return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: getIdleMs(app) }) }

@@ -12,12 +12,11 @@ const waits = [
   { table: 'media', columns: ['next_attempt_at'], where: sql.raw(`state = 'waiting'`) },
   { table: 'media', columns: ['next_attempt_at'], where: isLostInStore },
   { table: 'short_links', columns: ['called_at'] },
-  { table: 'channel_deliveries', columns: ['next_attempt_at', 'lease_until'] },
   { table: 'provider_account_checks', columns: ['next_at'] },
   { table: 'webhook_endpoints', columns: ['next_probe_at'] },
   { table: 'webhook_deliveries', columns: ['next_attempt_at', 'lease_until'], where: isUnfinished },
   { table: 'export_parts', columns: ['lease_until'] },
-  { table: 'approvals', columns: ['lease_until', 'run_until'], where: sql.raw(`status = 'approved'`) },
+  { table: 'approvals', columns: ['run_until'], where: sql.raw(`status = 'approved'`) },
   { table: 'idempotency', columns: ['lease_until'], where: sql.raw(`state = 'running'`) },
   { table: 'sandbox_updates', columns: ['due_at', 'lease_until'] },
 ] as const satisfies readonly { table: string; columns: readonly string[]; where?: unknown }[]

@@ -167,6 +167,16 @@ export const postponeRun = async (
       and r.run_after < p.run_after`.execute(db)
 }
 
+/** Makes the runs of a queue that wait due now. */
+export const hastenQueue = async (
+  tx: Db,
+  { workspace_id, kind, queue }: Pick<Run, 'workspace_id' | 'kind' | 'queue'>,
+): Promise<void> => {
+  await sql`
+    update runs set run_after = clock_timestamp() where kind = ${kind} and workspace_id = ${workspace_id}
+      and queue = ${queue} and lease is null and run_after > clock_timestamp()`.execute(tx)
+}
+
 /** Ends a run, in the transaction of its last step. Returns false when it is another's, or has ended. */
 export const finishRun = async (tx: Db, run: Run): Promise<boolean> => {
   const { numAffectedRows } = await sql`delete from runs where ${isOurs(run)}`.execute(tx)
@@ -177,13 +187,14 @@ export const finishRun = async (tx: Db, run: Run): Promise<boolean> => {
 export const secondsUntilRun = async (db: Db, filter: RunFilter): Promise<number | undefined> => {
   const { rows } = await sql<{ seconds: number | null }>`${sql.raw(INDEXED_PLAN)}
     with recursive ${queuesOf(filter.kind)}
-    select greatest(0, extract(epoch from min(f.run_after) - clock_timestamp()))::float8 as seconds
+    select extract(epoch from min(f.run_after) - clock_timestamp())::float8 as seconds
     from queues q cross join lateral (
       select r.run_after from runs r
       where r.kind = ${filter.kind} and r.workspace_id = q.workspace_id and r.queue = q.queue
         and ${isKnown(filter)} and ${isFirst}
       order by r.run_after limit 1) as f`.execute(db)
-  return rows[0]!.seconds ?? undefined
+  const { seconds } = rows[0]!
+  return seconds === null ? undefined : Math.max(0, seconds)
 }
 
 /** How many runs of all workspaces have waited for minutes for a server of a later version. */

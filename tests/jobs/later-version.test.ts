@@ -93,15 +93,19 @@ everyDatabase(
       await scene.work()
       assert.equal((await read(id)).status, 'approved')
       await sql`
-      update approvals set operation = 'crm_delete_contact'
-      where workspace_id = ${scene.workspace.id} and id = ${id}`.execute(db)
+      with call as (update approvals set operation = 'crm_delete_contact'
+        where workspace_id = ${scene.workspace.id} and id = ${id})
+      update runs set needs_version = 'crm_delete_contact'
+      where workspace_id = ${scene.workspace.id} and subject = ${id}`.execute(db)
       await scene.work()
       assert.equal((await read(id)).status, 'done')
 
       const late = await approve('+15550104788')
       await sql`
-      update approvals set run_until = clock_timestamp() - interval '1 second'
-      where workspace_id = ${scene.workspace.id} and id = ${late}`.execute(db)
+      with call as (update approvals set run_until = clock_timestamp() - interval '1 second'
+        where workspace_id = ${scene.workspace.id} and id = ${late})
+      update runs set run_after = clock_timestamp() - interval '12 hours 1 second'
+      where workspace_id = ${scene.workspace.id} and subject = ${late}`.execute(db)
       await scene.work()
       const ended = await read(late)
       assert.deepEqual([ended.status, ended.outcome.reason], ['failed', 'expired'])

@@ -284,9 +284,9 @@ const sendNext = async (
   const next = await findNext(app, job)
   if (next === 'none') {
     const { goesOn, isDone } = await noteProgress(app, job, 0)
-    return !goesOn || (isDone && (await finish(app, job))) ? 'over' : OPEN_SECONDS
+    return !goesOn || (isDone && (await finish(app, job))) ? 'over' : { seconds: OPEN_SECONDS, tries: 0 }
   }
-  if ('waiting' in next) return await wait(app, job, next.waiting)
+  if ('waiting' in next) return { seconds: await wait(app, job, next.waiting), tries: 0 }
   await setWaiting(app.db, workspaceId, broadcastId, null)
   const recipients = await fillRecipients(app, job, next.due)
   const chunk = await sendChunk(app, job, recipients, { pace, inFlight, signal })
@@ -299,7 +299,7 @@ const sendNext = async (
   if (!halt) return (await advanceRun(app.db, run)) ? 'on' : 'over'
   const until = new Date(Date.parse(businessTime(app, workspaceId)) + halt.seconds * 1000).toISOString()
   await setWaiting(app.db, workspaceId, broadcastId, { reason: 'provider', until })
-  return halt.seconds
+  return { seconds: halt.seconds, tries: 0 }
 }
 
 export const bulkSendsJob = (app: App): JobDefinition => {

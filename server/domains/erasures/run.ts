@@ -35,7 +35,7 @@ const runBatch = async (
   const result = await steps[step]!(tx, erasure, { now, limit })
   if (!result) {
     await tx.rollback().execute()
-    return WAIT_SECONDS.others
+    return { seconds: WAIT_SECONDS.others, tries: 1 }
   }
   const { counts, position, isOpen } = result
   await saveErasureProgress(tx, erasure, {
@@ -52,7 +52,7 @@ const end = async (app: App, tx: Transaction, run: Run, erasure: RunningErasure)
   if (erasure.is_repeated) {
     if (await hasOpenCalls(tx, workspaceId, toPatterns(subject))) {
       await tx.rollback().execute()
-      return WAIT_SECONDS.calls
+      return { seconds: WAIT_SECONDS.calls, tries: 1 }
     }
     await saveErasureProgress(tx, erasure, { isRepeated: false, counts })
     return (await commitStep(tx, advanceRun(tx, run, { step: 0, position: null }))) ? 'on' : 'over'
@@ -63,7 +63,7 @@ const end = async (app: App, tx: Transaction, run: Run, erasure: RunningErasure)
   if (app.media && (await hasFiles())) {
     await tx.rollback().execute()
     app.jobs.job('file-removal').wake()
-    return WAIT_SECONDS.files
+    return { seconds: WAIT_SECONDS.files, tries: 1 }
   }
   await finishErasure(tx, workspaceId, id, businessTime(app, workspaceId))
   await commitStep(tx, finishRun(tx, run))
