@@ -118,26 +118,36 @@ everyDatabase(
       const places: Place[] =
         database === 'embedded' ? ['claimed', 'committed'] : ['claimed', 'begun', 'written', 'committed']
       for (const place of places)
-        for (let step = 0; step < STEPS; step++) {
-          await sql`delete from toy_effects`.execute(db)
-          await add('a')
-          const reached = Promise.withResolvers<void>()
-          const released = Promise.withResolvers<void>()
-          let passed = 0
-          const slow = createToy(app, async (at) => {
-            if (at !== place || passed++ !== step) return
-            reached.resolve()
-            await released.promise
-          })
-          const working = work(slow)
-          await Promise.race([reached.promise, working])
-          await endLeases()
-          await work()
-          assert.equal(await countLeft(), 0, `${place} ${step}`)
-          released.resolve()
-          await working
-          assert.deepEqual(await readEffects(), wholeOf('a'), `${place} ${step}`)
-        }
+        for (let step = 0; step < STEPS; step++)
+          // The other worker does the rest, or a step of it.
+          for (const most of [STEPS, 1]) {
+            const about = `${place} ${step} ${most}`
+            await sql`delete from toy_effects`.execute(db)
+            await add('a')
+            const reached = Promise.withResolvers<void>()
+            const released = Promise.withResolvers<void>()
+            let passed = 0
+            const slow = createToy(app, async (at) => {
+              if (at !== place || passed++ !== step) return
+              reached.resolve()
+              await released.promise
+            })
+            const working = work(slow)
+            await Promise.race([reached.promise, working])
+            await endLeases()
+            const stop = new AbortController()
+            let done = 0
+            const other = createToy(app, async (at) => {
+              if (at === 'committed' && ++done === most) stop.abort()
+            })
+            await other.run(stop.signal)
+            released.resolve()
+            await working
+            await endLeases()
+            await work()
+            assert.deepEqual(await readEffects(), wholeOf('a'), about)
+            assert.equal(await countLeft(), 0, about)
+          }
     })
 
     it('tries again what failed, later each time, and lets those behind it wait', async () => {
