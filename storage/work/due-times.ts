@@ -9,8 +9,7 @@ import { isUnfinished } from '../webhooks/deliveries.ts'
 const waits = [
   { table: 'runs', columns: ['run_after'] },
   { table: 'provider_updates', columns: ['next_attempt_at'], where: sql.raw(`state = 'waiting'`) },
-  { table: 'media', columns: ['next_attempt_at'], where: sql.raw(`state = 'waiting'`) },
-  { table: 'media', columns: ['next_attempt_at'], where: isLostInStore },
+  { table: 'media', columns: ['removable_at'], where: isLostInStore },
   { table: 'short_links', columns: ['called_at'] },
   { table: 'provider_account_checks', columns: ['next_at'] },
   { table: 'webhook_endpoints', columns: ['next_probe_at'] },

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { findSecondsUntilNextCheck } from '../../storage/channels/health.ts'
 import type { Db } from '../../storage/database.ts'
-import { findSecondsUntilNextMedia } from '../../storage/messages/media.ts'
 import { findSecondsUntilNextUpdate } from '../../storage/channels/provider-updates.ts'
 import { findSecondsUntilNextSandboxWork } from '../../packages/sandbox/storage/updates.ts'
 import { secondsUntilRun } from '../../storage/work/runs.ts'
@@ -16,7 +15,6 @@ const AT_MOST_S = 60
 const queries: Record<string, (db: Db) => Promise<number | undefined>> = {
   runs: (db) => secondsUntilRun(db, { kind: 'approved_calls', knows: ['messaging_send_reply'] }),
   'provider checks': (db) => findSecondsUntilNextCheck(db, NOW),
-  'media downloads': (db) => findSecondsUntilNextMedia(db, true),
   'provider updates': findSecondsUntilNextUpdate,
   'sandbox deliveries': (db) => findSecondsUntilNextSandboxWork(db, NOW),
 }

@@ -82,8 +82,15 @@ everyDatabase(
       /** Lets the leases of dead workers, and of living ones, run out. */
       const endLeases = () =>
         sql`update runs set run_after = clock_timestamp() where kind = ${KIND}`.execute(db)
+      /** Seconds until the runs that somebody has are another's. */
+      const readLeases = async () =>
+        (
+          await sql<{ seconds: number }>`
+            select extract(epoch from run_after - clock_timestamp())::float8 as seconds from runs
+            where kind = ${KIND} and lease is not null`.execute(db)
+        ).rows.map(({ seconds }) => seconds)
       const countLeft = async () => (await sql`select from runs where kind = ${KIND}`.execute(db)).rows.length
-      return { db, app, id, add, work, readEffects, endLeases, countLeft }
+      return { db, app, id, add, work, readEffects, readLeases, endLeases, countLeft }
     }
     const wholeOf = (...subjects: string[]) =>
       subjects.flatMap((subject) => Array.from({ length: STEPS }, (_, step) => `${subject}${step}`))
@@ -113,7 +120,7 @@ everyDatabase(
     })
 
     it('does each step once where a worker that is not dead loses its run, wherever it is', async () => {
-      const { app, add, work, readEffects, endLeases, countLeft, db } = await open()
+      const { app, add, work, readEffects, readLeases, endLeases, countLeft, db } = await open()
       // In a transaction the embedded database has its one session: nobody else goes on.
       const places: Place[] =
         database === 'embedded' ? ['claimed', 'committed'] : ['claimed', 'begun', 'written', 'committed']
@@ -134,6 +141,7 @@ everyDatabase(
             })
             const working = work(slow)
             await Promise.race([reached.promise, working])
+            assert.ok((await readLeases()).every((seconds) => seconds > 10 && seconds <= 20))
             await endLeases()
             const stop = new AbortController()
             let done = 0
