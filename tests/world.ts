@@ -222,8 +222,8 @@ const seedProviderState = async (db: Db, workspaceId: string, marker: string, no
       ${now}::timestamptz
     from channels where workspace_id = ${workspaceId} and is_default`.execute(db)
   await sql`
-    insert into provider_account_checks (workspace_id, account_id, next_at)
-    select workspace_id, account_id, '2100-01-01' from channels
+    insert into runs (workspace_id, kind, subject, run_after)
+    select workspace_id, 'account_checks', account_id, '2100-01-01' from channels
     where workspace_id = ${workspaceId} and is_default`.execute(db)
   await sql`
     insert into channel_health (workspace_id, channel_id, status, reason, since, until, messaging_limit)

@@ -61,7 +61,12 @@ export const commitStep = async (tx: Transaction, keep: Promise<boolean>): Promi
 }
 
 /** Does steps of a run until it ends or waits, or its turn is over. Returns how many. */
-const takeTurn = async (app: App, kind: RunKind, run: Run, { signal, turns }: Omit<Turn, 'lost'>): Promise<number> => {
+const takeTurn = async (
+  app: App,
+  kind: RunKind,
+  run: Run,
+  { signal, turns }: Omit<Turn, 'lost'>,
+): Promise<number> => {
   const { turnMs = TURN_MS, idleShare = 0 } = kind
   const lost = new AbortController()
   const turn = { signal: AbortSignal.any([signal, lost.signal]), lost: lost.signal, turns }

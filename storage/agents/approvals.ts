@@ -11,7 +11,10 @@ import { insertRun } from '../work/runs.ts'
 
 type Stored = TableRow<'approvals'>
 
-export type ApprovalRow = Omit<Stored, 'run_until' | 'view' | 'asked_for' | 'outcome' | 'edited' | 'preview'> & {
+export type ApprovalRow = Omit<
+  Stored,
+  'run_until' | 'view' | 'asked_for' | 'outcome' | 'edited' | 'preview'
+> & {
   view: StoredView
   asked_for: AskReason[]
   outcome: { code: string; reason: string | null; detail: string } | null

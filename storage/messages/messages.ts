@@ -87,7 +87,12 @@ export const insertMessages = async (
     for (const { state, message_id, provider_media_id } of media)
       if (state === 'waiting') {
         const { channel_id: queue } = messages.find((_, n) => ids.get(n) === message_id)!
-        await insertDownload(tx, { workspaceId, messageId: message_id, queue, isAtProvider: !!provider_media_id })
+        await insertDownload(tx, {
+          workspaceId,
+          messageId: message_id,
+          queue,
+          isAtProvider: !!provider_media_id,
+        })
       }
   }
   return messages.map((_, n) => ids.get(n) ?? null)

@@ -26,14 +26,6 @@ export const conversations = `
     primary key (workspace_id, account_id)
   );
   create unique index provider_accounts_account on provider_accounts (account_id);
-  -- When the provider is next asked about an account; real time. While a server asks, the time is that at which another
-  -- may take over.
-  create table provider_account_checks (
-    workspace_id bigint not null, account_id text collate "C" not null,
-    next_at timestamptz(3) not null, failures smallint not null default 0,
-    primary key (workspace_id, account_id)
-  );
-  create index provider_account_checks_due on provider_account_checks (next_at);
   -- What is wrong with a channel at the provider; a channel without a row has no known problem. since: business time;
   -- until: real time, when a problem that passes by itself has passed.
   create table channel_health (

@@ -348,7 +348,6 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
   login_codes: 'none',
   oauth_grants: 'none',
   oauth_records: 'none',
-  provider_account_checks: 'none',
   provider_accounts: 'none',
   quick_message_favorites: 'none',
   quick_messages: 'none',

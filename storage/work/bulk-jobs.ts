@@ -15,10 +15,7 @@ export type JobState = Stored['state']
 export type BatchCall = { operation: string; input: Record<string, unknown> }
 export type BatchFailure = { id: string; code: string; message: string }
 
-export type JobRow = Omit<
-  Stored,
-  'digest' | 'plan_id' | 'expires_at' | 'state'
-> & {
+export type JobRow = Omit<Stored, 'digest' | 'plan_id' | 'expires_at' | 'state'> & {
   state: Exclude<JobState, 'planned'>
   staff_name: string | null
 }

@@ -11,7 +11,6 @@ const waits = [
   { table: 'provider_updates', columns: ['next_attempt_at'], where: sql.raw(`state = 'waiting'`) },
   { table: 'media', columns: ['removable_at'], where: isLostInStore },
   { table: 'short_links', columns: ['called_at'] },
-  { table: 'provider_account_checks', columns: ['next_at'] },
   { table: 'webhook_endpoints', columns: ['next_probe_at'] },
   { table: 'webhook_deliveries', columns: ['next_attempt_at', 'lease_until'], where: isUnfinished },
   { table: 'export_parts', columns: ['lease_until'] },

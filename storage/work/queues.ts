@@ -11,7 +11,15 @@ const queue = (name: string, entries: ReturnType<typeof sql>) => sql`
   from (${entries}) as ${sql.ref(name)}`
 
 /** Kinds of runs. */
-const kinds = ['media', 'channel_deliveries', 'approved_calls', 'bulk_jobs', 'broadcasts', 'exports', 'erasures']
+const kinds = [
+  'media',
+  'channel_deliveries',
+  'approved_calls',
+  'bulk_jobs',
+  'broadcasts',
+  'exports',
+  'erasures',
+]
 
 /** The runs of each kind that are due, or whose worker died: those of each of its queues, the earliest first. */
 const dueRuns = (limit: number) => sql`
@@ -72,7 +80,9 @@ export const readQueues = async (db: Db, limit: number): Promise<QueueState[]> =
       'provider_calls',
       sql`select lease_until as since from idempotency
         where state = 'running' and lease_until <= now() order by lease_until ${most}`,
-    )} union all ${queue('webhook_deliveries', dueDeliveries(most))} union all (${dueRuns(limit)})`.execute(db)
+    )} union all ${queue('webhook_deliveries', dueDeliveries(most))} union all (${dueRuns(limit)})`.execute(
+    db,
+  )
   return rows.map(({ queue: name, due, oldest }) => ({
     queue: name,
     due: Number(due),

@@ -24,18 +24,20 @@ type RunKey = Pick<Stored, 'workspace_id' | 'kind' | 'subject'>
  * `order_key`: those with the same one go in the order in which they were inserted. `needs_version`: see `RunFilter`.
  */
 export type NewRun = RunKey &
-  Partial<Pick<Stored, 'queue' | 'order_key' | 'needs_version'>> & { seconds?: number }
+  Partial<Pick<Stored, 'queue' | 'order_key' | 'needs_version' | 'attempts'>> & { seconds?: number }
 
 const inSeconds = (seconds: number) => sql`clock_timestamp() + ${seconds}::float8 * interval '1 second'`
 
 /** Inserts a run. One of the same subject begins again, and whoever has it loses it. */
 export const insertRun = async (tx: Db, run: NewRun): Promise<void> => {
-  const { workspace_id, kind, subject, queue = '', order_key = null, needs_version = null, seconds = 0 } = run
+  const { workspace_id, kind, subject, queue = '', order_key = null, needs_version = null } = run
+  const { seconds = 0, attempts = 0 } = run
   await sql`
-    insert into runs (workspace_id, kind, subject, queue, order_key, needs_version, run_after)
-    values (${workspace_id}, ${kind}, ${subject}, ${queue}, ${order_key}, ${needs_version}, ${inSeconds(seconds)})
+    insert into runs (workspace_id, kind, subject, queue, order_key, needs_version, attempts, run_after)
+    values (${workspace_id}, ${kind}, ${subject}, ${queue}, ${order_key}, ${needs_version}, ${attempts},
+      ${inSeconds(seconds)})
     on conflict (workspace_id, kind, subject) do update set run_after = excluded.run_after, lease = null,
-      needs_version = excluded.needs_version, attempts = 0`.execute(tx)
+      needs_version = excluded.needs_version, attempts = excluded.attempts`.execute(tx)
 }
 
 /** Ends a run, whoever has it. */

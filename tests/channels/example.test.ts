@@ -102,7 +102,9 @@ everyDatabase(
         // A server sends it and is killed before it notes that; another one sends it again.
         const [claimed] = await claimRuns(db, { kind: 'channel_deliveries', leaseSeconds: 30, limit: 64 })
         const delivery = (await findChannelDelivery(db, claimed!))!
-        assert.deepEqual(await attemptChannelDelivery(app, { ...delivery, attempts: 0 }), { outcome: 'taken' })
+        assert.deepEqual(await attemptChannelDelivery(app, { ...delivery, attempts: 0 }), {
+          outcome: 'taken',
+        })
         await makeDue(server(), workspace.id)
         await deliverDueReplies(app)
         await run('messaging_send_reply', { ...input, text: 'See you.' })

@@ -6,7 +6,8 @@ import { moveDueTimes } from '../../storage/work/due-times.ts'
 import { databases, onMigratedDatabase } from '../databases.ts'
 
 /** How the columns are named that hold when something goes on by itself, by the clock of the database. */
-const WAITS = /^(?:next_(?:(?:attempt|probe)_)?at|lease_until|run_(?:after|until)|due_at|called_at|removable_at)$/
+const WAITS =
+  /^(?:next_(?:(?:attempt|probe)_)?at|lease_until|run_(?:after|until)|due_at|called_at|removable_at)$/
 /** They go by business time. */
 const OTHER_CLOCK = 'reply_waits'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { findSecondsUntilNextCheck } from '../../storage/channels/health.ts'
+import { findSecondsUntilPassed } from '../../storage/channels/health.ts'
 import type { Db } from '../../storage/database.ts'
 import { findSecondsUntilNextUpdate } from '../../storage/channels/provider-updates.ts'
 import { findSecondsUntilNextSandboxWork } from '../../packages/sandbox/storage/updates.ts'
@@ -14,7 +14,7 @@ const AT_MOST_S = 60
 /** When each kind of background work is due next. A job whose query answers 0 runs again at once, for ever. */
 const queries: Record<string, (db: Db) => Promise<number | undefined>> = {
   runs: (db) => secondsUntilRun(db, { kind: 'approved_calls', knows: ['messaging_send_reply'] }),
-  'provider checks': (db) => findSecondsUntilNextCheck(db, NOW),
+  'problems of channels': (db) => findSecondsUntilPassed(db, NOW),
   'provider updates': findSecondsUntilNextUpdate,
   'sandbox deliveries': (db) => findSecondsUntilNextSandboxWork(db, NOW),
 }

@@ -23,10 +23,7 @@ const MAX_REASON_LENGTH = 300
 const TRANSIENT_STATUSES = new Set([408, 425, 429])
 
 /** Makes one attempt. Never rejects: an error is a failed attempt. */
-export const attemptChannelDelivery = async (
-  app: App,
-  delivery: Attempted,
-): Promise<ChannelAttempt> => {
+export const attemptChannelDelivery = async (app: App, delivery: Attempted): Promise<ChannelAttempt> => {
   if (delivery.expires_in <= 0 || delivery.url === null || delivery.signing_secrets === null)
     return { outcome: 'failed', reason: explainExpiry(delivery) }
   try {

@@ -23,12 +23,7 @@ const BATCH = { embedded: 200, postgres: 1000 }
 const WAIT_SECONDS = { others: 0.5, calls: 10, files: 2 }
 
 /** Does the next batch of a locked erasure, and commits. */
-const runBatch = async (
-  app: App,
-  tx: Transaction,
-  run: Run,
-  erasure: RunningErasure,
-): Promise<Progress> => {
+const runBatch = async (app: App, tx: Transaction, run: Run, erasure: RunningErasure): Promise<Progress> => {
   const { workspace_id: workspaceId, step } = erasure
   const now = businessTime(app, workspaceId)
   const limit = app.embedded ? BATCH.embedded : BATCH.postgres
@@ -83,4 +78,9 @@ const runNext = (app: App, run: Run): Promise<Progress> =>
 
 /** Erases the copies of what is held on persons, after their contacts. */
 export const erasuresJob = (app: App): JobDefinition =>
-  createRunJob(app, { kind: 'erasures', job: 'erasures', knows: erasureVersions, step: (run) => runNext(app, run) })
+  createRunJob(app, {
+    kind: 'erasures',
+    job: 'erasures',
+    knows: erasureVersions,
+    step: (run) => runNext(app, run),
+  })

@@ -21,13 +21,7 @@ import { FIXED_HOURS, hoursAgo } from '../../work/retention-periods.ts'
 import type { JobDefinition } from '../../work/runner.ts'
 import type { MediaStore } from '../media/store.ts'
 import * as contactsFile from './contacts-file.ts'
-import {
-  type ExportWork,
-  type FileEnd,
-  releasingParts,
-  removePart,
-  type StepResult,
-} from './parts.ts'
+import { type ExportWork, type FileEnd, releasingParts, removePart, type StepResult } from './parts.ts'
 import * as personArchive from './person-archive.ts'
 
 /** With the delays between them, some hours. */

@@ -44,11 +44,7 @@ const MAX_DOWNLOADS_PER_CHANNEL = 4
  * Downloads files that customers sent into the media store, before the provider deletes them. Woken when messages have
  * arrived. Those in progress when the job is stopped are cut off. Files wait until there is a provider to ask.
  */
-export const mediaDownloadsJob = (
-  app: App,
-  store: MediaStore,
-  stallMs = STALL_TIMEOUT_MS,
-): JobDefinition =>
+export const mediaDownloadsJob = (app: App, store: MediaStore, stallMs = STALL_TIMEOUT_MS): JobDefinition =>
   createRunJob(app, {
     kind: 'media',
     job: 'media-downloads',
@@ -151,5 +147,8 @@ const recordFailedDownload = async (app: App, file: ClaimedMedia, error: unknown
       : 'Cannot download a file of a customer; retrying',
   )
   if (seconds !== undefined) return { seconds, tries: 1 }
-  return await giveUp('lost', isRefused ? describeRefusal(file, error) : 'It could not be downloaded in time.')
+  return await giveUp(
+    'lost',
+    isRefused ? describeRefusal(file, error) : 'It could not be downloaded in time.',
+  )
 }
