@@ -10,7 +10,7 @@ const queue = (name: string, entries: ReturnType<typeof sql>) => sql`
     coalesce(extract(epoch from clock_timestamp() - min(since)), 0)::float8 as oldest
   from (${entries}) as ${sql.ref(name)}`
 
-/** Kinds of runs. */
+/** Kinds of runs that somebody waits for. */
 const kinds = [
   'media',
   'channel_deliveries',

@@ -113,7 +113,8 @@ export const claimRuns = async (db: Db, claim: Claim): Promise<Run[]> => {
       select r.workspace_id, r.subject from runs r
       join due d on d.workspace_id = r.workspace_id and d.subject = r.subject
       where r.kind = ${kind} and r.run_after <= now()
-      order by d.turn, (d.workspace_id, d.queue) <= (${after?.workspace_id ?? '0'}::bigint, ${after?.queue ?? ''}::text),
+      order by d.turn,
+        (d.workspace_id, d.queue) <= (${after?.workspace_id ?? '0'}::bigint, ${after?.queue ?? ''}::text),
         d.workspace_id, d.queue
       limit ${limit} for update of r skip locked
     )
