@@ -9,6 +9,7 @@ import { eventsTables } from './tables/events.ts'
 import { exportTables } from './tables/exports.ts'
 import { messagingTables } from './tables/messaging.ts'
 import { oauthTables } from './tables/oauth.ts'
+import { runTables } from './tables/runs.ts'
 import { sandboxTables } from './tables/sandbox.ts'
 import { serverTables } from './tables/server.ts'
 import { workspaceTables } from './tables/workspace.ts'
@@ -25,6 +26,7 @@ export const tables = {
   ...bulkJobTables,
   ...erasureTables,
   ...exportTables,
+  ...runTables,
   ...oauthTables,
   ...sandboxTables,
 }

@@ -1,4 +1,6 @@
 import { channelDeliveriesJob } from '../server/domains/channels/delivery-job.ts'
+import { mediaDownloadsJob } from '../server/domains/media/downloads-job.ts'
+import type { MediaStore } from '../server/media-store.ts'
 import type { App } from '../server/app.ts'
 import type { JobDefinition } from '../server/work/runner.ts'
 import { webhookDeliveriesJob } from '../server/domains/webhooks/delivery-job.ts'
@@ -18,3 +20,7 @@ export const deliverDue = (app: App): Promise<number> => runToEnd(webhookDeliver
 
 /** Delivers the replies on bridged channels that are due, of all workspaces. */
 export const deliverDueReplies = (app: App): Promise<number> => runToEnd(channelDeliveriesJob(app))
+
+/** Downloads the files that are due, of all workspaces. Returns the number of attempts. */
+export const downloadDueMedia = (app: App, store: MediaStore, stallMs?: number): Promise<number> =>
+  runToEnd(mediaDownloadsJob(app, store, stallMs))

@@ -1,6 +1,8 @@
 import { reserveContactIds } from '../storage/contacts/contacts.ts'
 import type { Db } from '../storage/database.ts'
+import { erasureVersions } from '../server/domains/erasures/steps.ts'
 import { finishErasure, insertErasure } from '../storage/privacy/erasures.ts'
+import { cancelRun } from '../storage/work/runs.ts'
 
 /** Inserts the receipt of an erasure that is done, of a contact that never was. */
 export const insertDoneErasure = async (
@@ -23,6 +25,8 @@ export const insertDoneErasure = async (
       names: [],
       lastUpdateId: '0',
     },
+    needs_version: erasureVersions.at(-1)!,
   })
+  await cancelRun(tx, { workspace_id: workspaceId, kind: 'erasures', subject: id })
   await finishErasure(tx, workspaceId, id, now)
 }

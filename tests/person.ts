@@ -116,8 +116,8 @@ export const finishErasures = async (server: TestServer, workspaceId: string): P
   const end = performance.now() + 60_000
   while (performance.now() < end) {
     await sql`
-      update erasures set run_after = clock_timestamp()
-      where workspace_id = ${workspaceId} and state = 'running'`.execute(server.db)
+      update runs set run_after = clock_timestamp()
+      where workspace_id = ${workspaceId} and kind = 'erasures'`.execute(server.db)
     await server.app.jobs.job('erasures').runOnce()
     if (server.app.media) await server.app.jobs.job('file-removal').runOnce()
     const { rows } = await sql`
@@ -125,11 +125,12 @@ export const finishErasures = async (server: TestServer, workspaceId: string): P
     if (rows.length === 0) return
   }
   const { rows } = await sql`
-    select e.step, e.position, e.is_repeated, e.subject,
+    select r.step, r.position, e.is_repeated, e.subject,
       (select json_agg(d) from media d where d.state = 'lost' and d.key is not null) as files,
       (select json_agg(p) from export_parts p where p.workspace_id = e.workspace_id) as parts,
       (select json_agg(json_build_object('id', x.id, 'kind', x.kind, 'state', x.state, 'contact_id', x.contact_id))
         from exports x where x.workspace_id = e.workspace_id) as exports
-    from erasures e where e.workspace_id = ${workspaceId} and e.state = 'running'`.execute(server.db)
+    from erasures e join runs r on r.workspace_id = e.workspace_id and r.kind = 'erasures' and r.subject = e.id::text
+    where e.workspace_id = ${workspaceId} and e.state = 'running'`.execute(server.db)
   assert.fail(`an erasure does not end: ${JSON.stringify(rows)}`)
 }

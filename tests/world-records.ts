@@ -77,14 +77,18 @@ export const seedJobs = async (
   }
   await insertJob(db, job, [ids])
   await sql`
-    update bulk_jobs set state = 'running', run_after = '2999-01-01' where workspace_id = ${id}`.execute(db)
+    update bulk_jobs set state = 'running' where workspace_id = ${id}`.execute(db)
   const failures = [1, 2].map((n) => ({ id: String(n), code: 'x', message: marker }))
   const failedId = await insertJob(db, job, [ids])
-  await setJobState(db, id, failedId, {
-    state: 'failed',
-    finished_at: now,
-    problem: { code: 'not_found', detail: `${marker} problem` },
-  })
+  await setJobState(
+    db,
+    { ...job, id: failedId },
+    {
+      state: 'failed',
+      finished_at: now,
+      problem: { code: 'not_found', detail: `${marker} problem` },
+    },
+  )
   await sql`
     update bulk_job_batches set failures = ${JSON.stringify(failures)}::text::jsonb,
       undo = jsonb_build_array(jsonb_build_object('operation', 'crm_tag_contacts', 'input',

@@ -222,8 +222,8 @@ const seedProviderState = async (db: Db, workspaceId: string, marker: string, no
       ${now}::timestamptz
     from channels where workspace_id = ${workspaceId} and is_default`.execute(db)
   await sql`
-    insert into provider_account_checks (workspace_id, account_id, next_at)
-    select workspace_id, account_id, '2100-01-01' from channels
+    insert into runs (workspace_id, kind, subject, run_after)
+    select workspace_id, 'account_checks', account_id, '2100-01-01' from channels
     where workspace_id = ${workspaceId} and is_default`.execute(db)
   await sql`
     insert into channel_health (workspace_id, channel_id, status, reason, since, until, messaging_limit)
@@ -273,9 +273,8 @@ const seedOwnChannel = async (
     select workspace_id, ${id}, ${`${marker} visitor`}, min(id), ${now} from contacts
     where workspace_id = ${workspaceId} group by workspace_id`.execute(db)
   await sql`
-    insert into channel_deliveries (workspace_id, message_id, channel_id, conversation_id, body,
-      next_attempt_at, expires_at)
-    select workspace_id, id, ${id}, conversation_id, ${`${marker} body`}, '2999-01-01', '2999-01-02' from messages
+    insert into channel_deliveries (workspace_id, message_id, channel_id, conversation_id, body, expires_at)
+    select workspace_id, id, ${id}, conversation_id, ${`${marker} body`}, '2999-01-02' from messages
     where workspace_id = ${workspaceId} order by id limit 1`.execute(db)
 }
 

@@ -1,7 +1,7 @@
 import { statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Config } from '../../server/config.ts'
-import { steps } from '../../server/domains/erasures/steps.ts'
+import { erasureVersions } from '../../server/domains/erasures/steps.ts'
 import {
   describeMediaLocation,
   type MediaLocation,
@@ -11,7 +11,6 @@ import { openMediaStore } from '../../server/domains/media/open-store.ts'
 import { chooseProvider, SANDBOX_TOKEN_PREFIX } from '../../server/provider/settings.ts'
 import { version } from '../../server/version.ts'
 import type { Db } from '../../storage/database.ts'
-import { countLaterErasures } from '../../storage/privacy/erasures.ts'
 import {
   countOldAccounts,
   countOldKeys,
@@ -28,6 +27,7 @@ import {
   readUsedTransactionIds,
 } from '../../storage/workspace/installation.ts'
 import { readQueues } from '../../storage/work/queues.ts'
+import { countLaterRuns } from '../../storage/work/runs.ts'
 import { findSecretSince, listServers } from '../../storage/access/secrets.ts'
 import { type Finding, formatBytes, formatSeconds, GIB, problem, warning } from './finding.ts'
 
@@ -205,7 +205,7 @@ const checkQueues = async ({ db }: Installation): Promise<Finding[]> =>
 
 /** They are late in their queue too, but no server of this version would take them. */
 const checkLaterErasures = async ({ db }: Installation): Promise<Finding[]> => {
-  const count = await countLaterErasures(db, steps.length)
+  const count = await countLaterRuns(db, { kind: 'erasures', knows: erasureVersions })
   if (count === 0) return []
   return [
     problem(

@@ -7,6 +7,6 @@ export const computeBackoff = (
   { first, longest }: { first: number; longest: number },
 ): number => Math.min(first * 2 ** (failures - 1), longest)
 
-/** Returns after how many seconds a job goes on with a record, such as an export, on which it failed so many times. */
+/** Returns after how many seconds a run goes on that failed, after so many tries before that one. */
 export const computeRetrySeconds = (failures: number): number =>
   computeBackoff(failures, { first: 2, longest: 600 })

@@ -56,8 +56,11 @@ export type JobDefinition = {
   readonly intervalMs: number
   /** The same where it depends on what a run found; then `intervalMs` is that of retries alone. */
   readonly getIntervalMs?: () => number
-  /** Does the work that is due. `signal` is aborted when the job is stopped: return soon after. */
-  readonly run: (signal: AbortSignal) => Promise<JobRunResult>
+  /**
+   * Does the work that is due. `signal` is aborted when the job is stopped: return soon after. `nextWake` resolves at
+   * the next wake-up, which causes another run too.
+   */
+  readonly run: (signal: AbortSignal, nextWake?: () => Promise<void>) => Promise<JobRunResult>
   /** Subscribes to what wakes the job, from its start to its stop. Returns the function to unsubscribe. */
   readonly subscribe?: (wake: () => void) => () => void
   /** Every process of a server runs it for itself, not one of them for all. */
@@ -127,6 +130,7 @@ export const createJob = (definition: JobDefinition, log: Pick<Logger, 'warn'>, 
   const controller = new AbortController()
   let started = false
   let woken = false
+  let wakeUp = Promise.withResolvers<void>()
   let failures = 0
   /** The time before which no wake-up starts a run, on the clock of `performance.now()`. */
   let notBefore = 0
@@ -145,7 +149,7 @@ export const createJob = (definition: JobDefinition, log: Pick<Logger, 'warn'>, 
   const execute = async (): Promise<void> => {
     let result: JobRunResult = {}
     try {
-      result = await definition.run(controller.signal)
+      result = await definition.run(controller.signal, () => wakeUp.promise)
       failures = 0
       last = { processed: result.processed ?? 0 }
     } catch (error) {
@@ -171,6 +175,8 @@ export const createJob = (definition: JobDefinition, log: Pick<Logger, 'warn'>, 
   }
 
   const wake = (): void => {
+    wakeUp.resolve()
+    wakeUp = Promise.withResolvers()
     if (woken || stopping) return
     woken = true
     if (!running) schedule(Math.max(0, notBefore - performance.now()))
@@ -224,11 +230,11 @@ type OnRun = (job: JobName, outcome: 'ok' | 'failed', seconds: number) => void
 
 const toObserved = (definition: JobDefinition, onRun: OnRun): JobDefinition => ({
   ...definition,
-  run: async (signal) => {
+  run: async (signal, nextWake) => {
     const startedAt = performance.now()
     let outcome: Parameters<OnRun>[1] = 'failed'
     try {
-      const run = () => definition.run(signal)
+      const run = () => definition.run(signal, nextWake)
       const result = await jobChannel.tracePromise(run, { job: definition.name })
       outcome = 'ok'
       return result

@@ -5,12 +5,16 @@ import type { StoredView } from '../access/idempotency.ts'
 import { toStorableId } from '../values/ids.ts'
 import { familyOf, keysOfFamily } from '../access/key-families.ts'
 import { toRefusalKey } from './refusals.ts'
+import { insertRun } from '../work/runs.ts'
 
 /** Calls of AI agents that a person decides. */
 
 type Stored = TableRow<'approvals'>
 
-export type ApprovalRow = Omit<Stored, 'view' | 'asked_for' | 'outcome' | 'edited' | 'preview'> & {
+export type ApprovalRow = Omit<
+  Stored,
+  'run_until' | 'view' | 'asked_for' | 'outcome' | 'edited' | 'preview'
+> & {
   view: StoredView
   asked_for: AskReason[]
   outcome: { code: string; reason: string | null; detail: string } | null
@@ -21,6 +25,8 @@ export type ApprovalRow = Omit<Stored, 'view' | 'asked_for' | 'outcome' | 'edite
   key_name: string | null
   family_id: string | null
   decided_by_name: string | null
+  /** It may not begin any more, only end. */
+  is_late: boolean
   contact_name: string | null
 }
 
@@ -54,8 +60,8 @@ const columns = sql`
   a.workspace_id, a.id, a.key_id, a.staff_id, a.operation, a.input, a.secrets, a.digest, a.idempotency_key, a.door,
   a.client, a.request_id, a.reason, a.asked_for, a.preview, a.plan, a.view, a.contact_id, a.channel_ids, a.status,
   a.summary_version, a.summary_salt,
-  a.requested_at, a.expires_at, a.decided_at, a.decided_by, a.decided_key_id, a.note, a.edited, a.lease_until,
-  a.run_until, a.attempts, a.ended_at, a.outcome_status, a.outcome,
+  a.requested_at, a.expires_at, a.decided_at, a.decided_by, a.decided_key_id, a.note, a.edited,
+  a.ended_at, a.outcome_status, a.outcome, coalesce(a.run_until <= clock_timestamp(), false) as is_late,
   s.name as staff_name, k.name as key_name, ${familyOf('k')} as family_id,
   d.name as decided_by_name, c.name as contact_name`
 
@@ -254,42 +260,18 @@ export const decideApproval = async (
   { status, now, staffId, keyId, note, edited, summaryVersion, runSeconds }: Decision,
 ): Promise<void> => {
   const isOver = status !== 'approved'
-  await sql`
+  const { rows } = await sql<{ operation: string }>`
     update approvals set status = ${status}, decided_at = ${now}, decided_by = ${staffId}::bigint,
       decided_key_id = ${keyId}::bigint, note = ${note},
       edited = ${edited === null ? null : JSON.stringify(edited)}::text::jsonb,
       summary_version = coalesce(${summaryVersion ?? null}::text, summary_version),
       ended_at = ${isOver ? now : null}::timestamptz, secrets = case when ${isOver} then null else secrets end,
-      run_until = clock_timestamp() + ${runSeconds}::float8 * interval '1 second', lease_until = clock_timestamp()
-    where workspace_id = ${workspaceId} and id = ${id} and status = 'pending'`.execute(tx)
+      run_until = clock_timestamp() + ${runSeconds}::float8 * interval '1 second'
+    where workspace_id = ${workspaceId} and id = ${id} and status = 'pending' returning operation`.execute(tx)
+  if (isOver || !rows[0]) return
+  const run = { workspace_id: workspaceId, kind: 'approved_calls', subject: id }
+  await insertRun(tx, { ...run, needs_version: rows[0].operation })
 }
-
-/**
- * Whether a request is for one of these operations. One that this version does not have is left to servers of a later
- * one, unless it may not begin any more.
- */
-const isForOperations = (operations: readonly string[]) => sql`
-  (operation = any(${operations}::text[]) or run_until <= clock_timestamp())`
-
-/**
- * Takes the lease of approved requests for these operations whose time has come, in no particular order. `isLate`: it
- * may not begin any more, only end. `attempts`: how often it was postponed; a lease whose server died is none.
- */
-export const claimApproved = async (
-  db: Db,
-  leaseSeconds: number,
-  limit: number,
-  operations: readonly string[],
-): Promise<(Pick<ApprovalRow, 'workspace_id' | 'id' | 'attempts'> & { is_late: boolean })[]> =>
-  (
-    await sql<Pick<ApprovalRow, 'workspace_id' | 'id' | 'attempts'> & { is_late: boolean }>`
-      update approvals a set lease_until = clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second'
-      from (select workspace_id, id from approvals
-        where status = 'approved' and lease_until <= clock_timestamp() and ${isForOperations(operations)}
-        order by lease_until limit ${limit} for update skip locked) as d
-      where a.workspace_id = d.workspace_id and a.id = d.id
-      returning a.workspace_id, a.id, a.attempts, a.run_until <= clock_timestamp() as is_late`.execute(db)
-  ).rows
 
 /** Whether a request is approved still, and will be until the transaction ends. */
 export const holdApproved = async (tx: Db, workspaceId: string, id: string): Promise<boolean> =>
@@ -301,32 +283,6 @@ export const holdApproved = async (tx: Db, workspaceId: string, id: string): Pro
     .where('status', '=', 'approved')
     .forShare()
     .executeTakeFirst()) !== undefined
-
-/** Gives the lease back until `seconds` from now, and counts the attempt. */
-export const postponeApproved = async (
-  db: Db,
-  workspaceId: string,
-  id: string,
-  seconds: number,
-): Promise<void> => {
-  await sql`
-    update approvals set lease_until = clock_timestamp() + ${seconds}::float8 * interval '1 second',
-      attempts = least(attempts + 1, 1000)
-    where workspace_id = ${workspaceId} and id = ${id} and status = 'approved'`.execute(db)
-}
-
-/** Returns in how many seconds the next approved request may run; undefined when there is none. */
-export const findSecondsUntilNextRun = async (
-  db: Db,
-  operations: readonly string[],
-): Promise<number | undefined> => {
-  const { rows } = await sql<{ seconds: number }>`
-    select greatest(0, extract(epoch from lease_until - clock_timestamp()))::float8 as seconds
-    from approvals where status = 'approved' and ${isForOperations(operations)} order by lease_until limit 1`.execute(
-    db,
-  )
-  return rows[0]?.seconds
-}
 
 /** Writes how an approved call ended. */
 export const endApproval = async (
@@ -342,8 +298,7 @@ export const endApproval = async (
 ): Promise<void> => {
   await sql`
     update approvals set status = ${status}, ended_at = ${now}, outcome_status = ${answer}::smallint,
-      outcome = ${outcome === null ? null : JSON.stringify(outcome)}::text::jsonb, secrets = null,
-      lease_until = null
+      outcome = ${outcome === null ? null : JSON.stringify(outcome)}::text::jsonb, secrets = null
     where workspace_id = ${workspaceId} and id = ${id} and status = 'approved'`.execute(db)
 }
 

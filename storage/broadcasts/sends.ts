@@ -65,7 +65,7 @@ export const insertSend = async (
 }
 
 export type SendRow = TableRow<'broadcast_sends'> &
-  Pick<TableRow<'bulk_jobs'>, 'total' | 'door' | 'client' | 'request_id'>
+  Pick<TableRow<'bulk_jobs'>, 'total' | 'key_id' | 'door' | 'client' | 'request_id'>
 
 /** Returns what a job sends. */
 export const findSend = async (db: Db, workspaceId: string, jobId: string): Promise<SendRow | undefined> =>
@@ -75,7 +75,7 @@ export const findSend = async (db: Db, workspaceId: string, jobId: string): Prom
       join.onRef('j.workspace_id', '=', 's.workspace_id').onRef('j.id', '=', 's.job_id'),
     )
     .selectAll('s')
-    .select(['j.total', 'j.door', 'j.client', 'j.request_id'])
+    .select(['j.total', 'j.key_id', 'j.door', 'j.client', 'j.request_id'])
     .where('s.workspace_id', '=', workspaceId)
     .where('s.job_id', '=', jobId)
     .executeTakeFirst()
@@ -277,21 +277,19 @@ type Progressed = {
   changed: number
   failed: number
   tookMs: number
-  leaseSeconds: number
 }
 
-/** Writes the progress of a job, and keeps its lease. Returns whether it goes on. */
+/** Writes the progress of a job. Returns whether it goes on. */
 export const writeProgress = async (
   db: Db,
   workspaceId: string,
   jobId: string,
-  { done, changed, failed, tookMs, leaseSeconds }: Progressed,
+  { done, changed, failed, tookMs }: Progressed,
 ): Promise<boolean> =>
   (
     await sql`
     update bulk_jobs set done = ${done}, changed = ${changed}, failed = ${failed},
-      ran_ms = ran_ms + ${Math.round(tookMs)}::bigint, attempts = 0,
-      run_after = clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second'
+      ran_ms = ran_ms + ${Math.round(tookMs)}::bigint
     where workspace_id = ${workspaceId} and id = ${jobId} and state = 'running' returning 1`.execute(db)
   ).rows.length > 0
 

@@ -1,5 +1,6 @@
-import { type RawBuilder, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { Db, TableRow } from '../database.ts'
+import { insertRun } from '../work/runs.ts'
 
 type HealthRow = TableRow<'channel_health'>
 type ChannelStatus = TableRow<'channels'>['status']
@@ -123,22 +124,20 @@ export const listPassedProblems = async (
     .limit(limit)
     .execute()
 
-/** An account that the provider is to be asked about; empty for the numbers without one. */
-export type DueCheck = { workspace_id: string; account_id: string; failures: number }
-
-/** The time in so many seconds, by the clock that all servers share. */
-const inSeconds = (seconds: number): RawBuilder<string> =>
-  sql<string>`clock_timestamp() + ${seconds}::float8 * interval '1 second'`
+/** Checks of accounts: the subject is the account, empty for the numbers without one. */
+const KIND = 'account_checks'
 
 /** Adds the accounts of channels at the provider that are not checked yet, as due in so many seconds. */
 export const addMissingChecks = async (db: Db, seconds: number): Promise<void> => {
   await sql`
-    insert into provider_account_checks (workspace_id, account_id, next_at)
-    select distinct c.workspace_id, coalesce(c.account_id, ''), ${inSeconds(seconds)} from channels c
+    insert into runs (workspace_id, kind, subject, run_after)
+    select distinct c.workspace_id, ${KIND}, coalesce(c.account_id, ''),
+      clock_timestamp() + ${seconds}::float8 * interval '1 second'
+    from channels c
     where c.provider_phone_number_id is not null and not exists (
-      select 1 from provider_account_checks k
-      where k.workspace_id = c.workspace_id and k.account_id = coalesce(c.account_id, ''))
-    on conflict (workspace_id, account_id) do nothing`.execute(db)
+      select 1 from runs k
+      where k.workspace_id = c.workspace_id and k.kind = ${KIND} and k.subject = coalesce(c.account_id, ''))
+    on conflict (workspace_id, kind, subject) do nothing`.execute(db)
 }
 
 /** Lists the numbers at the provider of the channels of an account, or of those without one. */
@@ -157,58 +156,36 @@ export const listNumbersOfAccount = async (
   return rows.map((row) => row.number!)
 }
 
-/** Claims accounts that are due; another server takes them over after `leaseSeconds`. */
-export const claimDueChecks = async (db: Db, leaseSeconds: number, limit: number): Promise<DueCheck[]> => {
-  const { rows } = await sql<DueCheck>`
-    with due as (
-      select workspace_id, account_id from provider_account_checks where next_at <= clock_timestamp()
-      order by next_at limit ${limit}::int for update skip locked
-    )
-    update provider_account_checks k set next_at = ${inSeconds(leaseSeconds)} from due
-    where k.workspace_id = due.workspace_id and k.account_id = due.account_id
-    returning k.workspace_id, k.account_id, k.failures`.execute(db)
-  return rows
-}
-
-/** Seconds until a check is due, or a problem passes by itself at real time `now`; undefined when none does. */
-export const findSecondsUntilNextCheck = async (db: Db, now: string): Promise<number | undefined> => {
+/** Seconds until a problem passes by itself at real time `now`; undefined when none does. */
+export const findSecondsUntilPassed = async (db: Db, now: string): Promise<number | undefined> => {
   const { rows } = await sql<{ seconds: number | null }>`
-    select extract(epoch from least(
-      (select min(next_at) from provider_account_checks) - clock_timestamp(),
-      (select min(until) from channel_health) - ${now}::timestamptz))::float8 as seconds`.execute(db)
+    select extract(epoch from min(until) - ${now}::timestamptz)::float8 as seconds from channel_health`.execute(
+    db,
+  )
   return rows[0]!.seconds ?? undefined
 }
 
-/** Sets in how many seconds an account is checked next. */
+/** Sets in how many seconds an account is checked next, after so many failures. */
 export const scheduleCheck = async (
   db: Db,
   workspaceId: string,
   accountId: string,
   seconds: number,
   failures: number,
-): Promise<void> => {
-  const values = { next_at: inSeconds(seconds), failures }
-  await db
-    .insertInto('provider_account_checks')
-    .values({ workspace_id: workspaceId, account_id: accountId, ...values })
-    .onConflict((conflict) => conflict.columns(['workspace_id', 'account_id']).doUpdateSet(values))
-    .execute()
-}
-
-/** Deletes the check of an account that no channel has any more. */
-export const deleteCheck = async (db: Db, workspaceId: string, accountId: string): Promise<void> => {
-  await db
-    .deleteFrom('provider_account_checks')
-    .where('workspace_id', '=', workspaceId)
-    .where('account_id', '=', accountId)
-    .execute()
-}
+): Promise<void> =>
+  await insertRun(db, {
+    workspace_id: workspaceId,
+    kind: KIND,
+    subject: accountId,
+    seconds,
+    attempts: failures,
+  })
 
 /** Makes the checks of accounts that use the server's own credentials due: they share a token. */
 export const hastenSharedChecks = async (db: Db): Promise<void> => {
   await sql`
-    update provider_account_checks k set next_at = clock_timestamp()
-    where k.failures = 0 and k.next_at > clock_timestamp() and not exists (
-      select 1 from provider_accounts a
-      where a.workspace_id = k.workspace_id and a.account_id = k.account_id)`.execute(db)
+    update runs k set run_after = clock_timestamp()
+    where k.kind = ${KIND} and k.attempts = 0 and k.lease is null and k.run_after > clock_timestamp()
+      and not exists (select 1 from provider_accounts a
+        where a.workspace_id = k.workspace_id and a.account_id = k.subject)`.execute(db)
 }

@@ -6,6 +6,7 @@ import type { ErasureCounts } from '../privacy/erasures.ts'
 import type { CachedField } from '../workspace/names-cache.ts'
 import type { ErasureSubject } from '../tables/erasures.ts'
 import type { ContactsFile } from '../tables/exports.ts'
+import { insertRun } from '../work/runs.ts'
 
 /* Files of contacts: which contacts are in one is fixed when it begins, in the order of a search. */
 
@@ -20,9 +21,8 @@ export const insertContactsExport = async (
   },
   batches: readonly string[],
   batchSize: number,
-): Promise<string> =>
-  (
-    await sql<{ id: string }>`
+): Promise<string> => {
+  const { rows } = await sql<{ id: string }>`
     with made as (
       insert into exports (workspace_id, kind, staff_id, key_id, created_at, contacts)
       values (${given.workspace_id}, 'contacts', ${given.staff_id}, ${given.key_id}, ${given.created_at},
@@ -39,7 +39,9 @@ export const insertContactsExport = async (
       group by n / ${sql.lit(batchSize)}
     )
     select id from made`.execute(tx)
-  ).rows[0]!.id
+  await insertRun(tx, { workspace_id: given.workspace_id, kind: 'exports', subject: rows[0]!.id })
+  return rows[0]!.id
+}
 
 /** Returns the ids of a batch; undefined after the last one. */
 export const findExportBatch = async (
@@ -91,6 +93,8 @@ export const eraseExports = async (
         or id in (select export_id from export_batches
           where workspace_id = ${workspaceId} and contact_ids && ${contactIds}::bigint[]))
       returning id),
+    r as (delete from runs
+      where workspace_id = ${workspaceId} and kind = 'exports' and subject in (select id::text from x)),
     b as (delete from export_batches
       where workspace_id = ${workspaceId} and export_id in (select id from x) returning 1)
     select (select count(*)::int from x) as exports, (select count(*)::int from b) as batches,

@@ -122,6 +122,6 @@ export const eraseMessage = async (
     )
     update media set state = 'lost', error = ${FILE_DELETED}, content_type = null, file_name = null,
       size = null, sha256 = null, url = null, provider_media_id = null,
-      next_attempt_at = ${removableAt}
+      removable_at = ${removableAt}
     where workspace_id = ${workspaceId} and message_id = ${id}::bigint`.execute(tx)
 }

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Db, MediaState } from '../database.ts'
 import { toStorableId } from '../values/ids.ts'
+import { insertRun, type Run } from '../work/runs.ts'
 
 /** The file of a message. `channel_id`: of its conversation. */
 export type MediaRow = {
@@ -35,7 +36,25 @@ export const findMedia = (
     .where('m.id', '=', toStorableId(messageId))
     .executeTakeFirst()
 
-export type ClaimedMedia = {
+const KIND = 'media'
+/** What a server needs for files that only the provider has. Those of bridged channels are at a URL. */
+export const PROVIDER = 'provider'
+
+/** Lets a file be downloaded. `queue`: the channel of its message. */
+export const insertDownload = async (
+  tx: Db,
+  {
+    workspaceId,
+    messageId,
+    queue,
+    isAtProvider,
+  }: { workspaceId: string; messageId: string; queue: string | null; isAtProvider: boolean },
+): Promise<void> => {
+  const run = { workspace_id: workspaceId, kind: KIND, subject: messageId, queue: queue ?? '' }
+  await insertRun(tx, { ...run, needs_version: isAtProvider ? PROVIDER : null })
+}
+
+export type WaitingMedia = {
   workspace_id: string
   message_id: string
   type: string
@@ -44,15 +63,12 @@ export type ClaimedMedia = {
   /** The id at the provider; null for a file of a bridged channel, which is at `url`. */
   provider_media_id: string | null
   url: string | null
-  attempts: number
-  /** Of the message. */
-  channel_id: string | null
   /** Of the channel of the message, at the provider. */
   phone_number_id: string | null
 }
 
 /** A download takes less, also where its process goes on alone. */
-const DOWNLOAD_LEASE_SECONDS = 180
+const DOWNLOAD_SECONDS = 180
 
 /**
  * When the file of a message that is being erased may be removed: at once, or when a download that may be running has
@@ -60,52 +76,29 @@ const DOWNLOAD_LEASE_SECONDS = 180
  */
 export const removableAt = sql`
   case when key is null or state not in ('waiting', 'lost') then null
-    else least(next_attempt_at, now() + ${sql.lit(DOWNLOAD_LEASE_SECONDS)} * interval '1 second') end`
-
-/** Files wait until there is a provider to ask; those of bridged channels need none. */
-const isFetchable = (hasProvider: boolean) =>
-  sql<boolean>`(${hasProvider}::boolean or provider_media_id is null)`
-
-type MediaChannel = Pick<ClaimedMedia, 'workspace_id' | 'channel_id'>
-
-const isOfNone = (channels: readonly MediaChannel[]) =>
-  // Without any, the messages need not be read.
-  channels.length === 0
-    ? sql``
-    : // One by one, in the order of the index: a join would begin with all messages.
-      sql`and not exists (
-        select from unnest(${channels.map((c) => c.workspace_id)}::bigint[],
-          ${channels.map((c) => c.channel_id)}::bigint[]) as c (workspace_id, channel_id)
-        where c.workspace_id = media.workspace_id and c.channel_id is not distinct from (
-          select m.channel_id from messages m
-          where m.workspace_id = media.workspace_id and m.id = media.message_id) offset 0)`
+    when exists (select from runs r where r.workspace_id = media.workspace_id and r.kind = ${sql.lit(KIND)}
+      and r.subject = media.message_id::text and r.lease is not null)
+      then now() + ${sql.lit(DOWNLOAD_SECONDS)} * interval '1 second'
+    else removable_at end`
 
 /**
- * Leases files that are due for download, of all workspaces; if the process dies, another server takes them
- * when the lease has expired. The key in the store is recorded before anything is written under it, so that no file is
- * there that nobody knows. `hasProvider`: also those that only the provider has. `except`: not those of these channels.
+ * Returns the file of a run; undefined when it waits no more. Its key in the store is recorded before anything is
+ * written under it, so that no file is there that nobody knows.
  */
-export const claimMedia = async (
+export const beginDownload = async (
   db: Db,
-  { limit, hasProvider, except }: { limit: number; hasProvider: boolean; except: readonly MediaChannel[] },
-): Promise<ClaimedMedia[]> =>
+  { workspace_id, subject }: Run,
+): Promise<WaitingMedia | undefined> =>
   (
-    await sql<ClaimedMedia>`
-    with due as (
-      select workspace_id, message_id from media where state = 'waiting' and next_attempt_at <= now()
-        and ${isFetchable(hasProvider)} ${isOfNone(except)}
-      order by next_attempt_at limit ${limit}::int for update skip locked
-    )
-    update media d
-    set attempts = attempts + 1, key = d.workspace_id || '/' || d.message_id,
-      next_attempt_at = now() + ${sql.lit(DOWNLOAD_LEASE_SECONDS)} * interval '1 second'
-    from due, messages m
-    where d.workspace_id = due.workspace_id and d.message_id = due.message_id
+    await sql<WaitingMedia>`
+    update media d set key = d.workspace_id || '/' || d.message_id
+    from messages m
+    where d.workspace_id = ${workspace_id} and d.message_id = ${subject}::bigint and d.state = 'waiting'
       and m.workspace_id = d.workspace_id and m.id = d.message_id
     returning d.workspace_id, d.message_id, m.type, d.content_type, d.sha256, d.provider_media_id, d.url,
-      d.attempts, m.channel_id, (select c.provider_phone_number_id from channels c
+      (select c.provider_phone_number_id from channels c
         where c.workspace_id = m.workspace_id and c.id = m.channel_id) as phone_number_id`.execute(db)
-  ).rows
+  ).rows[0]
 
 /** The file of a message, as long as it waits for its download. */
 const updateWaitingMedia = (db: Db, workspaceId: string, messageId: string) =>
@@ -125,20 +118,20 @@ export const markMediaKept = async (
   kept: KeptMedia,
 ): Promise<boolean> => {
   const { numUpdatedRows } = await updateWaitingMedia(db, workspaceId, messageId)
-    .set({ state: 'kept', ...kept, url: null, next_attempt_at: null, error: null })
+    .set({ state: 'kept', ...kept, url: null, error: null })
     .executeTakeFirstOrThrow()
   return numUpdatedRows > 0n
 }
 
 /** A file that may be in the store although its message is gone. */
 export const isLostInStore = sql<boolean>`state = 'lost' and key is not null`
-const isErasable = sql<boolean>`${isLostInStore} and (next_attempt_at is null or next_attempt_at <= now())`
+const isErasable = sql<boolean>`${isLostInStore} and (removable_at is null or removable_at <= now())`
 
-/** Ends the lease of a download whose message was deleted meanwhile: its file may be removed at once. */
+/** Says that a download has ended whose message was deleted meanwhile: its file may be removed at once. */
 export const markMediaErasable = async (db: Db, workspaceId: string, messageId: string): Promise<void> => {
   await db
     .updateTable('media')
-    .set({ key: sql<string>`workspace_id || '/' || message_id`, next_attempt_at: null })
+    .set({ key: sql<string>`workspace_id || '/' || message_id`, removable_at: null })
     .where('workspace_id', '=', workspaceId)
     .where('message_id', '=', messageId)
     .where('state', '=', 'lost')
@@ -223,51 +216,16 @@ export const markMediaFailed = async (
   state: 'lost' | 'too_large',
   error: string,
 ): Promise<void> => {
-  await updateWaitingMedia(db, workspaceId, messageId).set({ state, next_attempt_at: null, error }).execute()
-}
-
-export const postponeMedia = async (
-  db: Db,
-  workspaceId: string,
-  messageId: string,
-  seconds: number,
-): Promise<void> => {
-  await updateWaitingMedia(db, workspaceId, messageId)
-    .set({ next_attempt_at: sql<string>`now() + ${seconds}::int * interval '1 second'` })
-    .execute()
-}
-
-/** Ends the lease of a download that was cut off: it is due again, and was no attempt. */
-export const releaseMedia = async (db: Db, workspaceId: string, messageId: string): Promise<void> => {
-  await updateWaitingMedia(db, workspaceId, messageId)
-    .set({ attempts: sql<number>`greatest(attempts - 1, 0)`, next_attempt_at: sql<string>`now()` })
-    .execute()
+  await updateWaitingMedia(db, workspaceId, messageId).set({ state, error }).execute()
 }
 
 /** Seconds until the next file may be removed that a download may still write; undefined when there is none. */
 export const findSecondsUntilErasable = async (db: Db): Promise<number | undefined> => {
   const row = await db
     .selectFrom('media')
-    .select(sql<number | null>`extract(epoch from min(next_attempt_at) - now())::float8`.as('seconds'))
+    .select(sql<number | null>`extract(epoch from min(removable_at) - now())::float8`.as('seconds'))
     .where(isLostInStore)
-    .where('next_attempt_at', 'is not', null)
+    .where('removable_at', 'is not', null)
     .executeTakeFirst()
   return row?.seconds ?? undefined
-}
-
-/** Seconds until the next download is due, 0 when one is due now; undefined when none is waiting. */
-export const findSecondsUntilNextMedia = async (
-  db: Db,
-  hasProvider: boolean,
-): Promise<number | undefined> => {
-  const row = await db
-    .selectFrom('media')
-    .select(sql<number>`greatest(0, extract(epoch from next_attempt_at - now()))::float8`.as('seconds'))
-    // A literal, so that every plan can use the partial index.
-    .where(sql<boolean>`state = 'waiting'`)
-    .where(isFetchable(hasProvider))
-    .orderBy('next_attempt_at')
-    .limit(1)
-    .executeTakeFirst()
-  return row?.seconds
 }

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db, MediaState, MessageDirection, MessageStatus } from '../database.ts'
+import { insertDownload } from './media.ts'
 
 /** A message to insert. Absent fields are null, or false for `note`. */
 export type NewMessage = {
@@ -78,12 +79,21 @@ export const insertMessages = async (
   if (media.length > 0) {
     await sql`
       insert into media (workspace_id, message_id, state, content_type, file_name, size, sha256, url,
-        provider_media_id, next_attempt_at)
-      select ${workspaceId}::bigint, message_id, state, content_type, file_name, size, sha256, url,
-        provider_media_id, case when state = 'waiting' then clock_timestamp() end
+        provider_media_id)
+      select ${workspaceId}::bigint, message_id, state, content_type, file_name, size, sha256, url, provider_media_id
       from jsonb_to_recordset(${JSON.stringify(media)}::jsonb)
         as r (message_id bigint, state text, content_type text, file_name text, size bigint, sha256 text,
           url text, provider_media_id text)`.execute(tx)
+    for (const { state, message_id, provider_media_id } of media)
+      if (state === 'waiting') {
+        const { channel_id: queue } = messages.find((_, n) => ids.get(n) === message_id)!
+        await insertDownload(tx, {
+          workspaceId,
+          messageId: message_id,
+          queue,
+          isAtProvider: !!provider_media_id,
+        })
+      }
   }
   return messages.map((_, n) => ids.get(n) ?? null)
 }

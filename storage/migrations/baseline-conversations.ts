@@ -26,14 +26,6 @@ export const conversations = `
     primary key (workspace_id, account_id)
   );
   create unique index provider_accounts_account on provider_accounts (account_id);
-  -- When the provider is next asked about an account; real time. While a server asks, the time is that at which another
-  -- may take over.
-  create table provider_account_checks (
-    workspace_id bigint not null, account_id text collate "C" not null,
-    next_at timestamptz(3) not null, failures smallint not null default 0,
-    primary key (workspace_id, account_id)
-  );
-  create index provider_account_checks_due on provider_account_checks (next_at);
   -- What is wrong with a channel at the provider; a channel without a row has no known problem. since: business time;
   -- until: real time, when a problem that passes by itself has passed.
   create table channel_health (
@@ -78,16 +70,11 @@ export const conversations = `
   -- Replies that no bridge has taken yet. body: the bytes that every attempt sends.
   create table channel_deliveries (
     workspace_id bigint not null, message_id bigint not null, channel_id bigint not null,
-    conversation_id bigint not null, body text not null, attempts smallint not null default 0, error text,
-    next_attempt_at timestamptz not null, lease_until timestamptz, expires_at timestamptz not null,
+    conversation_id bigint not null, body text not null, error text, expires_at timestamptz not null,
     primary key (workspace_id, message_id)
   ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
     autovacuum_vacuum_insert_scale_factor = 0.02);
-  create index channel_deliveries_due on channel_deliveries (next_attempt_at);
-  create index channel_deliveries_order on channel_deliveries (workspace_id, conversation_id, message_id);
-  create index channel_deliveries_queue on channel_deliveries (workspace_id, channel_id, next_attempt_at, message_id);
-  create index channel_deliveries_expiry on channel_deliveries (workspace_id, channel_id, expires_at);
-  create index channel_deliveries_leases on channel_deliveries (lease_until) where lease_until is not null;
+  create index channel_deliveries_conversation on channel_deliveries (workspace_id, conversation_id);
 
   -- activity_at: the sort key of lists, since last_activity_at is null in a conversation without messages. Lists
   -- filter by any combination of state, assignment and reply status. The facet numbers the combinations, so that one

@@ -66,10 +66,9 @@ export const messages = `
     workspace_id bigint not null, message_id bigint not null,
     state text not null check (state in ('waiting', 'kept', 'linked', 'lost', 'too_large')),
     content_type text, file_name text, size bigint, sha256 text, url text, key text, provider_media_id text,
-    attempts smallint not null default 0, next_attempt_at timestamptz, error text,
+    removable_at timestamptz, error text,
     primary key (workspace_id, message_id)
   );
-  create index media_waiting on media (next_attempt_at) where state = 'waiting';
   -- Files of deleted messages, until the job of the files has removed them from the store.
   create index media_erasable on media (workspace_id, message_id) where state = 'lost' and key is not null;
 

@@ -1,9 +1,19 @@
-/**
- * Work that goes on after a call: changes of many records, erasures, exports. run_after: real time, also the lease of
- * who runs it; created_at and finished_at: business time. run_after is not rounded to milliseconds: what is due now
- * would be due up to half of one later, so that a job that looks at once did not find it.
- */
+/** Work that goes on after a call. created_at and finished_at: business time. */
 export const work = `
+  -- What is to be done, when, and who has it. queue: takes turns with other queues. order_key: one after the other, by
+  -- id. needs_version: what a server must know to take it. run_after: real time, until which whoever wrote lease has
+  -- it; not rounded to milliseconds: what is due now would be due up to half of one later, so that a job that looks at
+  -- once did not find it. attempts: without progress. step and position: how far it is.
+  create table runs (
+    workspace_id bigint not null, kind text not null, subject text not null, id bigint generated always as identity
+      not null, queue text not null default '', order_key text, needs_version text,
+    run_after timestamptz not null default clock_timestamp(), lease uuid, attempts smallint not null default 0,
+    step integer not null default 0, position jsonb, primary key (workspace_id, kind, subject)
+  ) with (autovacuum_vacuum_scale_factor = 0.02);
+  create index runs_due on runs (kind, workspace_id, queue, run_after);
+  create index runs_order on runs (workspace_id, kind, order_key, id) where order_key is not null;
+  create index runs_leased on runs (kind) where lease is not null;
+
   -- Changes of more contacts or conversations than one call makes. state planned: the plan of a dry run, which is no
   -- job yet. input: of the calls that it makes, without records. digest: of the input that was planned. ran_ms:
   -- milliseconds that it has run for. expires_at: until when a plan can be carried out, business time.
@@ -13,13 +23,11 @@ export const work = `
     operation text not null, input jsonb not null, staff_id bigint not null, key_id bigint not null,
     door text not null check (door in ('rest', 'ops', 'mcp', 'cli')), client text, request_id text not null,
     created_at timestamptz(3) not null, finished_at timestamptz(3),
-    run_after timestamptz not null default now(), attempts smallint not null default 0,
     total integer not null, done integer not null default 0, changed integer not null default 0,
     failed integer not null default 0, ran_ms bigint not null default 0, problem jsonb,
     undo_of bigint, undone_by bigint, expires_at timestamptz(3), primary key (workspace_id, id)
   );
   create unique index bulk_jobs_plan on bulk_jobs (workspace_id, plan_id) where plan_id is not null;
-  create index bulk_jobs_due on bulk_jobs (run_after) where state = 'running';
   create index bulk_jobs_listed on bulk_jobs (workspace_id, id desc) where state <> 'planned';
   create index bulk_jobs_age on bulk_jobs (created_at);
   -- The records of a job, as many as one transaction changes. calls: in place of the input of the job. undo: the calls
@@ -34,19 +42,15 @@ export const work = `
   create index bulk_job_batches_failed on bulk_job_batches (workspace_id, job_id, no) where failures is not null;
 
   -- Erasures of contacts, and their receipts. subject: what the person is found by while copies are erased, null when
-  -- that is done. step and position: how far it is; is_repeated: a call that was open may have written more, so that
-  -- all steps come again.
+  -- that is done. is_repeated: a call that was open may have written more, so that all steps come again.
   create table erasures (
     workspace_id bigint not null, id bigint generated always as identity not null, contact_id bigint not null,
     state text not null default 'running' check (state in ('running', 'done')), staff_id bigint not null,
     created_at timestamptz(3) not null, finished_at timestamptz(3),
-    run_after timestamptz not null default now(), attempts smallint not null default 0,
-    step integer not null default 0, position jsonb,
     is_repeated boolean not null default false, counts jsonb not null default '{}', subject jsonb,
     primary key (workspace_id, id)
   );
   create unique index erasures_contact on erasures (workspace_id, contact_id);
-  create index erasures_due on erasures (run_after) where state = 'running';
 
   -- Files for people to download. subject: what a person is found by, null when the file is done. step and position:
   -- how far it is. file_until, after which the file is deleted: real time. size and sha256: of the whole file. Of
@@ -56,12 +60,10 @@ export const work = `
     kind text not null, contact_id bigint,
     state text not null default 'running' check (state in ('running', 'done', 'failed', 'erased', 'expired')),
     staff_id bigint not null, created_at timestamptz(3) not null, finished_at timestamptz(3),
-    file_until timestamptz(3), run_after timestamptz not null default now(), attempts smallint not null default 0,
-    step integer not null default 0, position jsonb, counts jsonb not null default '{}', subject jsonb,
-    size bigint, sha256 text, problem text, key_id bigint, contacts jsonb, primary key (workspace_id, id)
+    file_until timestamptz(3), step integer not null default 0, position jsonb, counts jsonb not null default '{}',
+    subject jsonb, size bigint, sha256 text, problem text, key_id bigint, contacts jsonb, primary key (workspace_id, id)
   );
   create index exports_contact on exports (workspace_id, contact_id) where contact_id is not null;
-  create index exports_due on exports (run_after) where state = 'running';
   create index exports_age on exports (created_at);
   -- Files in the media store, which are the whole file one after the other. size: null until the file is written, which
   -- whoever has the lease does. entry: what begins with the part in an archive.

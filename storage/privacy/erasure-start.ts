@@ -194,7 +194,7 @@ export const cancelApprovalRows = async (
   (
     await sql<OpenApproval>`
     update approvals set status = 'cancelled', decided_at = coalesce(decided_at, ${now}::timestamptz),
-      ended_at = ${now}::timestamptz, secrets = null, lease_until = null
+      ended_at = ${now}::timestamptz, secrets = null
     where workspace_id = ${workspaceId} and id = any(${ids}::bigint[])
     returning id, operation, staff_id, key_id, channel_ids, expires_at`.execute(tx)
   ).rows

@@ -56,7 +56,7 @@ export const eraseMessages = async (
       delete from message_reactions where ${isOwn} returning 1
     ), media as (
       update media set state = 'lost', error = null, content_type = null, file_name = null, size = null,
-        sha256 = null, url = null, provider_media_id = null, next_attempt_at = ${removableAt}
+        sha256 = null, url = null, provider_media_id = null, removable_at = ${removableAt}
       where ${isOwn} and (state <> 'lost'
         or num_nonnulls(error, content_type, file_name, size, sha256, url, provider_media_id) > 0) returning 1
     )

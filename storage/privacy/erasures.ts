@@ -2,10 +2,11 @@ import { sql } from 'kysely'
 import type { Db, TableRow } from '../database.ts'
 import { toStorableId } from '../values/ids.ts'
 import type { ErasedCounts, ErasureSubject } from '../tables/erasures.ts'
+import { insertRun, type Run } from '../work/runs.ts'
 
 /*
- * Erasures of contacts: their receipts, and how far the job is that erases copies. Its progress is written in the
- * transaction of what it erased, so that none is counted twice.
+ * Erasures of contacts, and their receipts. What was erased is counted in the transaction that erased it, so that none
+ * is counted twice.
  */
 
 type Stored = TableRow<'erasures'>
@@ -92,121 +93,57 @@ export const countErasures = async (db: Db, workspaceId: string): Promise<string
     select count(*) as n from erasures where workspace_id = ${workspaceId}`.execute(db)
   ).rows[0]!.n
 
-/** Returns the id of the new erasure. */
+/** `needs_version`: what a server must know to run it. Returns the id of the new erasure. */
 export const insertErasure = async (
   tx: Db,
   erasure: Pick<Stored, 'workspace_id' | 'contact_id' | 'staff_id' | 'created_at'> & {
     counts: ErasureCounts
     subject: ErasureSubject
+    needs_version: string
   },
-): Promise<string> =>
-  (
-    await sql<{ id: string }>`
+): Promise<string> => {
+  const { workspace_id, contact_id, staff_id, created_at, counts, subject, needs_version } = erasure
+  const { rows: inserted } = await sql<{ id: string }>`
     insert into erasures (workspace_id, contact_id, staff_id, created_at, counts, subject)
-    values (${erasure.workspace_id}, ${erasure.contact_id}, ${erasure.staff_id}, ${erasure.created_at},
-      ${JSON.stringify(erasure.counts)}::text::jsonb, ${JSON.stringify(erasure.subject)}::text::jsonb)
+    values (${workspace_id}, ${contact_id}, ${staff_id}, ${created_at},
+      ${JSON.stringify(counts)}::text::jsonb, ${JSON.stringify(subject)}::text::jsonb)
     returning id`.execute(tx)
-  ).rows[0]!.id
+  const { id } = inserted[0]!
+  await insertRun(tx, { workspace_id, kind: 'erasures', subject: id, needs_version })
+  return id
+}
 
-export type ClaimedErasure = Pick<Stored, 'workspace_id' | 'id' | 'attempts'>
+export type RunningErasure = Pick<Stored, 'workspace_id' | 'id' | 'contact_id' | 'is_repeated' | 'counts'> &
+  Pick<TableRow<'runs'>, 'step' | 'attempts'> & { subject: ErasureSubject; position: string[] | null }
 
-/** Whether an erasure takes no more steps than these: others are left to servers of a later version. */
-const takesAtMost = (steps: number) => sql`coalesce((subject->>'steps')::integer, 0) <= ${steps}::integer`
-
-/**
- * Takes an erasure of so many steps at most that is due for `leaseSeconds`: another server may take it afterwards.
- */
-export const claimErasure = async (
-  db: Db,
-  leaseSeconds: number,
-  steps: number,
-): Promise<ClaimedErasure | undefined> =>
-  (
-    await sql<ClaimedErasure>`
-    update erasures e set run_after = clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second',
-      attempts = least(attempts + 1, 1000)
-    from (
-      select workspace_id, id from erasures
-      where state = 'running' and run_after <= clock_timestamp() and ${takesAtMost(steps)}
-      order by run_after limit 1 for update skip locked) as d
-    where e.workspace_id = d.workspace_id and e.id = d.id
-    returning e.workspace_id, e.id, e.attempts`.execute(db)
-  ).rows[0]
-
-/**
- * How many erasures of all workspaces take more steps than these, and have waited for minutes for a server of a later
- * version.
- */
-export const countLaterErasures = async (db: Db, steps: number): Promise<number> =>
-  Number(
-    (
-      await sql<{ n: string }>`
-      select count(*) as n from erasures where state = 'running' and not ${takesAtMost(steps)}
-        and run_after < clock_timestamp() - interval '5 minutes'`.execute(db)
-    ).rows[0]!.n,
-  )
-
-/** Seconds until an erasure is due; undefined when none runs. */
-export const findSecondsUntilErasure = async (db: Db, steps: number): Promise<number | undefined> =>
-  (
-    await sql<{ seconds: number }>`
-    select greatest(0, extract(epoch from run_after - clock_timestamp()))::float8 as seconds
-    from erasures where state = 'running' and ${takesAtMost(steps)} order by run_after limit 1`.execute(db)
-  ).rows[0]?.seconds
-
-export type RunningErasure = Pick<
-  Stored,
-  'workspace_id' | 'id' | 'contact_id' | 'step' | 'position' | 'is_repeated' | 'counts' | 'attempts'
-> & { subject: ErasureSubject }
-
-/** Locks an erasure that is not done. */
-export const lockErasure = async (
-  tx: Db,
-  workspaceId: string,
-  id: string,
-): Promise<RunningErasure | undefined> =>
+/** Locks the erasure of a run, and returns how far it is; undefined when it has ended. */
+export const lockErasure = async (tx: Db, run: Run): Promise<RunningErasure | undefined> =>
   (
     await sql<RunningErasure>`
-    select workspace_id, id, contact_id, step, position, is_repeated, counts, attempts, subject
-    from erasures where workspace_id = ${workspaceId} and id = ${id} and state = 'running' for update`.execute(
-      tx,
-    )
+    select e.workspace_id, e.id, e.contact_id, e.is_repeated, e.counts, e.subject, r.step, r.position, r.attempts
+    from erasures e join runs r on r.workspace_id = e.workspace_id and r.kind = ${run.kind} and r.subject = e.id::text
+    where e.workspace_id = ${run.workspace_id} and e.id = ${run.subject} and e.state = 'running'
+    for update of e`.execute(tx)
   ).rows[0]
 
-/** Writes how far a locked erasure is, and takes it for `leaseSeconds` more. */
+/** Writes what a locked erasure has erased. */
 export const saveErasureProgress = async (
   tx: Db,
-  workspaceId: string,
-  id: string,
-  progress: { step: number; position: string[] | null; isRepeated: boolean; counts: ErasureCounts },
-  leaseSeconds: number,
+  { workspace_id, id }: Pick<Stored, 'workspace_id' | 'id'>,
+  progress: { isRepeated: boolean; counts: ErasureCounts },
 ): Promise<void> => {
   await sql`
-    update erasures set step = ${progress.step}::integer, is_repeated = ${progress.isRepeated}::boolean,
-      position = ${progress.position && JSON.stringify(progress.position)}::text::jsonb, attempts = 0,
-      counts = ${JSON.stringify(progress.counts)}::text::jsonb,
-      run_after = clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second'
-    where workspace_id = ${workspaceId} and id = ${id}`.execute(tx)
+    update erasures set is_repeated = ${progress.isRepeated}::boolean,
+      counts = ${JSON.stringify(progress.counts)}::text::jsonb
+    where workspace_id = ${workspace_id} and id = ${id}`.execute(tx)
 }
 
 /** Ends a locked erasure, and forgets what the person was found by. */
 export const finishErasure = async (tx: Db, workspaceId: string, id: string, now: string): Promise<void> => {
   await tx
     .updateTable('erasures')
-    .set({ state: 'done', finished_at: now, subject: null, position: null })
+    .set({ state: 'done', finished_at: now, subject: null })
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .execute()
-}
-
-/** Lets an erasure wait for so long; 0 for the next one who comes. */
-export const postponeErasure = async (
-  db: Db,
-  workspaceId: string,
-  id: string,
-  seconds: number,
-): Promise<void> => {
-  await sql`
-    update erasures set run_after = clock_timestamp() + ${seconds}::float8 * interval '1 second'
-    where workspace_id = ${workspaceId} and id = ${id} and state = 'running'`.execute(db)
 }

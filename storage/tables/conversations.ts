@@ -171,8 +171,7 @@ export const conversationsTables = {
     url: nullable(text()),
     key: nullable(text()),
     provider_media_id: nullable(text()),
-    attempts: withDefault(smallint()),
-    next_attempt_at: nullable(timestamp()),
+    removable_at: nullable(timestamp()),
     error: nullable(text()),
   },
 } satisfies Record<string, Table>

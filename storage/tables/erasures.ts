@@ -2,11 +2,9 @@ import {
   bigint,
   boolean,
   identity,
-  integer,
   jsonb,
   nullable,
   oneOf,
-  smallint,
   timestamp,
   withDefault,
   type Table,
@@ -28,8 +26,6 @@ export type ErasureSubject = {
   /** The last update and the last message of the sandbox. Absent from erasures that began in an earlier version. */
   lastSandboxUpdateId?: string
   lastSandboxSeq?: string
-  /** The steps that it takes: a server of an earlier version has fewer. Absent from erasures that such a one began. */
-  steps?: number
 }
 
 /** Rows of one table by what became of them. */
@@ -45,10 +41,6 @@ export const erasureTables = {
     staff_id: bigint(),
     created_at: timestamp(),
     finished_at: nullable(timestamp()),
-    run_after: withDefault(timestamp()),
-    attempts: withDefault(smallint()),
-    step: withDefault(integer()),
-    position: nullable(jsonb<string[]>()),
     is_repeated: withDefault(boolean()),
     counts: withDefault(jsonb<Record<string, Partial<ErasedCounts>>>()),
     subject: nullable(jsonb<ErasureSubject>()),

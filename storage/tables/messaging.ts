@@ -84,10 +84,7 @@ export const messagingTables = {
     channel_id: bigint(),
     conversation_id: bigint(),
     body: text(),
-    attempts: withDefault(smallint()),
     error: nullable(text()),
-    next_attempt_at: timestamp(),
-    lease_until: nullable(timestamp()),
     expires_at: timestamp(),
   },
   broadcasts: {

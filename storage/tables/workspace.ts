@@ -112,12 +112,6 @@ export const workspaceTables = {
     created_at: timestamp(),
     updated_at: timestamp(),
   },
-  provider_account_checks: {
-    workspace_id: bigint(),
-    account_id: text(),
-    next_at: timestamp(),
-    failures: withDefault(smallint()),
-  },
   api_keys: {
     workspace_id: bigint(),
     id: identity(),

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db, TableRow } from '../database.ts'
 import { toStorableId } from '../values/ids.ts'
+import { cancelRun, insertRun } from './runs.ts'
 
 /*
  * Jobs: changes of more records, contacts or conversations, than one call makes. Which is fixed when they begin, in
@@ -14,10 +15,7 @@ export type JobState = Stored['state']
 export type BatchCall = { operation: string; input: Record<string, unknown> }
 export type BatchFailure = { id: string; code: string; message: string }
 
-export type JobRow = Omit<
-  Stored,
-  'digest' | 'plan_id' | 'expires_at' | 'run_after' | 'attempts' | 'state'
-> & {
+export type JobRow = Omit<Stored, 'digest' | 'plan_id' | 'expires_at' | 'state'> & {
   state: Exclude<JobState, 'planned'>
   staff_name: string | null
 }
@@ -39,6 +37,15 @@ export type NewJob = Pick<
   | 'total'
 > & { state: 'planned' | 'running' }
 
+/** A broadcast is sent by a kind of run of its own. */
+const toRun = ({ workspace_id, id, operation }: Pick<Stored, 'workspace_id' | 'id' | 'operation'>) => ({
+  workspace_id,
+  kind: operation === 'messaging_send_bulk' ? 'broadcasts' : 'bulk_jobs',
+  subject: id,
+  // A job of an operation that a server does not know is one of a later version.
+  needs_version: operation,
+})
+
 const toJsonb = <T>(value: T) => sql<T>`${JSON.stringify(value)}::text::jsonb`
 
 /** Inserts a job, or a plan, with its records: texts of arrays of ids. `digests`: see `Batch`. Returns its id. */
@@ -47,9 +54,8 @@ export const insertJob = async (
   job: NewJob,
   batches: readonly string[],
   digests: readonly (string | null)[] = [],
-): Promise<string> =>
-  (
-    await sql<{ id: string }>`
+): Promise<string> => {
+  const { rows } = await sql<{ id: string }>`
     with job as (
       insert into bulk_jobs (workspace_id, plan_id, digest, state, operation, input, staff_id, key_id, door, client,
         request_id, created_at, expires_at, total)
@@ -63,7 +69,10 @@ export const insertJob = async (
       from job, unnest(${batches}::text[], ${digests}::text[]) with ordinality as b (ids, digests, no)
     )
     select id from job`.execute(db)
-  ).rows[0]!.id
+  const { id } = rows[0]!
+  if (job.state === 'running') await insertRun(db, toRun({ ...job, id }))
+  return id
+}
 
 export type PlanRow = Pick<
   Stored,
@@ -98,9 +107,10 @@ export const listJobBatches = async (tx: Db, workspaceId: string, id: string): P
 export const startPlannedJob = async (
   tx: Db,
   workspaceId: string,
-  id: string,
+  { id, operation }: Pick<PlanRow, 'id' | 'operation'>,
   { input, now }: { input: Record<string, unknown>; now: string },
 ): Promise<void> => {
+  await insertRun(tx, toRun({ workspace_id: workspaceId, id, operation }))
   await tx
     .updateTable('bulk_jobs')
     .set({ state: 'running', input: toJsonb(input), digest: null, created_at: now })
@@ -229,20 +239,20 @@ export const listFailurePage = async (
     order by b.no, f.n limit ${limit}`.execute(db)
   ).rows
 
-/** Moves a locked job to another state; `running` lets it go on at once. */
+/** Moves a locked job to another state; `running` lets it go on at once, and another one ends its run. */
 export const setJobState = async (
   tx: Db,
-  workspaceId: string,
-  id: string,
-  change: Partial<Pick<JobRow, 'state' | 'finished_at' | 'problem' | 'undone_by'>>,
+  { workspace_id: workspaceId, id, operation }: Pick<JobRow, 'workspace_id' | 'id' | 'operation'>,
+  change: Partial<Pick<JobRow, 'finished_at' | 'problem' | 'undone_by'>> & Pick<JobRow, 'state'>,
 ): Promise<void> => {
   const { problem, ...columns } = change
+  const run = toRun({ workspace_id: workspaceId, id, operation })
+  await (change.state === 'running' ? insertRun(tx, run) : cancelRun(tx, run))
   await tx
     .updateTable('bulk_jobs')
     .set({
       ...columns,
       ...(problem === undefined ? {} : { problem: problem && toJsonb(problem) }),
-      ...(change.state === 'running' ? { run_after: sql<string>`clock_timestamp()`, attempts: 0 } : {}),
     })
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
@@ -254,9 +264,8 @@ export const insertUndoJob = async (
   tx: Db,
   job: Pick<JobRow, 'workspace_id' | 'id' | 'operation'>,
   by: Pick<NewJob, 'staff_id' | 'key_id' | 'door' | 'client' | 'request_id' | 'created_at'>,
-): Promise<string | undefined> =>
-  (
-    await sql<{ id: string }>`
+): Promise<string | undefined> => {
+  const { rows } = await sql<{ id: string; operation: string }>`
     with own as (
       select no, record_ids, undo from bulk_job_batches
       where workspace_id = ${job.workspace_id} and job_id = ${job.id} and undo is not null
@@ -267,7 +276,7 @@ export const insertUndoJob = async (
         ${by.door}, ${by.client}, ${by.request_id}, ${by.created_at},
         (select sum(cardinality(record_ids)) from own), ${job.id}::bigint
       from own order by no limit 1
-      returning workspace_id, id
+      returning workspace_id, id, operation
     ), batches as (
       insert into bulk_job_batches (workspace_id, job_id, no, record_ids, calls)
       select made.workspace_id, made.id, row_number() over (order by no desc) - 1, record_ids, undo from made, own
@@ -275,51 +284,11 @@ export const insertUndoJob = async (
       update bulk_jobs j set undone_by = made.id from made
       where j.workspace_id = made.workspace_id and j.id = ${job.id}
     )
-    select id from made`.execute(tx)
-  ).rows[0]?.id
-
-/** What a job does: changes records in batches, or sends a broadcast. Each kind has a runner of its own. */
-type JobKind = 'changes' | 'sends'
-
-export const isOfKind = (kind: JobKind) =>
-  kind === 'sends' ? sql`operation = 'messaging_send_bulk'` : sql`operation <> 'messaging_send_bulk'`
-
-/** Of other operations are jobs of a later version, whose servers take them; any server, where none did for a day. */
-const isOfOperations = (operations: readonly string[]) => sql`
-  (operation = any(${operations}::text[]) or run_after <= clock_timestamp() - interval '1 day')`
-
-/** Takes a job that is due for `leaseSeconds`: another server may take it afterwards. */
-export const claimJob = async (
-  db: Db,
-  leaseSeconds: number,
-  kind: JobKind,
-  operations: readonly string[],
-): Promise<{ workspace_id: string; id: string; key_id: string; attempts: number } | undefined> =>
-  (
-    await sql<{ workspace_id: string; id: string; key_id: string; attempts: number }>`
-    update bulk_jobs j set run_after = clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second',
-      attempts = least(attempts + 1, 1000)
-    from (
-      select workspace_id, id from bulk_jobs
-      where state = 'running' and run_after <= clock_timestamp() and ${isOfKind(kind)}
-        and ${isOfOperations(operations)}
-      order by run_after limit 1 for update skip locked) as d
-    where j.workspace_id = d.workspace_id and j.id = d.id
-    returning j.workspace_id, j.id, j.key_id, j.attempts`.execute(db)
-  ).rows[0]
-
-/** Seconds until a job is due; undefined when none runs. */
-export const findSecondsUntilJob = async (
-  db: Db,
-  kind: JobKind,
-  operations: readonly string[],
-): Promise<number | undefined> =>
-  (
-    await sql<{ seconds: number }>`
-    select greatest(0, extract(epoch from run_after - clock_timestamp()))::float8 as seconds
-    from bulk_jobs where state = 'running' and ${isOfKind(kind)} and ${isOfOperations(operations)}
-    order by run_after limit 1`.execute(db)
-  ).rows[0]?.seconds
+    select id, operation from made`.execute(tx)
+  const undo = rows[0]
+  if (undo) await insertRun(tx, toRun({ workspace_id: job.workspace_id, ...undo }))
+  return undo?.id
+}
 
 export type OpenBatch = { no: number; record_ids: string[]; calls: BatchCall[] | null }
 
@@ -351,7 +320,6 @@ export const finishBatch = async (
   workspaceId: string,
   jobId: string,
   { no, done, changed, undo, failures, tookMs }: BatchResult,
-  leaseSeconds: number,
 ): Promise<void> => {
   const toJson = (list: readonly unknown[]) => (list.length === 0 ? null : JSON.stringify(list))
   await sql`
@@ -361,21 +329,8 @@ export const finishBatch = async (
       where workspace_id = ${workspaceId} and job_id = ${jobId} and no = ${no}
     )
     update bulk_jobs set done = done + ${done}::integer, changed = changed + ${changed.length}::integer,
-      failed = failed + ${failures.length}::integer, ran_ms = ran_ms + ${Math.round(tookMs)}::bigint, attempts = 0,
-      run_after = clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second'
+      failed = failed + ${failures.length}::integer, ran_ms = ran_ms + ${Math.round(tookMs)}::bigint
     where workspace_id = ${workspaceId} and id = ${jobId}`.execute(tx)
-}
-
-/** Lets a job wait for so long: after a failure, or 0 for the next one who comes. */
-export const postponeJob = async (
-  db: Db,
-  workspaceId: string,
-  id: string,
-  seconds: number,
-): Promise<void> => {
-  await sql`
-    update bulk_jobs set run_after = clock_timestamp() + ${seconds}::float8 * interval '1 second'
-    where workspace_id = ${workspaceId} and id = ${id} and state = 'running'`.execute(db)
 }
 
 /** Deletes plans that expired, and jobs that ended, before these times, with their records. Returns how many. */

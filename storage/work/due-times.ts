@@ -7,19 +7,14 @@ import { isUnfinished } from '../webhooks/deliveries.ts'
  * What waits for a time of the database's clock: leases, retries, probes. The conditions are those of partial indexes.
  */
 const waits = [
+  { table: 'runs', columns: ['run_after'] },
   { table: 'provider_updates', columns: ['next_attempt_at'], where: sql.raw(`state = 'waiting'`) },
-  { table: 'media', columns: ['next_attempt_at'], where: sql.raw(`state = 'waiting'`) },
-  { table: 'media', columns: ['next_attempt_at'], where: isLostInStore },
+  { table: 'media', columns: ['removable_at'], where: isLostInStore },
   { table: 'short_links', columns: ['called_at'] },
-  { table: 'channel_deliveries', columns: ['next_attempt_at', 'lease_until'] },
-  { table: 'provider_account_checks', columns: ['next_at'] },
   { table: 'webhook_endpoints', columns: ['next_probe_at'] },
   { table: 'webhook_deliveries', columns: ['next_attempt_at', 'lease_until'], where: isUnfinished },
-  { table: 'bulk_jobs', columns: ['run_after'], where: sql.raw(`state = 'running'`) },
-  { table: 'exports', columns: ['run_after'], where: sql.raw(`state = 'running'`) },
   { table: 'export_parts', columns: ['lease_until'] },
-  { table: 'erasures', columns: ['run_after'], where: sql.raw(`state = 'running'`) },
-  { table: 'approvals', columns: ['lease_until', 'run_until'], where: sql.raw(`status = 'approved'`) },
+  { table: 'approvals', columns: ['run_until'], where: sql.raw(`status = 'approved'`) },
   { table: 'idempotency', columns: ['lease_until'], where: sql.raw(`state = 'running'`) },
   { table: 'sandbox_updates', columns: ['due_at', 'lease_until'] },
 ] as const satisfies readonly { table: string; columns: readonly string[]; where?: unknown }[]

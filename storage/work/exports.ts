@@ -3,6 +3,7 @@ import type { Db, TableRow } from '../database.ts'
 import { toStorableId } from '../values/ids.ts'
 import type { ErasureSubject } from '../tables/erasures.ts'
 import type { ArchiveEntry, ContactsFile } from '../tables/exports.ts'
+import { insertRun } from './runs.ts'
 
 /*
  * Files for people to download. A job makes them part by part: a part counts from the transaction that also writes how
@@ -104,18 +105,19 @@ export const insertExport = async (
     key_id: string
     subject: ErasureSubject
   },
-): Promise<string> =>
-  (
-    await sql<{ id: string }>`
+): Promise<string> => {
+  const { rows } = await sql<{ id: string }>`
     insert into exports (workspace_id, kind, contact_id, staff_id, key_id, created_at, subject)
     values (${given.workspace_id}, ${given.kind}, ${given.contact_id}, ${given.staff_id}, ${given.key_id},
       ${given.created_at}, ${JSON.stringify(given.subject)}::text::jsonb)
     returning id`.execute(tx)
-  ).rows[0]!.id
+  await insertRun(tx, { workspace_id: given.workspace_id, kind: 'exports', subject: rows[0]!.id })
+  return rows[0]!.id
+}
 
 type Running = Pick<
   Stored,
-  'workspace_id' | 'id' | 'created_at' | 'staff_id' | 'step' | 'position' | 'counts' | 'attempts'
+  'workspace_id' | 'id' | 'created_at' | 'staff_id' | 'step' | 'position' | 'counts'
 >
 export type RunningPersonExport = Running & {
   kind: 'person'
@@ -129,57 +131,17 @@ export type RunningContactsExport = Running & {
 }
 export type RunningExport = RunningPersonExport | RunningContactsExport
 
-/** Takes an export that is due for `leaseSeconds`: another server may take it afterwards. */
-export const claimExport = async (db: Db, leaseSeconds: number): Promise<RunningExport | undefined> =>
+/** Returns an export that is being made, and how far it is; undefined when it has ended. */
+export const loadRunningExport = async (
+  db: Db,
+  workspaceId: string,
+  id: string,
+): Promise<RunningExport | undefined> =>
   (
     await sql<RunningExport>`
-    update exports e set run_after = clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second',
-      attempts = least(attempts + 1, 1000)
-    from (
-      select workspace_id, id from exports where state = 'running' and run_after <= clock_timestamp()
-      order by run_after limit 1 for update skip locked) as d
-    where e.workspace_id = d.workspace_id and e.id = d.id
-    returning e.workspace_id, e.id, e.kind, e.contact_id, e.created_at, e.staff_id, e.step, e.position, e.counts,
-      e.attempts, e.subject, e.key_id, e.contacts`.execute(db)
+    select workspace_id, id, kind, contact_id, created_at, staff_id, step, position, counts, subject, key_id, contacts
+    from exports where workspace_id = ${workspaceId} and id = ${id} and state = 'running'`.execute(db)
   ).rows[0]
-
-/** Seconds until an export is due; undefined when none runs. */
-export const findSecondsUntilExport = async (db: Db): Promise<number | undefined> =>
-  (
-    await sql<{ seconds: number }>`
-    select greatest(0, extract(epoch from run_after - clock_timestamp()))::float8 as seconds
-    from exports where state = 'running' order by run_after limit 1`.execute(db)
-  ).rows[0]?.seconds
-
-/** Takes a running export for longer. Returns false when it runs no more. */
-export const renewExport = async (
-  db: Db,
-  workspaceId: string,
-  id: string,
-  leaseSeconds: number,
-): Promise<boolean> => {
-  const { numAffectedRows } = await sql`
-    update exports set run_after = clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second'
-    where workspace_id = ${workspaceId} and id = ${id} and state = 'running'`.execute(db)
-  return numAffectedRows === 1n
-}
-
-/** Lets an export wait for so long; 0 for the next one who comes. */
-export const postponeExport = async (
-  db: Db,
-  workspaceId: string,
-  id: string,
-  seconds: number,
-): Promise<void> => {
-  await renewExport(db, workspaceId, id, seconds)
-}
-
-/** Where an export goes on. */
-type Position = Pick<Stored, 'step' | 'position'>
-
-const isAt = ({ step, position }: Position) =>
-  sql`state = 'running' and step = ${step}
-    and position is not distinct from ${position && JSON.stringify(position)}::text::jsonb`
 
 /** A part whose file was written. */
 export type WrittenPart = { id: string; size: number; entry: ArchiveEntry | null }
@@ -200,39 +162,32 @@ export const countParts = async (
   return numAffectedRows === BigInt(parts.length)
 }
 
-/**
- * Writes how far an export is that was at `from`, and takes it for `leaseSeconds` more. Returns false when it is there
- * no more: another server went on, or the person was erased.
- */
+/** Writes how far an export is. Returns false when it has ended: the person was erased. */
 export const advanceExport = async (
   tx: Db,
   workspaceId: string,
   id: string,
-  from: Position,
-  to: Position & { counts: Record<string, number> },
-  leaseSeconds: number,
+  to: Pick<Stored, 'step' | 'position' | 'counts'>,
 ): Promise<boolean> => {
   const { numAffectedRows } = await sql`
-    update exports set step = ${to.step}::integer, attempts = 0,
+    update exports set step = ${to.step}::integer,
       position = ${to.position && JSON.stringify(to.position)}::text::jsonb,
-      counts = ${JSON.stringify(to.counts)}::text::jsonb,
-      run_after = clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second'
-    where workspace_id = ${workspaceId} and id = ${id} and ${isAt(from)}`.execute(tx)
+      counts = ${JSON.stringify(to.counts)}::text::jsonb
+    where workspace_id = ${workspaceId} and id = ${id} and state = 'running'`.execute(tx)
   return numAffectedRows === 1n
 }
 
-/** Ends an export that was at `from`. Returns false when it is there no more. */
+/** Ends an export. Returns false when it has ended already. */
 export const finishExport = async (
   tx: Db,
   workspaceId: string,
   id: string,
-  from: Position,
   file: { size: number; sha256: string; fileUntil: string; now: string },
 ): Promise<boolean> => {
   const { numAffectedRows } = await sql`
     update exports set state = 'done', finished_at = ${file.now}, file_until = ${file.fileUntil},
       size = ${file.size}::bigint, sha256 = ${file.sha256}, subject = null, position = null
-    where workspace_id = ${workspaceId} and id = ${id} and ${isAt(from)}`.execute(tx)
+    where workspace_id = ${workspaceId} and id = ${id} and state = 'running'`.execute(tx)
   return numAffectedRows === 1n
 }
 

@@ -1,5 +1,4 @@
 import { type RawBuilder, sql } from 'kysely'
-import { isOfKind } from './bulk-jobs.ts'
 import type { Db } from '../database.ts'
 import { isUnfinished, openQueues } from '../webhooks/deliveries.ts'
 
@@ -11,10 +10,38 @@ const queue = (name: string, entries: ReturnType<typeof sql>) => sql`
     coalesce(extract(epoch from clock_timestamp() - min(since)), 0)::float8 as oldest
   from (${entries}) as ${sql.ref(name)}`
 
-/** Work that is taken by `run_after`: it is due, or whoever took it died. */
-const runs = (table: 'bulk_jobs' | 'exports' | 'erasures', most: RawBuilder<unknown>, where = sql``) => sql`
-  select run_after as since from ${sql.table(table)}
-  where state = 'running' and run_after <= now() ${where} order by run_after ${most}`
+/** Kinds of runs that somebody waits for. */
+const kinds = [
+  'media',
+  'channel_deliveries',
+  'approved_calls',
+  'bulk_jobs',
+  'broadcasts',
+  'exports',
+  'erasures',
+]
+
+/** The runs of each kind that are due, or whose worker died: those of each of its queues, the earliest first. */
+const dueRuns = (limit: number) => sql`
+  with recursive queues as (
+    (select kind, workspace_id, queue from runs order by kind, workspace_id, queue limit 1)
+    union all
+    select n.* from queues q cross join lateral (
+      select kind, workspace_id, queue from runs
+      where (kind, workspace_id, queue) > (q.kind, q.workspace_id, q.queue)
+      order by kind, workspace_id, queue limit 1) as n
+  )
+  select k.kind as queue, least(coalesce(sum(d.due), 0), ${limit})::bigint as due,
+    coalesce(extract(epoch from clock_timestamp() - min(d.since)), 0)::float8 as oldest
+  from unnest(${kinds}::text[]) as k (kind)
+  left join queues q on q.kind = k.kind
+  left join lateral (
+    select count(*) as due, min(f.run_after) as since from (
+      select run_after from runs
+      where kind = q.kind and workspace_id = q.workspace_id and queue = q.queue and run_after <= now()
+      order by run_after limit ${limit}) as f
+  ) as d on true
+  group by k.kind`
 
 /**
  * Deliveries to endpoints that get any, which each have a queue in one index: the first of each, so that the oldest
@@ -53,22 +80,9 @@ export const readQueues = async (db: Db, limit: number): Promise<QueueState[]> =
       'provider_calls',
       sql`select lease_until as since from idempotency
         where state = 'running' and lease_until <= now() order by lease_until ${most}`,
-    )} union all ${queue(
-      'media',
-      sql`select next_attempt_at as since from media
-        where state = 'waiting' and next_attempt_at <= now() order by next_attempt_at ${most}`,
-    )} union all ${queue(
-      'channel_deliveries',
-      sql`select next_attempt_at as since from channel_deliveries
-        where next_attempt_at <= now() order by next_attempt_at ${most}`,
-    )} union all ${queue('webhook_deliveries', dueDeliveries(most))} union all ${queue(
-      'approved_calls',
-      sql`select lease_until as since from approvals
-        where status = 'approved' and lease_until <= now() order by lease_until ${most}`,
-    )} union all ${queue('bulk_jobs', runs('bulk_jobs', most, sql`and ${isOfKind('changes')}`))}
-    union all ${queue('broadcasts', runs('bulk_jobs', most, sql`and ${isOfKind('sends')}`))}
-    union all ${queue('exports', runs('exports', most))}
-    union all ${queue('erasures', runs('erasures', most))}`.execute(db)
+    )} union all ${queue('webhook_deliveries', dueDeliveries(most))} union all (${dueRuns(limit)})`.execute(
+    db,
+  )
   return rows.map(({ queue: name, due, oldest }) => ({
     queue: name,
     due: Number(due),

@@ -4,6 +4,7 @@ import { clearChannelProblem } from '../channels/health.ts'
 import type { TableRow, Db } from '../database.ts'
 import { schemaOfTables } from '../migrations/has-table.ts'
 import { requireNoProviderOwner } from '../channels/provider-owners.ts'
+import { hastenQueue } from '../work/runs.ts'
 
 /** Administration on the server's own machine, without an API key. */
 
@@ -299,6 +300,9 @@ export const updateChannel = async (
     // What the provider had to say was of another state, number or account.
     if ('status' in fields || 'account_id' in fields || 'provider_phone_number_id' in fields)
       await clearChannelProblem(tx, workspaceId, id)
+    // Replies that waited until the channel takes any.
+    if ('status' in fields || 'url' in fields)
+      await hastenQueue(tx, { workspace_id: workspaceId, kind: 'channel_deliveries', queue: id })
     const { workspace_id: _, ...channel } = row
     return channel
   })

@@ -64,9 +64,8 @@ describe('wcrm admin doctor, of an installation on PostgreSQL', { skip }, () => 
         insert into api_keys (workspace_id, hash, staff_id, scopes, api_version, created_at)
         select ${id}, '\\x00', id, '{}', '2026-01-01', ${NOW} from member`.execute(db)
       await sql`
-        insert into erasures (workspace_id, contact_id, staff_id, created_at, counts, subject, run_after)
-        select workspace_id, 1, id, ${NOW}, '{}', jsonb_build_object('steps', 1000),
-          clock_timestamp() - interval '6 minutes' from staff where workspace_id = ${id}`.execute(db)
+        insert into runs (workspace_id, kind, subject, needs_version, run_after)
+        values (${id}, 'erasures', '1', '1000 steps', clock_timestamp() - interval '6 minutes')`.execute(db)
       const name = new URL(url).pathname.slice(1)
       await sql`alter database ${sql.id(name)} set synchronous_commit = off`.execute(db)
       const secret = 'a secret of sixteen and more'

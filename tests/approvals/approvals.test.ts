@@ -4,11 +4,11 @@ import { sql } from 'kysely'
 import { type Decision, defaultPolicy } from '../../catalog/policy.ts'
 import { changeKey } from '../../storage/access/admin-keys.ts'
 import { type StaffFields, updateStaff } from '../../storage/workspace/admin.ts'
-import { claimApproved } from '../../storage/agents/approvals.ts'
+import { claimRuns } from '../../storage/work/runs.ts'
 import { callAs } from '../calls.ts'
 import { insertAutumnBlend, TEMPLATE } from '../bulk-messages/scene.ts'
 import { everyDatabase, everyDoor, type Scene } from '../doors.ts'
-import { createAgentScene } from './scene.ts'
+import { createAgentScene, markApproved } from './scene.ts'
 
 const countMessages = async (scene: Awaited<ReturnType<typeof createAgentScene>>): Promise<number> =>
   (await scene.sandbox.sent(scene.phone)).length
@@ -201,9 +201,7 @@ everyDatabase('Approvals', (server) => {
     const scene = await createAgentScene(server())
     const approve = async (text: string): Promise<string> => {
       const { id } = (await scene.ask(...scene.reply(text))).body.approval
-      await sql`
-        update approvals set status = 'approved', lease_until = now(), run_until = now() + interval '1 hour'
-        where workspace_id = ${scene.workspace.id} and id = ${id}`.execute(server().db)
+      await markApproved({ db: server().db, workspace: scene.workspace }, id)
       return id
     }
     const outcome = async (id: string) => {
@@ -322,7 +320,8 @@ everyDatabase('Approved calls that do not end at once', (server) => {
     await scene.work()
     const read = async () => (await scene.ask('approvals_get', { approval_id: approval.id })).body.status
     assert.equal(await read(), 'approved')
-    await sql`update approvals set lease_until = now() where workspace_id = ${scene.workspace.id}`.execute(
+    await sql`
+      update runs set run_after = now() where workspace_id = ${scene.workspace.id} and lease is null`.execute(
       server().db,
     )
     await scene.work()
@@ -334,15 +333,13 @@ everyDatabase('Approved calls that do not end at once', (server) => {
     const { approval } = (await scene.ask(...scene.reply('Soon.'))).body
     await scene.sandbox.fault({ to: `+${scene.phone}`, drop_answer: true })
     const { db } = server()
-    await sql`
-      update approvals set status = 'approved', lease_until = now(), run_until = now() + interval '1 hour'
-      where workspace_id = ${scene.workspace.id} and id = ${approval.id}`.execute(db)
-    for (let deaths = 0; deaths < 3; deaths++)
-      assert.equal((await claimApproved(db, -1, 8, ['messaging_send_reply'])).length, 1)
+    await markApproved({ db, workspace: scene.workspace }, approval.id)
+    const claim = { kind: 'approved_calls', knows: ['messaging_send_reply'], leaseSeconds: -1, limit: 8 }
+    for (let deaths = 0; deaths < 3; deaths++) assert.equal((await claimRuns(db, claim)).length, 1)
     await scene.work()
     const { rows } = await sql<{ attempts: number; seconds: number }>`
-      select attempts, extract(epoch from lease_until - clock_timestamp())::float8 as seconds
-      from approvals where workspace_id = ${scene.workspace.id} and status = 'approved'`.execute(db)
+      select attempts, extract(epoch from run_after - clock_timestamp())::float8 as seconds
+      from runs where workspace_id = ${scene.workspace.id} and kind = 'approved_calls'`.execute(db)
     assert.equal(rows[0]!.attempts, 1)
     assert.ok(rows[0]!.seconds <= 1, `waits for ${rows[0]!.seconds} s`)
   })

@@ -135,7 +135,7 @@ everyDatabase("Bounds of agents' keys", (server, database) => {
     const getStatus = async () => (await scene.person('approvals_get', { approval_id: id })).body.status
     const statuses: string[] = []
     for (let n = 0; n < 4; n++) {
-      await sql`update approvals set lease_until = clock_timestamp() where status = 'approved'`.execute(
+      await sql`update runs set run_after = clock_timestamp() where kind = 'approved_calls' and lease is null`.execute(
         server().db,
       )
       await scene.work()

@@ -19,8 +19,14 @@ everyDatabase(
       const { id } = (await scene.ask(...scene.reply('Yes.'))).body.approval
       const { db } = server()
       const readLease = async () =>
-        (await db.selectFrom('approvals').select('lease_until').where('id', '=', id).executeTakeFirst())
-          ?.lease_until
+        (
+          await db
+            .selectFrom('runs')
+            .select('lease')
+            .where('kind', '=', 'approved_calls')
+            .where('subject', '=', id)
+            .executeTakeFirst()
+        )?.lease
       await markApproved({ db, workspace: scene.workspace }, id)
       const before = await readLease()
       const tx = await db.startTransaction().execute()

@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import { sql } from 'kysely'
 import { createApiKey, hashApiKey } from '../../server/api-keys.ts'
 import { replaceKey, revokeKey } from '../../storage/access/admin-keys.ts'
-import { insertJob, setJobState } from '../../storage/work/bulk-jobs.ts'
+import { insertJob } from '../../storage/work/bulk-jobs.ts'
 import { callAs } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
 import { makeWorkspace, type TestWorkspace } from '../servers.ts'
@@ -161,7 +161,7 @@ everyDatabase('Jobs', (server) => {
       },
       [...contacts.map((contact) => `{${contact.id}}`), ...(missing > 0 ? [`{${none(missing)}}`] : [])],
     )
-    await setJobState(db, id, jobId, { state: 'paused' })
+    await sql`update bulk_jobs set state = 'paused' where workspace_id = ${id} and id = ${jobId}`.execute(db)
     return jobId
   }
   /** Ids that no contact has. */
@@ -255,8 +255,8 @@ everyDatabase('Jobs', (server) => {
     const { db } = server()
     const setInput = (input: object) =>
       sql`
-        update bulk_jobs set input = ${JSON.stringify(input)}::text::jsonb, run_after = now()
-        where id = ${id}`.execute(db)
+        with runs as (update runs set run_after = now() where workspace_id = ${workspace.id})
+        update bulk_jobs set input = ${JSON.stringify(input)}::text::jsonb where id = ${id}`.execute(db)
     await setInput({})
     await call('jobs_resume', { job_id: id })
     await runJobs(server())
@@ -264,7 +264,7 @@ everyDatabase('Jobs', (server) => {
     assert.deepEqual([waiting.state, waiting.done], ['running', 0])
     await setInput({ tags: ['VIP'] })
     // The largest number of its column.
-    await db.updateTable('bulk_jobs').set({ attempts: 32_767 }).where('id', '=', id).execute()
+    await db.updateTable('runs').set({ attempts: 32_767 }).where('workspace_id', '=', workspace.id).execute()
     await runJobs(server())
     assert.equal((await call('jobs_get', { job_id: id })).body.state, 'done')
   })

@@ -46,7 +46,9 @@ export const sendToAll = async (
 
 /** Makes whatever a broadcast waits for due now, as the passing of real time does. */
 export const endWaits = ({ db }: TestServer, workspaceId: string) =>
-  sql`update bulk_jobs set run_after = now() where workspace_id = ${workspaceId}`.execute(db)
+  sql`update runs set run_after = now() where workspace_id = ${workspaceId} and kind = 'broadcasts'`.execute(
+    db,
+  )
 
 /** Goes on with a broadcast whose recipients the provider has put off. */
 export const goOn = async (server: TestServer, workspaceId: string): Promise<void> => {

@@ -110,8 +110,9 @@ export const createBridgeScene = async (server: TestServer, type = 'custom'): Pr
 /** Makes every waiting reply of a workspace due now. */
 export const makeDue = async ({ db }: Pick<TestServer, 'db'>, workspaceId: string): Promise<void> => {
   await db
-    .updateTable('channel_deliveries')
-    .set({ next_attempt_at: new Date(Date.now() - 1000).toISOString(), lease_until: null })
+    .updateTable('runs')
+    .set({ run_after: new Date(Date.now() - 1000).toISOString(), lease: null })
     .where('workspace_id', '=', workspaceId)
+    .where('kind', '=', 'channel_deliveries')
     .execute()
 }

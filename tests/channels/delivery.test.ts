@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
 import { updateChannel } from '../../storage/workspace/admin.ts'
-import { claimChannelDeliveries } from '../../storage/channels/deliveries.ts'
+import { claimRuns } from '../../storage/work/runs.ts'
 import { everyDatabase } from '../doors.ts'
 import { listEmittedEventTypes, summarizeReply } from '../messaging/fixtures.ts'
 import { loadWorkspaceRows } from '../world.ts'
@@ -113,8 +113,8 @@ everyDatabase(
           await scene.deliver()
           assert.equal(await statusOf(scene, message.id), 'pending')
           const { rows } = await sql<{ seconds: number }>`
-          select extract(epoch from next_attempt_at - now())::float8 as seconds from channel_deliveries
-          where workspace_id = ${scene.workspace.id}`.execute(server().db)
+          select extract(epoch from run_after - now())::float8 as seconds from runs
+          where workspace_id = ${scene.workspace.id} and kind = 'channel_deliveries'`.execute(server().db)
           assert.ok(Math.abs(rows[0]!.seconds - waits) < waits * 0.1 + 4, `${rows[0]!.seconds} for ${waits}`)
           await makeDue(server(), scene.workspace.id)
         }
@@ -185,7 +185,7 @@ everyDatabase(
         const { message } = (await scene.reply(conversation)).body
         const { db } = server()
         // It sent the reply, and was killed before it recorded that.
-        await claimChannelDeliveries(db, 30, 8, 64)
+        await claimRuns(db, { kind: 'channel_deliveries', leaseSeconds: 30, limit: 64 })
         await scene.deliver()
         assert.equal(scene.bridge.received.length, 0, 'another server waits for the lease')
         await makeDue(server(), scene.workspace.id)
@@ -307,6 +307,7 @@ everyDatabase(
         await sql`
         update channel_deliveries set expires_at = now()
         where workspace_id = ${scene.workspace.id} and message_id = ${first.body.message.id}`.execute(db)
+        await makeDue(server(), scene.workspace.id)
         await scene.deliver()
         const failed = await scene.run('messaging_get_message', { message_id: first.body.message.id })
         assert.deepEqual(

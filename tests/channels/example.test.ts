@@ -9,7 +9,8 @@ import { it } from 'node:test'
 import { attemptChannelDelivery } from '../../server/domains/channels/send.ts'
 import { deliverDueReplies } from '../deliver-due.ts'
 import { updateChannel } from '../../storage/workspace/admin.ts'
-import { claimChannelDeliveries } from '../../storage/channels/deliveries.ts'
+import { findChannelDelivery } from '../../storage/channels/deliveries.ts'
+import { claimRuns } from '../../storage/work/runs.ts'
 import { doAs } from '../calls.ts'
 import { doorsOf, everyDatabase } from '../doors.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
@@ -99,8 +100,11 @@ everyDatabase(
         const reply = await cli.call('messaging_send_reply', input, { confirm: 'send' })
         assert.equal(reply.exit, 0, reply.text)
         // A server sends it and is killed before it notes that; another one sends it again.
-        const [claimed] = await claimChannelDeliveries(db, 30, 8, 64)
-        assert.deepEqual(await attemptChannelDelivery(app, claimed!), { outcome: 'taken' })
+        const [claimed] = await claimRuns(db, { kind: 'channel_deliveries', leaseSeconds: 30, limit: 64 })
+        const delivery = (await findChannelDelivery(db, claimed!))!
+        assert.deepEqual(await attemptChannelDelivery(app, { ...delivery, attempts: 0 }), {
+          outcome: 'taken',
+        })
         await makeDue(server(), workspace.id)
         await deliverDueReplies(app)
         await run('messaging_send_reply', { ...input, text: 'See you.' })

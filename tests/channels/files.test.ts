@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
-import { downloadDueMedia } from '../../server/domains/media/downloads-job.ts'
+import { downloadDueMedia } from '../deliver-due.ts'
 import { everyDatabase } from '../doors.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
 import { type Answer, startPeer } from '../peer.ts'
@@ -29,7 +29,7 @@ everyDatabase('Files on a channel of one’s own', (server) => {
   const stateOf = async (id: string) =>
     await server()
       .db.selectFrom('media')
-      .select(['state', 'error', 'url', 'content_type', 'attempts'])
+      .select(['state', 'error', 'url', 'content_type'])
       .where('message_id', '=', id)
       .executeTakeFirstOrThrow()
 
@@ -60,14 +60,17 @@ everyDatabase('Files on a channel of one’s own', (server) => {
   it('a failure is tried again, a refusal a few times', () =>
     withPeer([{ status: 503 }, picture], async (url) => {
       const { id } = await sendFile(url)
-      assert.deepEqual([(await stateOf(id)).state, (await stateOf(id)).attempts], ['waiting', 1])
-      await sql`update media set next_attempt_at = now() where message_id = ${id}`.execute(server().db)
+      const { rows } = await sql`
+        update runs set run_after = now() where kind = 'media' and subject = ${id} returning attempts`.execute(
+        server().db,
+      )
+      assert.deepEqual([(await stateOf(id)).state, rows], ['waiting', [{ attempts: 1 }]])
       await downloadAll(server())
       assert.equal((await stateOf(id)).state, 'kept')
       const { id: lost } = await sendFile('http://10.1.2.3/secret')
       for (let n = 0; n < 6; n++) {
-        await sql`update media set next_attempt_at = now()
-          where message_id = ${lost} and state = 'waiting'`.execute(server().db)
+        await sql`update runs set run_after = now()
+          where kind = 'media' and subject = ${lost}`.execute(server().db)
         await downloadAll(server())
       }
       const { state, error } = await stateOf(lost)

@@ -195,7 +195,7 @@ everyDatabase(
       await run('crm_erase_contact', { contact_id: contact.id })
       // A paused broadcast reads its texts still: the erasure ends after it.
       for (let n = 0; n < 3; n++) {
-        await sql`update erasures set run_after = clock_timestamp()`.execute(db)
+        await sql`update runs set run_after = clock_timestamp() where kind = 'erasures'`.execute(db)
         await server().app.jobs.job('erasures').runOnce()
       }
       assert.equal((await run('crm_list_erasures', { state: 'done' })).data.length, 0)

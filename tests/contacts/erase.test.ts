@@ -170,8 +170,8 @@ everyDatabase(
       await run('crm_erase_contact', { contact_id: contactId })
       // A server whose lease ran out in the middle: what it did not commit is done again.
       await sql`
-        update erasures set run_after = clock_timestamp(), attempts = 3
-        where workspace_id = ${workspace.id}`.execute(db)
+        update runs set run_after = clock_timestamp(), attempts = 3
+        where workspace_id = ${workspace.id} and kind = 'erasures'`.execute(db)
       await finishErasures(server(), workspace.id)
       const { data: receipts } = await run('crm_list_erasures')
       const counts = Object.fromEntries(receipts[0].tables.map((one: any) => [one.table, one.cleared]))
@@ -196,11 +196,11 @@ everyDatabase(
       await sql`select from contacts where workspace_id = ${workspace.id}`.execute(late)
       await run('crm_erase_contact', { contact_id: found[0].id })
       for (let n = 0; n < 3; n++) {
-        await sql`update erasures set run_after = clock_timestamp()`.execute(db)
+        await sql`update runs set run_after = clock_timestamp() where kind = 'erasures'`.execute(db)
         await app.jobs.job('erasures').runOnce()
       }
       const { rows } = await sql<{ step: number }>`
-        select step from erasures where workspace_id = ${workspace.id}`.execute(db)
+        select step from runs where workspace_id = ${workspace.id} and kind = 'erasures'`.execute(db)
       assert.equal(rows[0]!.step, 0)
       await sql`
         insert into messages (workspace_id, conversation_id, direction, type, status, text, created_at)

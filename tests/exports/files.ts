@@ -5,7 +5,7 @@ import type { TestServer } from '../servers.ts'
 /** Runs the job until no export is being made. */
 export const finishExports = async (server: TestServer): Promise<void> => {
   for (let n = 0; n < 60; n++) {
-    await sql`update exports set run_after = clock_timestamp() where state = 'running'`.execute(server.db)
+    await sql`update runs set run_after = clock_timestamp() where kind = 'exports'`.execute(server.db)
     await server.app.jobs.job('exports').runOnce()
     const { rows } = await sql`select from exports where state = 'running'`.execute(server.db)
     if (rows.length === 0) return

@@ -89,7 +89,7 @@ everyDatabase('Edits and deletions by customers', (server) => {
     const key = mediaKey(scene.workspace.id, messageId)
     await app.media!.write(key, [Buffer.from('image')])
     await sql`
-      update media set state = 'kept', key = ${key}, file_name = 'passport.jpg', next_attempt_at = null
+      update media set state = 'kept', key = ${key}, file_name = 'passport.jpg'
       where workspace_id = ${scene.workspace.id}`.execute(db)
     const media = await scene.run('messaging_get_media', { message_id: messageId })
     assert.equal((await fetch(media.url)).status, 200)

@@ -7,7 +7,7 @@ import { it } from 'node:test'
 import { sql } from 'kysely'
 import { eraseMessage } from '../../storage/messages/changes.ts'
 import { getIdleMs } from '../../server/work/runner.ts'
-import { downloadDueMedia } from '../../server/domains/media/downloads-job.ts'
+import { downloadDueMedia } from '../deliver-due.ts'
 import { createFolderStore } from '../../server/domains/media/folder-store.ts'
 import { fileRemovalJob } from '../../server/domains/media/removal-job.ts'
 import { createAdapter } from '../../server/provider/adapter.ts'
@@ -30,14 +30,13 @@ type Media = {
   size: string | null
   sha256: string | null
   key: string | null
-  attempts: number
   error: string | null
 }
 
 const defineTests = (server: () => TestServer): void => {
   /** Downloads as a server with this provider would; all files are due at once. */
   const downloadFrom = async (base: string, store = server().app.media!) => {
-    await sql`update media set next_attempt_at = now() where state = 'waiting'`.execute(server().db)
+    await sql`update runs set run_after = now() where kind = 'media'`.execute(server().db)
     return await downloadDueMedia(
       { ...server().app, provider: createAdapter({ baseUrl: base, version: 'v23.0', token: 'token' }) },
       store,
@@ -46,7 +45,7 @@ const defineTests = (server: () => TestServer): void => {
   const loadMedia = async (messageId: string): Promise<Media> =>
     (
       await sql<Media>`
-        select state, content_type, size, sha256, key, attempts, error from media
+        select state, content_type, size, sha256, key, error from media
         where message_id = ${messageId}`.execute(server().db)
     ).rows[0]!
   const deliverFile = async (scene: CustomerFixture, type: string, file: WebhookPart): Promise<string> => {
@@ -88,7 +87,7 @@ const defineTests = (server: () => TestServer): void => {
       // What nobody announced does not wait for that file.
       const { nextInMs } = await fileRemovalJob(app, media).run(new AbortController().signal)
       assert.ok(nextInMs! > 0 && nextInMs! <= getIdleMs(app), String(nextInMs))
-      await sql`update media set next_attempt_at = now() where message_id = ${id}`.execute(db)
+      await sql`update media set removable_at = now() where message_id = ${id}`.execute(db)
       await remove()
       assert.equal(await media.read(key!), undefined)
       assert.equal((await loadMedia(id)).key, null)
@@ -313,8 +312,8 @@ const defineTests = (server: () => TestServer): void => {
       } = await sql<{
         n: string
       }>`
-        select count(*) as n from media where workspace_id = ${scene.workspace.id}
-          and state = 'waiting' and next_attempt_at <= now()`.execute(server().db)
+        select count(*) as n from runs where workspace_id = ${scene.workspace.id}
+          and kind = 'media' and run_after <= now()`.execute(server().db)
       assert.equal(due!.n, '0')
       files.set('77', { bytes: Buffer.from('late') })
       for (let n = 0; n < 4; n++) await downloadFrom(base)
@@ -389,7 +388,7 @@ const defineTests = (server: () => TestServer): void => {
     assert.equal(response.status, 200, await response.text())
     await server().settle()
     const [message] = await scene.messages()
-    await sql`update media set next_attempt_at = now() where state = 'waiting'`.execute(server().db)
+    await sql`update runs set run_after = now() where kind = 'media'`.execute(server().db)
     await downloadDueMedia(server().app, server().app.media!)
     const answer = await read(scene.workspace.owner.key, message!.id)
     assert.deepEqual([answer.status, await answer.text()], [200, 'a picture'])

@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { findSecondsUntilNextRun } from '../../storage/agents/approvals.ts'
-import { findSecondsUntilNextChannelDelivery } from '../../storage/channels/deliveries.ts'
-import { findSecondsUntilNextCheck } from '../../storage/channels/health.ts'
+import { findSecondsUntilPassed } from '../../storage/channels/health.ts'
 import type { Db } from '../../storage/database.ts'
-import { findSecondsUntilNextMedia } from '../../storage/messages/media.ts'
 import { findSecondsUntilNextUpdate } from '../../storage/channels/provider-updates.ts'
 import { findSecondsUntilNextSandboxWork } from '../../packages/sandbox/storage/updates.ts'
+import { secondsUntilRun } from '../../storage/work/runs.ts'
 import { findSecondsUntilNextDelivery } from '../../storage/webhooks/deliveries.ts'
 import { databases, onMigratedDatabase } from '../databases.ts'
 
@@ -15,10 +13,8 @@ const AT_MOST_S = 60
 
 /** When each kind of background work is due next. A job whose query answers 0 runs again at once, for ever. */
 const queries: Record<string, (db: Db) => Promise<number | undefined>> = {
-  approvals: (db) => findSecondsUntilNextRun(db, ['messaging_send_reply']),
-  'channel deliveries': findSecondsUntilNextChannelDelivery,
-  'provider checks': (db) => findSecondsUntilNextCheck(db, NOW),
-  'media downloads': (db) => findSecondsUntilNextMedia(db, true),
+  runs: (db) => secondsUntilRun(db, { kind: 'approved_calls', knows: ['messaging_send_reply'] }),
+  'problems of channels': (db) => findSecondsUntilPassed(db, NOW),
   'provider updates': findSecondsUntilNextUpdate,
   'sandbox deliveries': (db) => findSecondsUntilNextSandboxWork(db, NOW),
 }

@@ -58,7 +58,8 @@ everyDatabase(
       )
       const set = (operation: string, dueFor: string) =>
         sql`
-        update bulk_jobs set operation = ${operation}, run_after = clock_timestamp() - ${dueFor}::interval
+        with job as (update bulk_jobs set operation = ${operation} where workspace_id = ${workspace.id})
+        update runs set needs_version = ${operation}, run_after = clock_timestamp() - ${dueFor}::interval
         where workspace_id = ${workspace.id}`.execute(db)
       const readState = async () => {
         await runJobs(server())
@@ -92,15 +93,19 @@ everyDatabase(
       await scene.work()
       assert.equal((await read(id)).status, 'approved')
       await sql`
-      update approvals set operation = 'crm_delete_contact'
-      where workspace_id = ${scene.workspace.id} and id = ${id}`.execute(db)
+      with call as (update approvals set operation = 'crm_delete_contact'
+        where workspace_id = ${scene.workspace.id} and id = ${id})
+      update runs set needs_version = 'crm_delete_contact'
+      where workspace_id = ${scene.workspace.id} and subject = ${id}`.execute(db)
       await scene.work()
       assert.equal((await read(id)).status, 'done')
 
       const late = await approve('+15550104788')
       await sql`
-      update approvals set run_until = clock_timestamp() - interval '1 second'
-      where workspace_id = ${scene.workspace.id} and id = ${late}`.execute(db)
+      with call as (update approvals set run_until = clock_timestamp() - interval '1 second'
+        where workspace_id = ${scene.workspace.id} and id = ${late})
+      update runs set run_after = clock_timestamp() - interval '12 hours 1 second'
+      where workspace_id = ${scene.workspace.id} and subject = ${late}`.execute(db)
       await scene.work()
       const ended = await read(late)
       assert.deepEqual([ended.status, ended.outcome.reason], ['failed', 'expired'])
@@ -123,8 +128,8 @@ everyDatabase(
           texts: [],
           names: [],
           lastUpdateId: '0',
-          steps: steps.length + 1,
         },
+        needs_version: `${steps.length + 1} steps`,
       })
       const readState = async () => (await run('crm_get_erasure', { erasure_id: id })).state
       lines.length = 0
@@ -133,14 +138,14 @@ everyDatabase(
       await app.jobs.job('erasures').runOnce()
       assert.deepEqual([await readState(), hasWarned()], ['running', false])
       await sql`
-      update erasures set run_after = clock_timestamp() - interval '6 minutes'
-      where workspace_id = ${workspace.id}`.execute(db)
+      update runs set run_after = clock_timestamp() - interval '6 minutes'
+      where workspace_id = ${workspace.id} and kind = 'erasures'`.execute(db)
       // The job does not look at them in each run.
       await erasuresJob(app).run(new AbortController().signal)
       assert.deepEqual([await readState(), hasWarned()], ['running', true])
       await sql`
-      update erasures set subject = jsonb_set(subject, '{steps}', ${String(steps.length)}::text::jsonb)
-      where workspace_id = ${workspace.id}`.execute(db)
+      update runs set needs_version = ${`${steps.length} steps`}
+      where workspace_id = ${workspace.id} and kind = 'erasures'`.execute(db)
       await finishErasures(server(), workspace.id)
       assert.equal(await readState(), 'done')
     })

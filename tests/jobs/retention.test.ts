@@ -50,17 +50,13 @@ everyDatabase(
           'group.created/1', now() - n * interval '1 minute', now()
         from generate_series(1, 5) as n`.execute(db)
       await sql`
-        insert into bulk_jobs
-          (workspace_id, state, operation, input, staff_id, key_id, door, request_id, created_at, run_after, total)
-        select ${id}::bigint, 'running', operation, '{}', 1, 1, 'rest', 'r', now(), now() - interval '1 minute', 1
-        from unnest(array['messaging_send_bulk', 'crm_add_tags', 'crm_add_tags']) as operation`.execute(db)
-      await sql`
-        insert into exports (workspace_id, kind, staff_id, created_at, run_after)
-        values (${id}, 'person', 1, now(), now() - interval '1 minute'),
-          (${id}, 'person', 1, now(), now() + interval '1 hour')`.execute(db)
-      await sql`
-        insert into erasures (workspace_id, contact_id, staff_id, created_at, run_after)
-        values (${id}, 1, 1, now(), now() - interval '1 minute')`.execute(db)
+        insert into runs (workspace_id, kind, subject, run_after)
+        values (${id}, 'broadcasts', 1, now() - interval '1 minute'),
+          (${id}, 'bulk_jobs', 2, now() - interval '1 minute'),
+          (${id}, 'bulk_jobs', 3, now() - interval '1 minute'),
+          (${id}, 'exports', 1, now() - interval '1 minute'),
+          (${id}, 'exports', 2, now() + interval '1 hour'),
+          (${id}, 'erasures', 1, now() - interval '1 minute')`.execute(db)
       const read = async (limit: number) =>
         Object.fromEntries(
           (await readQueues(db, limit)).map(({ queue, due, oldestSeconds }) => [

@@ -45,8 +45,8 @@ everyDatabase('Moving files while a server runs', (server) => {
     const key = `${workspace.id}/${id}`
     const bytes = Buffer.from(content)
     await store.write(key, [bytes])
-    await sql`update media set state = 'kept', key = ${key}, size = ${bytes.length}, sha256 = ${await hash(bytes)},
-        next_attempt_at = null where message_id = ${id}`.execute(running.db)
+    await sql`update media set state = 'kept', key = ${key}, size = ${bytes.length}, sha256 = ${await hash(bytes)}
+        where message_id = ${id}`.execute(running.db)
     const run = doAs(running, workspace.owner.key)
     const read = async () =>
       await (await fetch((await run('messaging_get_media', { message_id: id })).url)).text()

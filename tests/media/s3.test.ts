@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { pino } from 'pino'
-import { downloadDueMedia } from '../../server/domains/media/downloads-job.ts'
+import { downloadDueMedia } from '../deliver-due.ts'
 import { removeErasedFiles } from '../../server/domains/media/erase.ts'
 import { parseMediaLocation } from '../../server/domains/media/location.ts'
 import { openMediaStore } from '../../server/domains/media/open-store.ts'
@@ -135,7 +135,7 @@ everyDatabase('Files of messages in S3', (server) => {
     const message = { id: '1', from: { id: 'v' }, type: 'IMAGE', media }
     const { message_id: id } = await post(running, channel, 'inbound', message)
     const download = async (): Promise<string> => {
-      await sql`update media set next_attempt_at = now() where message_id = ${id} and state = 'waiting'`.execute(
+      await sql`update runs set run_after = now() where kind = 'media' and subject = ${id}`.execute(
         running.db,
       )
       await downloadDueMedia(running.app, running.app.media!)

@@ -33,10 +33,10 @@ const listChannelEvents = async ({ db }: TestServer, workspaceId: string): Promi
 /** Lets the time pass until the account is checked, and problems that pass by themselves have passed. */
 const letChecksBeDue = async ({ db }: TestServer, workspaceId: string): Promise<void> => {
   await sql`
-    insert into provider_account_checks (workspace_id, account_id, next_at)
-    select workspace_id, account_id, '2020-01-01' from channels
+    insert into runs (workspace_id, kind, subject, run_after)
+    select workspace_id, 'account_checks', account_id, '2020-01-01' from channels
     where workspace_id = ${workspaceId} and is_default
-    on conflict (workspace_id, account_id) do update set next_at = excluded.next_at`.execute(db)
+    on conflict (workspace_id, kind, subject) do update set run_after = excluded.run_after`.execute(db)
   await sql`
     update channel_health set until = '2020-01-01'
     where workspace_id = ${workspaceId} and until is not null`.execute(db)
@@ -269,10 +269,11 @@ for (const database of databases)
       graph.refusals.set('phone_numbers', { code: 2, status: 503 })
       for (let n = 0; n < 3; n++) await check()
       graph.refusals.delete('phone_numbers')
-      const { next_at: next, failures } = await server.db
-        .selectFrom('provider_account_checks')
-        .select(['next_at', 'failures'])
+      const { run_after: next, attempts: failures } = await server.db
+        .selectFrom('runs')
+        .select(['run_after', 'attempts'])
         .where('workspace_id', '=', workspace.id)
+        .where('kind', '=', 'account_checks')
         .executeTakeFirstOrThrow()
       assert.equal(failures, 3)
       const seconds = (Date.parse(next) - Date.now()) / 1000
@@ -285,10 +286,11 @@ for (const database of databases)
       setClockAhead(test, 180)
       await check()
       test.mock.timers.reset()
-      const { next_at: next } = await server.db
-        .selectFrom('provider_account_checks')
-        .select('next_at')
+      const { run_after: next } = await server.db
+        .selectFrom('runs')
+        .select('run_after')
         .where('workspace_id', '=', workspace.id)
+        .where('kind', '=', 'account_checks')
         .executeTakeFirstOrThrow()
       const minutes = (Date.parse(next) - Date.now()) / 60_000
       assert.ok(minutes > 10 && minutes <= 15, `${minutes}`)

@@ -138,8 +138,8 @@ const expireLeases = (location: Location, workspaceId: string): Promise<void> =>
       update idempotency set lease_until = clock_timestamp()
       where workspace_id = ${workspaceId} and state = 'running'`.execute(db)
     await sql`
-      update approvals set lease_until = clock_timestamp()
-      where workspace_id = ${workspaceId} and status = 'approved'`.execute(db)
+      update runs set run_after = clock_timestamp()
+      where workspace_id = ${workspaceId} and kind = 'approved_calls'`.execute(db)
   })
 
 /** Asks for everything and has it decided, while servers are killed. */

@@ -51,7 +51,10 @@ for (const database of databases)
         await first.kill('SIGKILL')
         // Half a minute later its lease has expired.
         await withStorage(location, async ({ db }) => {
-          await db.updateTable('channel_deliveries').set({ lease_until: null }).execute()
+          await db
+            .updateTable('runs')
+            .set({ run_after: new Date(0).toISOString() })
+            .execute()
         })
         const again = once(bridge, 'taken')
         const second = await startProcess(flags, env)

@@ -81,7 +81,7 @@ describe('Servers that are killed while they export a person', isPossible, () =>
         await watch(async () => performance.now() > at)
         await server.kill('SIGKILL')
         // Sooner than its lease is over.
-        await sql`update exports set run_after = now()`.execute(db)
+        await sql`update runs set run_after = now()`.execute(db)
         server = await startProcess(flags, env)
       }
       const run = doAs(server, workspace.owner.key)

@@ -125,7 +125,7 @@ const startJob = async <I extends Target, S, E extends EventTypeId>(
 ): Promise<Pick<BulkOutput<S>, 'job'>> => {
   const workspaceId = ctx.actor.workspace.id
   const frozen = await change.freeze(ctx, input)
-  if (plan) await startPlannedJob(ctx.tx, workspaceId, plan.id, { input: frozen, now: ctx.now })
+  if (plan) await startPlannedJob(ctx.tx, workspaceId, plan, { input: frozen, now: ctx.now })
   const { operation } = change
   const job = {
     ...toNewJob(ctx),

@@ -104,7 +104,7 @@ const changeState = async (
   if (job.state === to) return job
   if (!from.includes(job.state)) throw wrongState(job, what)
   const change = { state: to, problem: null, finished_at: to === 'cancelled' ? ctx.now : null }
-  await setJobState(ctx.tx, ctx.actor.workspace.id, job.id, change)
+  await setJobState(ctx.tx, job, change)
   ctx.auditChange({ state: job.state }, { state: to })
   return { ...job, ...change }
 }

@@ -1,7 +1,6 @@
 import { requireUndenied } from '../../agent-policy.ts'
 import type { InputOf } from '../../handler.ts'
 import { requireScope } from '../../kernel/access.ts'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Operation } from '../../../catalog/index.ts'
 import { findOperation } from '../../../catalog/index.ts'
 import { addSends } from '../../../storage/agents/policy.ts'
@@ -19,17 +18,17 @@ import {
   setWaiting,
   writeProgress,
 } from '../../../storage/broadcasts/sends.ts'
-import { claimJob, findSecondsUntilJob, lockJob, postponeJob } from '../../../storage/work/bulk-jobs.ts'
+import { lockJob } from '../../../storage/work/bulk-jobs.ts'
+import { advanceRun, type Run } from '../../../storage/work/runs.ts'
 import { listFields } from '../../../storage/contacts/custom-fields.ts'
-import { type Claimed, end, fail, findActor } from '../bulk-jobs/run.ts'
+import { end, fail, findActor } from '../bulk-jobs/run.ts'
 import { ANY_READER } from '../bulk-jobs/view.ts'
 import { businessTime } from '../../clock.ts'
 import type { App } from '../../app.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { withTransaction } from '../../kernel/write-call.ts'
-import { errorLogDetails } from '../../kernel/log-details.ts'
-import { computeRetrySeconds } from '../../work/backoff.ts'
-import { computeNextRunMs, getIdleMs, type JobDefinition } from '../../work/runner.ts'
+import { createRunJob, type Progress, type Turn } from '../../work/engine.ts'
+import type { JobDefinition } from '../../work/runner.ts'
 import type { TemplateValues } from '../messaging/template-values.ts'
 import { requireApprovedText } from './approved-text.ts'
 import { findOpenCountries, findRetry, findRoom } from './limits.ts'
@@ -42,9 +41,6 @@ import { digestValues, personalize, type Personal } from './values.ts'
  * The job of a broadcast. One server at a time sends it; should two, a recipient is still taken once (send.ts).
  */
 
-/** Renewed while a server sends, so that an expired lease means that it died. */
-const LEASE_SECONDS = 10
-const RENEW_MS = 3000
 /** After this others get their turn. */
 const TURN_MS = 5000
 /** Broadcasts that a server sends at once, so that a slow one holds up no other. */
@@ -57,12 +53,12 @@ const IN_FLIGHT = { embedded: 4, postgres: 24 }
  */
 const CHUNK = 100
 const CHUNK_MS = 500
-/** Broadcasts that begin while others are sent are noticed after this. */
-const LOOK_MS = 500
 /** The error rate is that of the last messages, of so many at least and at most. */
 const RATE_OF = { least: 20, most: 200 }
 /** A clock that is moved, or a limit that is raised, is noticed after this. */
 const MAX_LOOK_SECONDS = 60
+/** How often outcomes are looked for that are not known yet, when nothing else is left. */
+const OPEN_SECONDS = 10
 
 const bulkOperation = findOperation('messaging_send_bulk') as Operation
 
@@ -73,12 +69,11 @@ type Frozen = Omit<InputOf<'messaging_send_bulk'>, 'channel_id'> & {
 type Job = Sending & { send: SendRow; input: Frozen; personal: Personal; workspaceZone: string }
 
 /** Loads a job with the rights of this moment. Throws what forbids it by now. */
-const loadJob = async (app: App, claimed: Claimed): Promise<Job> => {
-  const { workspace_id: workspaceId, id: jobId } = claimed
+const loadJob = async (app: App, { workspace_id: workspaceId, subject: jobId }: Run): Promise<Job> => {
   const send = await findSend(app.db, workspaceId, jobId)
   if (!send) throw new Problem('not_found', 'The broadcast of the job is gone.')
   const { approved_by: approvedBy } = send
-  const found = await findActor(app, claimed)
+  const found = await findActor(app, { ...send, workspace_id: workspaceId })
   requireScope(found, bulkOperation)
   requireUndenied(found, bulkOperation)
   const actor = approvedBy ? { ...found, approvedBy } : found
@@ -149,7 +144,7 @@ type Halt = { kind: 'wait'; seconds: number } | { kind: 'stop'; problem: Problem
 type Chunk = { sent: number; tried: number; errors: number; halt: Halt | undefined }
 
 /** `inFlight`: how many messages may be on their way at once. */
-type Turn = { pace: ReturnType<typeof createPace>; inFlight: () => number; signal: AbortSignal }
+type Sends = { pace: ReturnType<typeof createPace>; inFlight: number; signal: AbortSignal }
 
 /**
  * Sends to some recipients, several at once, until one outcome concerns them all, one is not to be sent to now, such as
@@ -159,7 +154,7 @@ const sendChunk = async (
   app: App,
   job: Job,
   recipients: readonly DueRecipient[],
-  { pace, inFlight, signal }: Turn,
+  { pace, inFlight, signal }: Sends,
 ): Promise<Chunk> => {
   const queue = [...recipients]
   const chunk: Chunk = { sent: 0, tried: 0, errors: 0, halt: undefined }
@@ -186,7 +181,7 @@ const sendChunk = async (
       note(await sendToRecipient(app, job, next))
     }
   }
-  const results = await Promise.allSettled(Array.from({ length: Math.min(inFlight(), queue.length) }, work))
+  const results = await Promise.allSettled(Array.from({ length: Math.min(inFlight, queue.length) }, work))
   const failed = results.find((result) => result.status === 'rejected')
   if (failed) throw failed.reason
   return chunk
@@ -206,7 +201,7 @@ const rateProblem = ({ errors, tried }: Pick<Chunk, 'tried' | 'errors'>): Proble
     { reason: 'error_rate' },
   )
 
-type Progress = { goesOn: boolean; isDone: boolean }
+type Noted = { goesOn: boolean; isDone: boolean }
 
 /** Writes how far the job is. Throws when too many of the last messages failed. */
 const noteProgress = async (
@@ -214,7 +209,7 @@ const noteProgress = async (
   job: Job,
   tookMs: number,
   chunk?: Pick<Chunk, 'tried' | 'errors'>,
-): Promise<Progress> => {
+): Promise<Noted> => {
   const { workspaceId, broadcastId, jobId, send } = job
   const { pending, sent, failed, open, errors } = await readProgress(
     app.db,
@@ -223,8 +218,7 @@ const noteProgress = async (
     OWN_REFUSALS,
   )
   const done = send.total - (pending - open)
-  const progress = { done, changed: sent, failed, tookMs, leaseSeconds: LEASE_SECONDS }
-  const goesOn = await writeProgress(app.db, workspaceId, jobId, progress)
+  const goesOn = await writeProgress(app.db, workspaceId, jobId, { done, changed: sent, failed, tookMs })
   const last = { tried: done - send.tried_before, errors: errors - send.errors_before }
   const ruined = [last, ...(chunk ? [chunk] : [])].find((some) => isRuined(job, some))
   if (ruined || last.tried >= RATE_OF.most) {
@@ -235,17 +229,18 @@ const noteProgress = async (
   return { goesOn, isDone: pending === open }
 }
 
-/** Ends a job that has come to everybody. */
-const finish = (app: App, { workspaceId, jobId, broadcastId }: Job): Promise<void> =>
+/** Ends a job that has come to everybody. Returns false where it has not. */
+const finish = (app: App, { workspaceId, jobId, broadcastId }: Job): Promise<boolean> =>
   withTransaction(app, async (tx) => {
     const job = await lockJob(tx, workspaceId, ANY_READER, jobId)
     // A call of a server that lost the job may have let its recipient wait again.
     if (job?.state !== 'running' || (await hasWaiting(tx, workspaceId, broadcastId))) {
       await tx.rollback().execute()
-      return
+      return false
     }
     await setBroadcastStatus(tx, workspaceId, jobId, 'completed')
     await end(app, tx, job, { state: 'done', problem: null })
+    return true
   })
 
 /** What a job does next: sends to these, or waits. */
@@ -276,93 +271,62 @@ const wait = async (app: App, job: Job, waiting: NonNullable<SendRow['waiting']>
   return Math.min(Math.max(seconds, 0.1), MAX_LOOK_SECONDS)
 }
 
-/** Sends for a while. Returns after how many seconds it goes on; undefined when it has ended or stopped. */
-const sendForAWhile = async (
+/** Sends to the next recipients. */
+const sendNext = async (
   app: App,
-  claimed: Claimed,
-  { inFlight, signal }: Omit<Turn, 'pace'>,
-): Promise<number | undefined> => {
+  run: Run,
+  { paceOf, inFlight, signal }: Omit<Sends, 'pace'> & { paceOf: (perSecond: number) => Sends['pace'] },
+): Promise<Progress> => {
   const startedAt = performance.now()
-  let pace: Turn['pace'] | undefined
-  while (!signal.aborted && performance.now() - startedAt < TURN_MS) {
-    const chunkAt = performance.now()
-    const job = await loadJob(app, claimed)
-    const { workspaceId, broadcastId, actor, input } = job
-    pace ??= createPace(input.per_second)
-    const next = await findNext(app, job)
-    if (next === 'none') {
-      const { goesOn, isDone } = await noteProgress(app, job, 0)
-      if (goesOn && isDone) await finish(app, job)
-      return undefined
-    }
-    if ('waiting' in next) return await wait(app, job, next.waiting)
-    await setWaiting(app.db, workspaceId, broadcastId, null)
-    const recipients = await fillRecipients(app, job, next.due)
-    const chunk = await sendChunk(app, job, recipients, { pace, inFlight, signal })
-    const { sent, halt } = chunk
-    if (actor.key.policy?.bounds.sends_per_hour !== undefined && sent > 0)
-      await addSends(app.db, workspaceId, actor.key.familyId, sent)
-    const { goesOn } = await noteProgress(app, job, performance.now() - chunkAt, chunk)
-    if (!goesOn) return undefined
-    if (halt?.kind === 'stop') throw halt.problem
-    if (halt) {
-      const until = new Date(Date.parse(businessTime(app, workspaceId)) + halt.seconds * 1000).toISOString()
-      await setWaiting(app.db, workspaceId, broadcastId, { reason: 'provider', until })
-      return halt.seconds
-    }
+  const job = await loadJob(app, run)
+  const { workspaceId, broadcastId, actor, input } = job
+  const pace = paceOf(input.per_second)
+  const next = await findNext(app, job)
+  if (next === 'none') {
+    const { goesOn, isDone } = await noteProgress(app, job, 0)
+    return !goesOn || (isDone && (await finish(app, job))) ? 'over' : { seconds: OPEN_SECONDS, tries: 0 }
   }
-  return 0
+  if ('waiting' in next) return { seconds: await wait(app, job, next.waiting), tries: 0 }
+  await setWaiting(app.db, workspaceId, broadcastId, null)
+  const recipients = await fillRecipients(app, job, next.due)
+  const chunk = await sendChunk(app, job, recipients, { pace, inFlight, signal })
+  const { sent, halt } = chunk
+  if (actor.key.policy?.bounds.sends_per_hour !== undefined && sent > 0)
+    await addSends(app.db, workspaceId, actor.key.familyId, sent)
+  const { goesOn } = await noteProgress(app, job, performance.now() - startedAt, chunk)
+  if (!goesOn) return 'over'
+  if (halt?.kind === 'stop') throw halt.problem
+  if (!halt) return (await advanceRun(app.db, run)) ? 'on' : 'over'
+  const until = new Date(Date.parse(businessTime(app, workspaceId)) + halt.seconds * 1000).toISOString()
+  await setWaiting(app.db, workspaceId, broadcastId, { reason: 'provider', until })
+  return { seconds: halt.seconds, tries: 0 }
 }
 
-const takeTurn = async (app: App, claimed: Claimed, turn: Omit<Turn, 'pace'>): Promise<void> => {
-  const { workspace_id: workspaceId, id, attempts } = claimed
-  let retryIn: number | undefined
-  const renewal = setInterval(() => {
-    postponeJob(app.db, workspaceId, id, LEASE_SECONDS).catch(() => {})
-  }, RENEW_MS)
-  try {
-    retryIn = await sendForAWhile(app, claimed, turn)
-  } catch (error) {
-    if (error instanceof Problem) return await fail(app, claimed, error)
-    retryIn = computeRetrySeconds(attempts)
-    app.log.warn({ job: id, ...errorLogDetails(error) }, 'A broadcast did not go on; retrying')
-  } finally {
-    clearInterval(renewal)
-  }
-  if (retryIn !== undefined) await postponeJob(app.db, workspaceId, id, retryIn)
-}
-
-/** Gives every job that is due a turn, several at once. Returns how many turns there were. */
-const runAll = async (app: App, signal: AbortSignal): Promise<number> => {
-  const turns = new Set<Promise<void>>()
-  const errors: unknown[] = []
+export const bulkSendsJob = (app: App): JobDefinition => {
   const most = IN_FLIGHT[app.embedded ? 'embedded' : 'postgres']
-  const inFlight = (): number => Math.max(1, Math.floor(most / turns.size))
-  for (let count = 0; ;) {
-    const mayBegin = !signal.aborted && errors.length === 0 && turns.size < TURNS
-    const claimed = mayBegin
-      ? await claimJob(app.db, LEASE_SECONDS, 'sends', [bulkOperation.name])
-      : undefined
-    if (claimed) {
-      count++
-      const turn: Promise<void> = takeTurn(app, claimed, { inFlight, signal })
-        .catch((error: unknown) => void errors.push(error))
-        .finally(() => turns.delete(turn))
-      turns.add(turn)
-    } else if (turns.size > 0) await Promise.race([...turns, sleep(LOOK_MS, undefined, { ref: false })])
-    else if (errors.length > 0) throw errors[0]
-    else return count
-  }
+  /** Of each turn: what a chunk did not use of its time, the next one makes up for. */
+  const paces = new WeakMap<AbortSignal, Sends['pace']>()
+  const step = (run: Run, { signal, turns }: Turn): Promise<Progress> =>
+    sendNext(app, run, {
+      signal,
+      inFlight: Math.max(1, Math.floor(most / turns())),
+      paceOf: (perSecond) => {
+        const pace = paces.get(signal) ?? createPace(perSecond)
+        paces.set(signal, pace)
+        return pace
+      },
+    })
+  return createRunJob(app, {
+    kind: 'broadcasts',
+    job: 'bulk-sends',
+    knows: [bulkOperation.name],
+    turnMs: TURN_MS,
+    turns: TURNS,
+    step,
+    fail: async (run, error) => {
+      if (!(error instanceof Problem)) return false
+      await fail(app, run, error)
+      return true
+    },
+  })
 }
-
-const MIN_DELAY_MS = 200
-
-export const bulkSendsJob = (app: App): JobDefinition => ({
-  name: 'bulk-sends',
-  intervalMs: getIdleMs(app),
-  run: async (signal) => {
-    const processed = await runAll(app, signal)
-    const seconds = await findSecondsUntilJob(app.db, 'sends', [bulkOperation.name])
-    return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: getIdleMs(app) }) }
-  },
-})

@@ -1,4 +1,4 @@
-import type { ClaimedChannelDelivery } from '../../../storage/channels/deliveries.ts'
+import type { ChannelDelivery } from '../../../storage/channels/deliveries.ts'
 import type { App } from '../../app.ts'
 import { isObject } from '../../../catalog/values.ts'
 import { explainFailure } from '../webhooks/failures.ts'
@@ -8,6 +8,9 @@ import { toResponseExcerpt } from '../webhooks/send.ts'
 import { signatureHeaders } from '../../../catalog/webhooks/sign.ts'
 import { computeChannelRetryDelay } from './schedule.ts'
 import { unsealSigningSecrets } from './secrets.ts'
+
+/** `attempts`: that failed before. */
+type Attempted = ChannelDelivery & { attempts: number }
 
 /** What came of an attempt. `reason`: why the bridge did not take the reply, for staff. */
 export type ChannelAttempt =
@@ -20,11 +23,8 @@ const MAX_REASON_LENGTH = 300
 const TRANSIENT_STATUSES = new Set([408, 425, 429])
 
 /** Makes one attempt. Never rejects: an error is a failed attempt. */
-export const attemptChannelDelivery = async (
-  app: App,
-  delivery: ClaimedChannelDelivery,
-): Promise<ChannelAttempt> => {
-  if (delivery.expired || delivery.url === null || delivery.signing_secrets === null)
+export const attemptChannelDelivery = async (app: App, delivery: Attempted): Promise<ChannelAttempt> => {
+  if (delivery.expires_in <= 0 || delivery.url === null || delivery.signing_secrets === null)
     return { outcome: 'failed', reason: explainExpiry(delivery) }
   try {
     const { workspace_id, channel_id, signing_secrets, body } = delivery
@@ -49,13 +49,13 @@ export const attemptChannelDelivery = async (
   }
 }
 
-const explainExpiry = ({ error }: ClaimedChannelDelivery): string =>
+const explainExpiry = ({ error }: Attempted): string =>
   error === null
     ? 'The channel took no replies for 24 hours.'
     : `The bridge of the channel did not take it within 24 hours. ${error}`
 
 const judgeResponse = (
-  delivery: ClaimedChannelDelivery,
+  delivery: Attempted,
   response: WebhookResponse,
   secrets: readonly string[],
 ): ChannelAttempt => {
@@ -68,7 +68,7 @@ const judgeResponse = (
 }
 
 const retryOrFail = (
-  { attempts }: ClaimedChannelDelivery,
+  { attempts }: Attempted,
   reason: string,
   retryAfter: number | undefined,
 ): ChannelAttempt => {

@@ -24,7 +24,7 @@ import { showContactName } from '../../visibility/phones.ts'
 import { hasHiddenPhones, isManager, listVisibleChannels } from '../../visibility/policy.ts'
 import { isCallAbout, toPatterns } from './scans.ts'
 import { createScrubber } from './scrub.ts'
-import { addCounts, steps } from './steps.ts'
+import { addCounts, erasureVersions } from './steps.ts'
 import { findSubject } from './subject.ts'
 
 /** Throws 403. */
@@ -109,7 +109,8 @@ export const eraseContact: Handler<'crm_erase_contact'> = async (ctx, { contact_
     staff_id: staff.id,
     created_at: ctx.now,
     counts,
-    subject: { ...subject, steps: steps.length },
+    subject,
+    needs_version: erasureVersions.at(-1)!,
   })
   ctx.emit('contact.deleted/1', { contact: { id } })
   ctx.emit('contact.erased/1', { contact: { id } })

@@ -82,6 +82,9 @@ export const steps: readonly Step[] = [
   scan('broadcast_sends'),
 ]
 
+/** How an erasure names how many steps it takes: a server with fewer would end it without the others. */
+export const erasureVersions = steps.map((_, n) => `${n + 1} steps`)
+
 /** Adds counts of tables to others. */
 export const addCounts = (a: ErasureCounts, b: ErasureCounts): ErasureCounts => {
   const sum = (name: string, kind: keyof ErasedCounts) => (a[name]?.[kind] ?? 0) + (b[name]?.[kind] ?? 0)

@@ -6,7 +6,6 @@ import {
   listUselessParts,
   type PartRef,
   releasePart,
-  renewExport,
   type WrittenPart,
 } from '../../../storage/work/exports.ts'
 import type { App } from '../../app.ts'
@@ -29,24 +28,15 @@ export type ExportWork<T extends ExportRef = ExportRef> = {
   readonly app: App
   readonly store: MediaStore
   readonly running: T
+  /** Is aborted when the export is not this server's any more, such as after an erasure. */
+  readonly lost: AbortSignal
 }
 
-/** How long an export is taken for at a time; `keepLease` takes it for longer. */
-export const LEASE_SECONDS = 60
-const RENEW_MS = 10_000
-
-/** Passes bytes on, however long that takes. Throws when the export was ended meanwhile, such as by an erasure. */
-export async function* keepLease(
-  { app, running: { workspace_id: workspaceId, id } }: ExportWork,
-  content: FileContent,
-): AsyncGenerator<Uint8Array> {
-  let renewed = performance.now()
+/** Passes bytes on. Throws when the export was ended meanwhile. */
+export async function* untilLost({ lost }: ExportWork, content: FileContent): AsyncGenerator<Uint8Array> {
   for await (const chunk of content) {
+    lost.throwIfAborted()
     yield chunk
-    if (performance.now() < renewed + RENEW_MS) continue
-    renewed = performance.now()
-    if (!(await renewExport(app.db, workspaceId, id, LEASE_SECONDS)))
-      throw new Error('the export was ended meanwhile')
   }
 }
 
@@ -67,7 +57,7 @@ export const writePart = async (
   const { workspace_id: workspaceId, id: exportId } = running
   const id = await insertPart(app.db, workspaceId, exportId, PART_LEASE_SECONDS)
   try {
-    const { size } = await store.write(exportPartKey(workspaceId, id), withDeadline(keepLease(work, content)))
+    const { size } = await store.write(exportPartKey(workspaceId, id), withDeadline(untilLost(work, content)))
     return { id, size }
   } catch (error) {
     await releasePart(app.db, workspaceId, exportId, id)
@@ -91,7 +81,7 @@ export const releasingParts = async <T>(
 
 /** Removes a part that was written and does not count. */
 export const removePart = async (
-  { app, store, running: { workspace_id: workspaceId, id: exportId } }: ExportWork,
+  { app, store, running: { workspace_id: workspaceId, id: exportId } }: Omit<ExportWork, 'lost'>,
   partId: string,
 ): Promise<void> => {
   await store.remove(exportPartKey(workspaceId, partId))
@@ -156,7 +146,7 @@ export const digestParts = async (
 ): Promise<Hash> => {
   const hash = createHash('sha256')
   const content = readParts(work.store, work.running.workspace_id, parts)
-  for await (const chunk of keepLease(work, content)) hash.update(chunk)
+  for await (const chunk of untilLost(work, content)) hash.update(chunk)
   return hash
 }
 

@@ -16,10 +16,10 @@ import {
   digestParts,
   type ExportWork,
   type FileEnd,
-  keepLease,
   releasingParts,
   sha256Of,
   type StepResult,
+  untilLost,
   writePart,
 } from './parts.ts'
 import { sources, type Source } from './person-rows.ts'
@@ -107,7 +107,7 @@ const digestFile = async (
   const hash = createHash('sha256')
   let crc = 0
   let size = 0
-  for await (const chunk of keepLease(work, found.content)) {
+  for await (const chunk of untilLost(work, found.content)) {
     hash.update(chunk)
     crc = crc32(chunk, crc)
     size += chunk.byteLength

@@ -1,45 +1,34 @@
 import type { Transaction } from '../../kernel/call.ts'
 import {
   advanceExport,
-  claimExport,
   countParts,
   deleteExportsBefore,
   expireExports,
   failExport,
-  findSecondsUntilExport,
   finishExport,
-  postponeExport,
+  loadRunningExport,
   type RunningExport,
   type WrittenPart,
 } from '../../../storage/work/exports.ts'
+import { advanceRun, finishRun, type Run } from '../../../storage/work/runs.ts'
 import { businessTime } from '../../clock.ts'
 import type { App } from '../../app.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { withRetries } from '../../kernel/retry.ts'
 import { withTransaction } from '../../kernel/write-call.ts'
-import { computeRetrySeconds } from '../../work/backoff.ts'
 import { changeInBatches } from '../../work/change-in-batches.ts'
-import { errorLogDetails } from '../../kernel/log-details.ts'
+import { commitStep, createRunJob, type Progress } from '../../work/engine.ts'
 import { FIXED_HOURS, hoursAgo } from '../../work/retention-periods.ts'
-import { computeNextRunMs, getIdleMs, type JobDefinition } from '../../work/runner.ts'
+import type { JobDefinition } from '../../work/runner.ts'
 import type { MediaStore } from '../../media-store.ts'
 import * as contactsFile from './contacts-file.ts'
-import {
-  type ExportWork,
-  type FileEnd,
-  LEASE_SECONDS,
-  releasingParts,
-  removePart,
-  type StepResult,
-} from './parts.ts'
+import { type ExportWork, type FileEnd, releasingParts, removePart, type StepResult } from './parts.ts'
 import * as personArchive from './person-archive.ts'
 
-/** After this others get their turn: exports of other workspaces, on whichever server. */
-const TURN_MS = 2000
 /** With the delays between them, some hours. */
 const MAX_ATTEMPTS = 40
 
-/** Counts written parts together with what `advance` writes, which says whether the export is where it was. */
+/** Counts written parts together with what `advance` writes, which says whether the export is made still. */
 const commit = async (
   work: ExportWork,
   parts: readonly WrittenPart[],
@@ -50,10 +39,9 @@ const commit = async (
   const isCounted = await releasingParts(work, parts, () =>
     withRetries(() =>
       withTransaction(app, async (tx) => {
-        const isOurs =
+        const isMade =
           (await advance(tx)) && (parts.length === 0 || (await countParts(tx, workspaceId, id, parts)))
-        await (isOurs ? tx.commit() : tx.rollback()).execute()
-        return isOurs
+        return await commitStep(tx, Promise.resolve(isMade))
       }),
     ),
   )
@@ -74,84 +62,59 @@ const writeEnd = ({ running, ...files }: Work): Promise<FileEnd> =>
     ? personArchive.writeEnd({ ...files, running })
     : contactsFile.writeEnd({ ...files, running })
 
-/** Does the next step. Returns the export as it is then; undefined when it ended, or is another server's. */
-const runNext = async (work: Work, signal: AbortSignal): Promise<RunningExport | undefined> => {
+/** Does the next step. */
+const runNext = async (run: Run, work: Work, signal: AbortSignal): Promise<Progress> => {
   const { app, running } = work
   const { workspace_id: workspaceId, id } = running
   const next = await writeNext(work, signal)
   if (next) {
-    const isOurs = await commit(work, next.parts, (tx) =>
-      advanceExport(tx, workspaceId, id, running, next.to, LEASE_SECONDS),
+    const isOurs = await commit(
+      work,
+      next.parts,
+      async (tx) => (await advanceExport(tx, workspaceId, id, next.to)) && (await advanceRun(tx, run)),
     )
-    return isOurs ? { ...running, ...next.to, attempts: 0 } : undefined
+    return isOurs ? 'on' : 'over'
   }
   const { parts, size, sha256 } = await writeEnd(work)
   const fileUntil = hoursAgo(app.now(), -FIXED_HOURS.export_files)
-  await commit(work, parts, (tx) =>
-    finishExport(tx, workspaceId, id, running, {
-      size,
-      sha256,
-      fileUntil,
-      now: businessTime(app, workspaceId),
-    }),
+  const file = { size, sha256, fileUntil, now: businessTime(app, workspaceId) }
+  await commit(
+    work,
+    parts,
+    async (tx) => (await finishExport(tx, workspaceId, id, file)) && (await finishRun(tx, run)),
   )
-  return undefined
+  return 'over'
 }
 
-/** Lets a claimed export go on for a while. Returns how many steps it did. */
-const takeTurn = async (claimed: Work, signal: AbortSignal): Promise<number> => {
-  const { app } = claimed
-  const { workspace_id: workspaceId, id, attempts } = claimed.running
-  const startedAt = performance.now()
-  let count = 0
-  let waits = 0
-  try {
-    let work = claimed
-    for (; !signal.aborted && performance.now() - startedAt < TURN_MS; count++) {
-      const running = await runNext(work, signal)
-      if (!running) return count + 1
-      work = { ...work, running }
-    }
-  } catch (error) {
-    if (error instanceof Problem && error.status < 500) {
-      await failExport(app.db, workspaceId, id, {
-        problem: error.message,
-        now: businessTime(app, workspaceId),
-      })
-      return count
-    }
-    app.log.warn({ export: id, attempts, ...errorLogDetails(error) }, 'An export did not go on; retrying')
-    if (attempts >= MAX_ATTEMPTS) {
-      const problem = 'The file could not be made: the database or the store of files failed again and again.'
-      await failExport(app.db, workspaceId, id, { problem, now: businessTime(app, workspaceId) })
-      return count
-    }
-    waits = computeRetrySeconds(attempts)
-  }
-  await postponeExport(app.db, workspaceId, id, waits)
-  return count
-}
-
-const runAll = async (app: App, store: MediaStore, signal: AbortSignal): Promise<number> => {
-  for (let count = 0; ;) {
-    const running = signal.aborted ? undefined : await claimExport(app.db, LEASE_SECONDS)
-    if (!running) return count
-    count += await takeTurn({ app, store, running }, signal)
-  }
-}
-
-const MIN_DELAY_MS = 200
+/** Gives an export up. */
+const fail = (app: App, run: Run, problem: string): Promise<boolean> =>
+  withTransaction(app, async (tx) => {
+    const { workspace_id: workspaceId, subject: id } = run
+    await failExport(tx, workspaceId, id, { problem, now: businessTime(app, workspaceId) })
+    return await commitStep(tx, finishRun(tx, run))
+  })
 
 /** Makes files for download. */
-export const exportsJob = (app: App, store: MediaStore): JobDefinition => ({
-  name: 'exports',
-  intervalMs: getIdleMs(app),
-  run: async (signal) => {
-    const processed = await runAll(app, store, signal)
-    const seconds = await findSecondsUntilExport(app.db)
-    return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: getIdleMs(app) }) }
-  },
-})
+export const exportsJob = (app: App, store: MediaStore): JobDefinition =>
+  createRunJob(app, {
+    kind: 'exports',
+    job: 'exports',
+    step: async (run, { signal, lost }) => {
+      const running = await loadRunningExport(app.db, run.workspace_id, run.subject)
+      if (running) return await runNext(run, { app, store, running, lost }, signal)
+      await finishRun(app.db, run)
+      return 'over'
+    },
+    fail: async (run, error) => {
+      if (error instanceof Problem && error.status < 500) return await fail(app, run, error.message)
+      if (run.attempts + 1 < MAX_ATTEMPTS) return false
+      return await fail(
+        app,
+        run,
+        'The file could not be made: the database or the store of files failed again and again.',
+      )
+    },
+  })
 
 /** Lets files expire, and deletes what is known of old ones. Returns the count. */
 export const deleteOldExports = async (app: App, signal: AbortSignal): Promise<number> => {

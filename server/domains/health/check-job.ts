@@ -1,17 +1,15 @@
 import {
   addMissingChecks,
   type ChannelHealth,
-  claimDueChecks,
-  deleteCheck,
-  findSecondsUntilNextCheck,
-  type DueCheck,
+  findSecondsUntilPassed,
   listNumbersOfAccount,
   listPassedProblems,
-  scheduleCheck,
 } from '../../../storage/channels/health.ts'
+import { advanceRun, finishRun, type Run } from '../../../storage/work/runs.ts'
 import type { App } from '../../app.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { errorLogDetails } from '../../kernel/log-details.ts'
+import { createRunJob, type Progress } from '../../work/engine.ts'
 import { computeNextRunMs, type JobDefinition } from '../../work/runner.ts'
 import { isProviderConfigured, type ProviderNumber } from '../../provider/port.ts'
 import type { HealthFact } from './change.ts'
@@ -25,8 +23,6 @@ const MIN_DELAY_MS = 50
 /** How often accounts that were added are looked for. */
 const ADD_INTERVAL_MS = 15_000
 const CHECK_TIMEOUT_MS = 20_000
-/** Longer than a check may last: an expired lease means that its process died. */
-const LEASE_SECONDS = 60
 const MAX_CHECKS = 8
 
 /**
@@ -34,37 +30,36 @@ const MAX_CHECKS = 8
  * that what nobody reported is noticed, and what is over is too. Also ends problems that pass by themselves.
  */
 export const providerHealthJob = (app: App): JobDefinition => {
+  const checks = createRunJob(app, {
+    kind: 'account_checks',
+    job: 'provider-health',
+    turns: MAX_CHECKS,
+    step: (run, { signal }) => checkAccount(app, run, signal),
+  })
   let addedAt = -Infinity
   return {
-    name: 'provider-health',
+    ...checks,
     intervalMs: POLL_MS,
-    run: async (signal) => {
+    run: async (signal, nextWake) => {
       if (!isProviderConfigured(app.provider)) return {}
       if (performance.now() - addedAt > ADD_INTERVAL_MS) {
         // A new channel is left alone for a moment: a sandbox must hear of its number first.
         await addMissingChecks(app.db, ADD_INTERVAL_MS / 1000)
         addedAt = performance.now()
       }
-      let seconds = await findSecondsUntilNextCheck(app.db, app.now())
-      let processed = 0
-      if (seconds !== undefined && seconds <= 0) {
-        processed = await doDueChecks(app, signal)
-        if (processed === MAX_CHECKS) return { processed, nextInMs: 0 }
-        seconds = await findSecondsUntilNextCheck(app.db, app.now())
-      }
-      return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: POLL_MS }) }
+      await endPassedProblems(app)
+      const { processed = 0, nextInMs = POLL_MS } = await checks.run(signal, nextWake)
+      const seconds = await findSecondsUntilPassed(app.db, app.now())
+      const passedInMs = computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: POLL_MS })
+      return { processed, nextInMs: Math.min(nextInMs, passedInMs) }
     },
   }
 }
 
-/** Ends problems that have passed, and checks accounts that are due. Returns how many were checked. */
-const doDueChecks = async (app: App, signal: AbortSignal): Promise<number> => {
+const endPassedProblems = async (app: App): Promise<void> => {
   const passed = await listPassedProblems(app.db, app.now(), 100)
   for (const { workspace_id: workspaceId, channel_id: channelId } of passed)
     await recordHealth(app, { workspaceId, channelId }, () => [])
-  const due = await claimDueChecks(app.db, LEASE_SECONDS, MAX_CHECKS)
-  await Promise.all(due.map((check) => checkAccount(app, check, signal)))
-  return due.length
 }
 
 /** What the provider's answer says of a number. */
@@ -86,15 +81,15 @@ const readNumber = ({ status, qualityRating, messagingLimit }: ProviderNumber): 
   ]
 }
 
-const checkAccount = async (
-  app: App,
-  { workspace_id: workspaceId, account_id: accountId, failures }: DueCheck,
-  jobSignal: AbortSignal,
-): Promise<void> => {
+const checkAccount = async (app: App, run: Run, jobSignal: AbortSignal): Promise<Progress> => {
+  const { workspace_id: workspaceId, subject: accountId, attempts } = run
   const signal = AbortSignal.any([jobSignal, AbortSignal.timeout(CHECK_TIMEOUT_MS)])
+  const ours = await listNumbersOfAccount(app.db, workspaceId, accountId === '' ? null : accountId)
+  if (ours.length === 0) {
+    await finishRun(app.db, run)
+    return 'over'
+  }
   try {
-    const ours = await listNumbersOfAccount(app.db, workspaceId, accountId === '' ? null : accountId)
-    if (ours.length === 0) return await deleteCheck(app.db, workspaceId, accountId)
     const numbers =
       accountId === ''
         ? await Promise.all(ours.map((phoneNumberId) => app.provider.phoneNumber({ phoneNumberId }, signal)))
@@ -104,19 +99,12 @@ const checkAccount = async (
         await recordHealth(app, { phoneNumberId: number.id }, (channel: ChannelHealth) =>
           channel.workspace_id === workspaceId ? readNumber(number) : [],
         )
-    await scheduleCheck(app.db, workspaceId, accountId, computeCheckSeconds(0), 0)
   } catch (error) {
-    if (jobSignal.aborted) return
+    if (jobSignal.aborted) throw error
     // What a refusal says of the channels was recorded with the call.
     if (!(error instanceof Problem)) app.log.warn(errorLogDetails(error), 'Cannot check an account')
-    await scheduleCheck(
-      app.db,
-      workspaceId,
-      accountId,
-      computeCheckSeconds(failures + 1),
-      Math.min(failures + 1, 100),
-    ).catch((scheduling: unknown) =>
-      app.log.warn(errorLogDetails(scheduling), 'Cannot schedule the check of an account'),
-    )
+    return { seconds: computeCheckSeconds(attempts + 1), tries: 1 }
   }
+  await advanceRun(app.db, run)
+  return { seconds: computeCheckSeconds(0), tries: 0 }
 }

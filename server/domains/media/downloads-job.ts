@@ -1,18 +1,17 @@
 import {
-  claimMedia,
+  beginDownload,
   markMediaErasable,
   markMediaFailed,
   markMediaKept,
-  findSecondsUntilNextMedia,
-  postponeMedia,
-  releaseMedia,
-  type ClaimedMedia,
+  PROVIDER,
+  type WaitingMedia,
 } from '../../../storage/messages/media.ts'
-import { waitAtMost } from '../../../storage/client/wait-at-most.ts'
+import { finishRun, type Run } from '../../../storage/work/runs.ts'
 import type { App } from '../../app.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { errorLogDetails } from '../../kernel/log-details.ts'
-import { computeNextRunMs, getIdleMs, type JobDefinition } from '../../work/runner.ts'
+import { createRunJob, type Progress } from '../../work/engine.ts'
+import type { JobDefinition } from '../../work/runner.ts'
 import { isProviderConfigured } from '../../provider/port.ts'
 import { type Download, downloadFromUrl } from './download-url.ts'
 import { type StallWatch, watchForStall } from './stall.ts'
@@ -40,88 +39,29 @@ const refusalReasons = new Set<unknown>(['provider_not_found', 'media_refused'])
 const MAX_CONCURRENT_DOWNLOADS = 16
 /** Fewer than all, so that a channel whose files come slowly or never does not keep those of others waiting. */
 const MAX_DOWNLOADS_PER_CHANNEL = 4
-/** How often files that became due are looked for while others are downloaded. */
-const LOOK_AGAIN_MS = 500
-/** Behind a long backlog of a busy channel it takes long to find out that no other has any: at most this share. */
-const LOOKING_SHARE = 0.1
-const MIN_DELAY_MS = 50
 
 /**
- * Downloads files that are due. Woken when messages have arrived; it runs again when a retry is due.
+ * Downloads files that customers sent into the media store, before the provider deletes them. Woken when messages have
+ * arrived. Those in progress when the job is stopped are cut off. Files wait until there is a provider to ask.
  */
-export const mediaDownloadsJob = (app: App, store: MediaStore): JobDefinition => ({
-  name: 'media-downloads',
-  intervalMs: getIdleMs(app),
-  run: async (signal) => {
-    const processed = await downloadDueMedia(app, store, signal)
-    const seconds = await findSecondsUntilNextMedia(app.db, isProviderConfigured(app.provider))
-    return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: getIdleMs(app) }) }
-  },
-})
+export const mediaDownloadsJob = (app: App, store: MediaStore, stallMs = STALL_TIMEOUT_MS): JobDefinition =>
+  createRunJob(app, {
+    kind: 'media',
+    job: 'media-downloads',
+    ...(isProviderConfigured(app.provider) ? { knows: [PROVIDER] } : {}),
+    turns: MAX_CONCURRENT_DOWNLOADS,
+    perQueue: MAX_DOWNLOADS_PER_CHANNEL,
+    step: async (run, { signal }) => {
+      const file = await beginDownload(app.db, run)
+      const progress = file ? await downloadOne(app, store, { ...file, run }, { signal, stallMs }) : 'over'
+      if (progress === 'over') await finishRun(app.db, run)
+      return progress
+    },
+  })
 
-/**
- * Downloads files that customers sent into the media store, before the provider deletes them, until none is
- * due. Returns the number of attempts. Those in progress when `signal` is aborted are cut off.
- */
-export const downloadDueMedia = async (
-  app: App,
-  store: MediaStore,
-  signal: AbortSignal = new AbortController().signal,
-  stallMs = STALL_TIMEOUT_MS,
-): Promise<number> => {
-  const hasProvider = isProviderConfigured(app.provider)
-  const running = new Map<Promise<void>, ClaimedMedia>()
-  const failures: unknown[] = []
-  const fail = (error: unknown): [] => (failures.push(error), [])
-  const claimNext = createClaims(app, hasProvider)
-  let attempts = 0
-  for (;;) {
-    const isEnding = signal.aborted || failures.length > 0
-    const claimed = isEnding ? [] : await claimNext([...running.values()]).catch(fail)
-    attempts += claimed.length
-    for (const file of claimed) {
-      const download = downloadOne(app, store, file, { signal, stallMs })
-        .catch((error: unknown) => void fail(error))
-        .finally(() => running.delete(download))
-      running.set(download, file)
-    }
-    if (claimed.length > 0) continue
-    if (running.size === 0) break
-    await waitAtMost(LOOK_AGAIN_MS, Promise.race(running.keys()))
-  }
-  if (failures.length > 0) throw failures[0]
-  return attempts
-}
+type ClaimedMedia = WaitingMedia & { run: Run }
 
-const channelOf = ({ workspace_id: workspaceId, channel_id: channelId }: ClaimedMedia): string =>
-  `${workspaceId}/${channelId}`
-
-/** Claims files that are due, as many as may be downloaded besides the running ones: of any channel, and of each. */
-const createClaims = (
-  app: App,
-  hasProvider: boolean,
-): ((running: readonly ClaimedMedia[]) => Promise<ClaimedMedia[]>) => {
-  let lookForOthersAt = 0
-  return async (running) => {
-    const byChannel = Map.groupBy(running, channelOf)
-    const counts = [...byChannel.values()].map(({ length }) => length)
-    const busiest = Math.max(0, ...counts.filter((count) => count < MAX_DOWNLOADS_PER_CHANNEL))
-    // All of them may be of the busiest channel.
-    const limit = Math.min(MAX_CONCURRENT_DOWNLOADS - running.length, MAX_DOWNLOADS_PER_CHANNEL - busiest)
-    if (limit <= 0) return []
-    const full = [...byChannel.values()].filter(({ length }) => length >= MAX_DOWNLOADS_PER_CHANNEL)
-    const startedAt = performance.now()
-    if (full.length > 0 && startedAt < lookForOthersAt) return []
-    const claimed = await claimMedia(app.db, { limit, hasProvider, except: full.map(([file]) => file!) })
-    if (full.length > 0 && claimed.length === 0) {
-      const endedAt = performance.now()
-      lookForOthersAt = endedAt + Math.max(LOOK_AGAIN_MS, (endedAt - startedAt) / LOOKING_SHARE)
-    }
-    return claimed
-  }
-}
-
-/** `signal` is aborted when the server stops. */
+/** `signal` is aborted when the server stops, or has lost the run. */
 type Limits = { signal: AbortSignal; stallMs: number }
 
 const downloadOne = async (
@@ -129,7 +69,7 @@ const downloadOne = async (
   store: MediaStore,
   file: ClaimedMedia,
   { signal, stallMs }: Limits,
-): Promise<void> => {
+): Promise<Progress> => {
   const { workspace_id: workspaceId, message_id: messageId } = file
   const watch = watchForStall(AbortSignal.any([signal, AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS)]), stallMs)
   try {
@@ -138,13 +78,14 @@ const downloadOne = async (
       requireReportedDigests(digest, reportedDigests),
     )
     const kept = { content_type: contentType, size, sha256: sha256.toString('hex') }
-    if (await markMediaKept(app.db, workspaceId, messageId, kept)) return
+    if (await markMediaKept(app.db, workspaceId, messageId, kept)) return 'over'
     // The message was deleted meanwhile.
     await markMediaErasable(app.db, workspaceId, messageId)
     app.jobs.job('file-removal').wake()
+    return 'over'
   } catch (error) {
-    if (signal.aborted) await releaseMedia(app.db, workspaceId, messageId)
-    else await recordFailedDownload(app, file, error)
+    if (signal.aborted) return { seconds: 0, tries: 0 }
+    return await recordFailedDownload(app, file, error)
   } finally {
     watch.end()
   }
@@ -188,10 +129,15 @@ const isSameDigest = (reported: string, digest: Buffer): boolean =>
 const describeRefusal = ({ provider_media_id: id }: ClaimedMedia, error: unknown): string =>
   id === null ? (error as Problem).message : 'The provider no longer has the file.'
 
-const recordFailedDownload = async (app: App, file: ClaimedMedia, error: unknown): Promise<void> => {
-  const { workspace_id: workspaceId, message_id: messageId, attempts } = file
+const recordFailedDownload = async (app: App, file: ClaimedMedia, error: unknown): Promise<Progress> => {
+  const { workspace_id: workspaceId, message_id: messageId, run } = file
+  const attempts = run.attempts + 1
+  const giveUp = async (state: 'lost' | 'too_large', reason: string): Promise<Progress> => {
+    await markMediaFailed(app.db, workspaceId, messageId, state, reason)
+    return 'over'
+  }
   if (error instanceof Problem && error.code === 'payload_too_large')
-    return await markMediaFailed(app.db, workspaceId, messageId, 'too_large', error.message)
+    return await giveUp('too_large', error.message)
   const isRefused = error instanceof Problem && refusalReasons.has(error.extras.reason)
   const seconds = isRefused && attempts >= MAX_REFUSALS ? undefined : RETRY_DELAYS_SECONDS[attempts - 1]
   app.log.warn(
@@ -200,7 +146,9 @@ const recordFailedDownload = async (app: App, file: ClaimedMedia, error: unknown
       ? 'Cannot download a file of a customer; giving up'
       : 'Cannot download a file of a customer; retrying',
   )
-  if (seconds !== undefined) return await postponeMedia(app.db, workspaceId, messageId, seconds)
-  const reason = isRefused ? describeRefusal(file, error) : 'It could not be downloaded in time.'
-  await markMediaFailed(app.db, workspaceId, messageId, 'lost', reason)
+  if (seconds !== undefined) return { seconds, tries: 1 }
+  return await giveUp(
+    'lost',
+    isRefused ? describeRefusal(file, error) : 'It could not be downloaded in time.',
+  )
 }

@@ -21,9 +21,7 @@ import {
   toEventApproval,
   toReader,
 } from '../../../visibility/approvals.ts'
-
-/** How long an approved call may begin to run: when every server is down for longer, it fails instead. */
-const RUN_SECONDS = 12 * 3600
+import { RUN_SECONDS } from './stored-call.ts'
 
 export const listApprovals: Handler<'approvals_list'> = async (
   { tx, actor, cursors, now },

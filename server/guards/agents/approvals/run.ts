@@ -3,18 +3,16 @@ import { passesSoon } from '../../../../catalog/passing-reasons.ts'
 import { findOperation, operationNames } from '../../../../catalog/index.ts'
 import {
   type ApprovalRow,
-  claimApproved,
   decideApproval,
   deleteApprovalsBefore,
   endApproval,
   findApproval,
-  findSecondsUntilNextRun,
   hasRecord,
   holdApproved,
   lockExpired,
-  postponeApproved,
 } from '../../../../storage/agents/approvals.ts'
 import type { Db } from '../../../../storage/database.ts'
+import { finishRun, type Run } from '../../../../storage/work/runs.ts'
 import type { EventRow } from '../../../../storage/events/events.ts'
 import { findLiveKeyById } from '../../../../storage/access/keys.ts'
 import { businessTime } from '../../../clock.ts'
@@ -29,24 +27,21 @@ import { applyPolicyToApproved, requireApprovedBounds } from '../policy.ts'
 import { createSendCount } from '../send-count.ts'
 import { withTransaction } from '../../../kernel/write-call.ts'
 import { insertAllEvents, notifyEvents } from '../../../domains/events/signal.ts'
-import { computeRetrySeconds } from '../../../work/backoff.ts'
 import { changeInBatches } from '../../../work/change-in-batches.ts'
-import { errorLogDetails } from '../../../kernel/log-details.ts'
+import { createRunJob, type Progress } from '../../../work/engine.ts'
 import { FIXED_HOURS, hoursAgo } from '../../../work/retention-periods.ts'
-import { computeNextRunMs, getIdleMs, type JobDefinition } from '../../../work/runner.ts'
+import type { JobDefinition } from '../../../work/runner.ts'
 import { takePhoneBudget } from '../../phone-budget.ts'
 import { requireApprovedSubjects } from './call-subjects.ts'
 import { digestTemplate, requireSameTemplate } from './freeze.ts'
-import { keyEndedProblem, mayReplay, toApprovedCall, toRunInput } from './stored-call.ts'
+import { keyEndedProblem, mayReplay, RUN_SECONDS, toApprovedCall, toRunInput } from './stored-call.ts'
 import { toEventApproval } from '../../../visibility/approvals.ts'
 
-/** Longer than a call may take, so that an expired lease means that its server died. */
-const LEASE_SECONDS = 45
-const BATCH_SIZE = 8
-const MIN_DELAY_MS = 200
+/** Calls that a server runs at once. */
+const TURNS = 8
 
-/** How an approved call ended; undefined when that is still open. */
-type Ending = { status: 'done' | 'failed'; answer: number; outcome: object | null } | undefined
+/** How an approved call ended. */
+type Ending = { status: 'done' | 'failed'; answer: number; outcome: object | null }
 
 /** Problems that a later attempt may not meet, or that leave open what became of the call. */
 const isTransient = (problem: Problem): boolean =>
@@ -93,7 +88,7 @@ export const requireStillApproved = async (
  * Runs an approved call as the agent that asked for it, with the rights and under the policy of this moment. Its
  * idempotency key makes sure that it runs once, whichever server begins it, and again after a crash.
  */
-const runApproved = async (app: App, row: ApprovalRow, isLate: boolean): Promise<Ending> => {
+const runApproved = async (app: App, row: ApprovalRow): Promise<Ending> => {
   const op = findOperation(row.operation)
   if (!op) return toFailed(tooLateProblem())
   const key = await findLiveKeyById(app.db, row.workspace_id, row.key_id, app.now())
@@ -102,7 +97,7 @@ const runApproved = async (app: App, row: ApprovalRow, isLate: boolean): Promise
   // Also of a server that died: nothing but the record of the run tells of that.
   const hasRun = await mayReplay(app, call)
   if (!hasRun) {
-    if (isLate) return toFailed(tooLateProblem())
+    if (row.is_late) return toFailed(tooLateProblem())
     if (await ranMeanwhile(app, row))
       return toFailed(
         new Problem(
@@ -141,39 +136,22 @@ const runApproved = async (app: App, row: ApprovalRow, isLate: boolean): Promise
   return toFailed(problem)
 }
 
-const settle = async (
-  app: App,
-  {
-    workspace_id: workspaceId,
-    id,
-    attempts,
-    is_late: isLate,
-  }: Awaited<ReturnType<typeof claimApproved>>[number],
-): Promise<void> => {
-  const retryIn = computeRetrySeconds(attempts)
-  let ending: Ending
-  try {
-    const row = await findApproval(app.db, workspaceId, id)
-    if (!row) return
-    ending = await runApproved(app, row, isLate)
-  } catch (error) {
-    if (error instanceof Problem && !isTransient(error)) ending = toFailed(error)
-    else app.log.warn({ approval: id, ...errorLogDetails(error) }, 'An approved call did not end; retrying')
-  }
-  if (ending === undefined) await postponeApproved(app.db, workspaceId, id, retryIn)
-  else await endApproval(app.db, workspaceId, id, { ...ending, now: businessTime(app, workspaceId) })
-  notifyEvents(app, { workspaceId, needsDelivery: false })
-}
-
-/** Runs approved calls whose time has come. Returns how many. */
-const runAllApproved = async (app: App, signal: AbortSignal): Promise<number> => {
-  for (let count = 0; ;) {
-    if (signal.aborted) return count
-    const batch = await claimApproved(app.db, LEASE_SECONDS, BATCH_SIZE, operationNames)
-    await Promise.all(batch.map((claimed) => settle(app, claimed)))
-    count += batch.length
-    if (batch.length < BATCH_SIZE) return count
-  }
+/** Runs the call of a run, and writes how it ended; rejects where that is open still. */
+const settle = async (app: App, run: Run): Promise<Progress> => {
+  const { workspace_id: workspaceId, subject: id } = run
+  const row = await findApproval(app.db, workspaceId, id)
+  if (row?.status === 'approved')
+    try {
+      const ending = await runApproved(app, row).catch((error: unknown) => {
+        if (error instanceof Problem && !isTransient(error)) return toFailed(error)
+        throw error
+      })
+      await endApproval(app.db, workspaceId, id, { ...ending, now: businessTime(app, workspaceId) })
+    } finally {
+      notifyEvents(app, { workspaceId, needsDelivery: false })
+    }
+  await finishRun(app.db, run)
+  return 'over'
 }
 
 /** Ends requests on which nobody decided in time. Returns how many. */
@@ -209,16 +187,24 @@ const expireApprovals = async (app: App): Promise<number> => {
 }
 
 /** Runs what was approved, also of servers that died, and ends what expired. */
-export const approvalsJob = (app: App): JobDefinition => ({
-  name: 'approvals',
-  intervalMs: getIdleMs(app),
-  run: async (signal) => {
-    const processed = await runAllApproved(app, signal)
-    await expireApprovals(app)
-    const seconds = await findSecondsUntilNextRun(app.db, operationNames)
-    return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: getIdleMs(app) }) }
-  },
-})
+export const approvalsJob = (app: App): JobDefinition => {
+  const job = createRunJob(app, {
+    kind: 'approved_calls',
+    job: 'approvals',
+    knows: operationNames,
+    abandonedAfterSeconds: RUN_SECONDS,
+    turns: TURNS,
+    step: (run) => settle(app, run),
+  })
+  return {
+    ...job,
+    run: async (signal, nextWake) => {
+      const result = await job.run(signal, nextWake)
+      await expireApprovals(app)
+      return result
+    },
+  }
+}
 
 /** Deletes requests that ended 30 days ago. */
 export const deleteOldApprovals = (app: App, signal: AbortSignal): Promise<number> =>

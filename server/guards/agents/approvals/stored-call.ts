@@ -6,6 +6,9 @@ import type { App } from '../../../app.ts'
 import type { Actor } from '../../../kernel/context.ts'
 import { Problem } from '../../../kernel/problem.ts'
 
+/** How long an approved call may begin to run: when every server is down for longer, it fails instead. */
+export const RUN_SECONDS = 12 * 3600
+
 /** Fields whose values are sealed wherever they are stored. */
 const SECRET_FIELDS = ['custom_headers']
 
