@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Id, list, page, Timestamp } from './fields.ts'
+import { ContactName, Id, list, page, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
 import { untrusted } from './text.ts'
 
@@ -73,7 +73,7 @@ export const Approval = z
           'records at once, and there is no undo. `saved_filters`: they name what it renames.',
       ),
     contact: z
-      .object({ id: Id.describe('Contact id.'), name: untrusted(z.string().nullable().describe('Name.')) })
+      .object({ id: Id.describe('Contact id.'), name: ContactName })
       .nullable()
       .describe('The customer; null if there is none or several.'),
     requested_at: Timestamp.describe('When the agent called.'),
@@ -86,7 +86,7 @@ export const Approval = z
         status: z.int().describe('HTTP status of its answer.'),
         code: z.string().nullable().describe('Error code; null when it succeeded.'),
         reason: z.string().nullable().describe('Reason of the error.'),
-        detail: untrusted(z.string().nullable().describe('What went wrong.')),
+        detail: untrusted(z.string().nullable().describe('What went wrong.'), { phone: 'text' }),
       })
       .nullable()
       .describe('How it ended when it ran.'),

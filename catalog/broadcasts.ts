@@ -1,5 +1,14 @@
 import { z } from 'zod'
-import { EXPENSIVE_READ, Id, listWithTotal, page, Search, Timestamp } from './fields.ts'
+import {
+  ContactName,
+  ContactPhone,
+  EXPENSIVE_READ,
+  Id,
+  listWithTotal,
+  page,
+  Search,
+  Timestamp,
+} from './fields.ts'
 import { defineOperation } from './operation.ts'
 import { untrusted } from './text.ts'
 
@@ -62,8 +71,8 @@ const Recipient = z.object({
   contact: z
     .object({
       id: Id.describe('Contact id.'),
-      name: untrusted(z.string().nullable().describe('Name.')),
-      phone: z.string().nullable().describe('E.164 digits, or masked.'),
+      name: ContactName,
+      phone: ContactPhone.describe('E.164 digits, or masked.'),
     })
     .nullable()
     .describe('The contact; null when it was deleted.'),
@@ -77,7 +86,9 @@ const Recipient = z.object({
   read_at: Timestamp.nullable().describe('When it was read.'),
   failed_at: Timestamp.nullable().describe('When it failed.'),
   responded_at: Timestamp.nullable().describe('When the contact answered.'),
-  error: untrusted(z.string().nullable().describe('Why it failed; null if it did not, or if unknown.')),
+  error: untrusted(z.string().nullable().describe('Why it failed; null if it did not, or if unknown.'), {
+    phone: 'text',
+  }),
 })
 
 export const broadcastExample = {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { EXPENSIVE_READ, Id, IdInput, list, page, Timestamp, bulkResult } from './fields.ts'
+import { mark } from './marks.ts'
+import { bulkResult, ContactName, EXPENSIVE_READ, Id, IdInput, list, page, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
-import { untrusted } from './text.ts'
 
 const since = '2026-10-01'
 
@@ -29,11 +29,9 @@ export const Job = z
           '`problem`; `cancelled`: it changes nothing more.',
       ),
     operation: z.string().describe('The operation that it runs on its contacts or conversations.'),
-    input: z
-      .record(z.string(), z.unknown())
-      .describe(
-        'The input of its calls, without ids of records. Values of fields are shown to managers who see phones.',
-      ),
+    input: mark(z.record(z.string(), z.unknown()), { phone: 'job' }).describe(
+      'The input of its calls, without ids of records. Values of fields are shown to managers who see phones.',
+    ),
     total: z.int().describe('Records that it is for.'),
     done: z.int().describe('Records that it has come to.'),
     changed: z.int().describe('Records that changed; the others already had the requested state.'),
@@ -114,7 +112,7 @@ export const targetResult = {
     .array(
       z.object({
         contact_id: Id.describe('Contact id.'),
-        name: untrusted(z.string().nullable().describe('Name.')),
+        name: ContactName,
       }),
     )
     .optional()

@@ -1,8 +1,9 @@
 import { z } from 'zod'
+import { mark } from './marks.ts'
 import { ChannelHealth, HealthQuality } from './channel-health.ts'
 import { consentEvents } from './consent-events.ts'
 import { defineEventType } from './event-type.ts'
-import { Id, Timestamp } from './fields.ts'
+import { ContactPhone, Id, Timestamp } from './fields.ts'
 
 const EventGroup = z.object({
   group: z
@@ -95,8 +96,8 @@ const jobEvents = {
 const EventContact = z
   .object({
     id: Id.describe('Contact id.'),
-    name: z.string().nullable().describe('Name.'),
-    phone: z.string().nullable().describe('E.164 digits.'),
+    name: mark(z.string().nullable().describe('Name.'), { phone: 'name' }),
+    phone: ContactPhone.describe('E.164 digits.'),
     external_id: z
       .string()
       .nullable()
@@ -264,7 +265,7 @@ const EventMessage = z
     type: z.string().describe('Message type, such as `TEXT`.'),
     direction: z.string().describe('`inbound` or `outbound`.'),
     status: z.string().describe('Delivery status.'),
-    text: z.string().nullable().describe('Text or caption.'),
+    text: mark(z.string().nullable().describe('Text or caption.'), { phone: 'message' }),
     has_media: z.boolean().describe('True: it has a file.'),
     reply_to_id: Id.nullable().describe('The message it replies to.'),
     external_id: z
@@ -272,7 +273,7 @@ const EventMessage = z
       .nullable()
       .optional()
       .describe('Your id of a message that you sent; absent from events from before external ids existed.'),
-    error: z.string().nullable().describe('Why it failed.'),
+    error: mark(z.string().nullable().describe('Why it failed.'), { phone: 'text' }),
     created_at: Timestamp.describe('When it was written.'),
   })
   .describe('The message.')

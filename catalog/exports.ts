@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { MAX_AT_ONCE, MAX_PLAN_CHANGE_PERCENT, target, targetAlternatives } from './bulk-jobs.ts'
 import { ContactId } from './contacts/schemas.ts'
-import { EXPENSIVE_READ, Id, list, page, Timestamp } from './fields.ts'
+import { ContactName, EXPENSIVE_READ, Id, list, page, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
-import { untrusted } from './text.ts'
 
 const since = '2026-10-01'
 
@@ -124,7 +123,7 @@ export const exportPerson = defineOperation({
     sample: z
       .object({
         contact_id: Id.describe('Contact id.'),
-        name: untrusted(z.string().nullable().describe('Name.')),
+        name: ContactName,
       })
       .optional()
       .describe('Only in a dry run: the contact.'),

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { hasVisibleText, isInternationalEmail } from './text.ts'
+import { mark } from './marks.ts'
+import { hasVisibleText, isInternationalEmail, untrusted } from './text.ts'
 
 /** Ids are 64-bit integers of the database, as text: JSON numbers would lose digits. */
 export const Id = z
@@ -25,6 +26,12 @@ export const VisibleName = (max: number) =>
       (text) => text === '' || hasVisibleText(text),
       'must have a visible character, not only spaces and invisible ones',
     )
+
+/** The name of a contact as it is shown. */
+export const ContactName = untrusted(z.string().nullable().describe('Name.'), { phone: 'name' })
+
+/** The phone of a contact as it is stored: E.164 digits without `+`. */
+export const ContactPhone = mark(z.string().nullable(), { phone: 'number' })
 
 /** An email address, also an international one, which has at most 254 bytes of UTF-8. */
 export const EmailAddress = z

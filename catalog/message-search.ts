@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { EXPENSIVE_READ, Id, Instant, NextCursor, page, Timestamp } from './fields.ts'
+import { ContactName, EXPENSIVE_READ, Id, Instant, NextCursor, page, Timestamp } from './fields.ts'
 import { LastMessage } from './message-schemas.ts'
 import { defineOperation } from './operation.ts'
 import { untrusted } from './text.ts'
@@ -11,7 +11,7 @@ const MessageHit = z
     contact: z
       .object({
         id: Id.describe('Contact id.'),
-        name: untrusted(z.string().nullable().describe('Name.')),
+        name: ContactName,
       })
       .nullable()
       .describe('The customer; null when the contact was deleted.'),

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { PhoneInput } from './contacts/schemas.ts'
 import { Cursor, ExternalId, Id, Limit, NextCursor, DryRunWarnings, VisibleName } from './fields.ts'
 import { defineOperation } from './operation.ts'
 import { Message } from './message-schemas.ts'
@@ -295,13 +296,7 @@ export const sendTemplate = defineOperation({
   alternatives: [{ needs: ['contact_id'] }, { needs: ['phone'] }],
   input: z.object({
     contact_id: Id.optional().describe('The contact; alternative to `phone`.'),
-    phone: z
-      .string()
-      .trim()
-      .min(3)
-      .max(32)
-      .optional()
-      .describe('International phone number; alternative to `contact_id`.'),
+    phone: PhoneInput.optional().describe('International phone number; alternative to `contact_id`.'),
     channel_id: Id.optional().describe(
       "Channel; when absent, that of the contact's latest conversation, else the default channel.",
     ),

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { marks } from './marks.ts'
 import {
   deleted,
   EXPENSIVE_READ,
@@ -27,7 +28,8 @@ const SavedFilter = z
     name: z.string().describe('Name.'),
     description: z.string().nullable().describe('Purpose of the filter.'),
     owner_staff_id: Id.nullable().describe('Staff member who saved it; only they may change it.'),
-    filter: Filter.describe('The filter, with absolute dates.'),
+    // Registered itself: a copy would no longer be the schema that documents refer to.
+    filter: Filter.describe('The filter, with absolute dates.').register(marks, { phone: 'filter' }),
     updated_at: Timestamp.nullable().describe('When it was last changed; null in a dry run.'),
     version: Version,
   })

@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { Id, list, page, Timestamp } from '../fields.ts'
+import { ContactName, Id, list, page, Timestamp } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
-import { untrusted } from '../text.ts'
 import { ContactId } from './schemas.ts'
 
 const since = '2026-10-01'
@@ -91,7 +90,7 @@ export const eraseContact = defineOperation({
     sample: z
       .object({
         contact_id: Id.describe('Contact id.'),
-        name: untrusted(z.string().nullable().describe('Name.')),
+        name: ContactName,
       })
       .optional()
       .describe('Only in a dry run: the contact.'),

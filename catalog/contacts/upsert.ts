@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Id, IdInput, DryRunWarnings, VisibleName } from '../fields.ts'
+import { marks, toMarkedJsonSchema } from '../marks.ts'
 import { defineOperation } from '../operation.ts'
 import { TagRef } from '../tags.ts'
 import { untrusted } from '../text.ts'
@@ -151,9 +152,14 @@ export const importContacts = defineOperation({
       .boolean()
       .optional()
       .describe('True: groups in `group_names` that do not exist are created.'),
-    // For the documentation only; the handler validates the rows.
+    // For the documentation and the marks only; the handler validates the rows.
     rows: z
-      .array(z.unknown().meta(z.toJSONSchema(ImportRow, { io: 'input' })))
+      .array(
+        z
+          .unknown()
+          .meta(z.toJSONSchema(ImportRow, { io: 'input' }))
+          .register(marks, toMarkedJsonSchema(ImportRow)),
+      )
       .min(1)
       .max(500)
       .describe(

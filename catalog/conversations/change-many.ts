@@ -40,7 +40,7 @@ const result = {
     .array(
       z.object({
         conversation_id: Id.describe('Conversation id.'),
-        contact_name: untrusted(z.string().nullable().describe('Name of the customer.')),
+        contact_name: untrusted(z.string().nullable().describe('Name of the customer.'), { phone: 'name' }),
         channel: z.string().nullable().describe('Name of the channel.'),
       }),
     )

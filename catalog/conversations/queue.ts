@@ -1,5 +1,15 @@
 import { z } from 'zod'
-import { Cursor, EXPENSIVE_READ, Id, Limit, NextCursor, Timestamp, Total, VisibleName } from '../fields.ts'
+import {
+  ContactName,
+  Cursor,
+  EXPENSIVE_READ,
+  Id,
+  Limit,
+  NextCursor,
+  Timestamp,
+  Total,
+  VisibleName,
+} from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
 import { conversationFilters, TotalIsLowerBound } from './filters.ts'
@@ -28,7 +38,7 @@ const QueueRow = z
     contact: z
       .object({
         id: Id.describe('Contact id.'),
-        name: untrusted(z.string().nullable().describe('Name.')),
+        name: ContactName,
       })
       .nullable()
       .describe('The customer; null when the contact was deleted.'),

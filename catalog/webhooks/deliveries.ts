@@ -37,7 +37,7 @@ const Attempt = z.object({
       .optional()
       .describe('Beginning of the response, at most 1 KB, ending in … if truncated; not shown to agents.'),
   ),
-  error: untrusted(z.string().optional().describe('Why there was no response.')),
+  error: untrusted(z.string().optional().describe('Why there was no response.'), { phone: 'text' }),
   trigger: z.enum(['scheduled', 'replay', 'recover', 'test']).describe('What caused the attempt.'),
 })
 

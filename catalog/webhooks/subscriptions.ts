@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { mark } from '../marks.ts'
 import { Changed, list, page } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
@@ -62,7 +63,7 @@ export const sendTestEvent = defineOperation({
         response_excerpt: untrusted(
           z.string().optional().describe('Beginning of the response, at most 1 KB; not shown to agents.'),
         ),
-        error: z.string().optional().describe('Why there was no response.'),
+        error: mark(z.string().optional().describe('Why there was no response.'), { phone: 'text' }),
       })
       .nullable()
       .describe('Result of the first attempt; null in a dry run.'),

@@ -14,7 +14,7 @@ import { commitReplicated } from '../../storage/client/replication.ts'
 import { type CallOutcome, toAuditEntry } from '../guards/audit/entry.ts'
 import type { App } from './app.ts'
 import { requireOwnCall, requireSameView, toStoredView } from '../visibility/replays.ts'
-import { showStoredAnswer } from '../visibility/stored-answers.ts'
+import { showStoredAnswer } from '../visibility/records.ts'
 import type { Actor, CallWatch, CallTrace } from './context.ts'
 import type { PendingWrites } from './create-context.ts'
 import type { AnyHandler, ExternalHandler, LocalHandler } from './handler.ts'
@@ -134,7 +134,11 @@ export const toReplay = (
   { status, body, view }: Pick<IdempotencyRecord, 'status' | 'body' | 'view'>,
 ): ExecutionResult => {
   requireSameView(call.actor, view)
-  return { status: status!, body: showStoredAnswer(call.actor, openBody(app, call, body!)), replayed: true }
+  return {
+    status: status!,
+    body: showStoredAnswer(call.actor, call.op, openBody(app, call, body!)),
+    replayed: true,
+  }
 }
 
 /**

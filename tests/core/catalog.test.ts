@@ -14,6 +14,8 @@ import {
   showsVersion,
   takesVersion,
 } from '../../catalog/index.ts'
+import { type Marks, toMarkedJsonSchema } from '../../catalog/marks.ts'
+import { getPlannedSchema } from '../../catalog/operation.ts'
 import { handlers } from '../../server/handlers.ts'
 
 const assertUnique = (values: readonly string[], what: string): void =>
@@ -65,7 +67,59 @@ const listUndescribed = (schema: z.ZodType, io: 'input' | 'output'): string[] =>
   return [...walkFields(root)].filter(([, node]) => !describes(node)).map(([path]) => path)
 }
 
+/**
+ * Fields that are called like those with a mark, and have none, because … Ends of paths, each used.
+ */
+const unmarkedNames: Readonly<Record<string, string>> = {
+  '.channel.phone': 'a number of the business',
+  'messaging_create_short_link.phone': 'a number of the business',
+  '.buttons.phone_number': 'a number of the business',
+}
+
+/** What a field is by its name, and the mark that says so. */
+const markedNames: readonly { names: RegExp; mark: keyof Marks }[] = [
+  {
+    names: /(?:^|_)(?:phone|phone_number|msisdn|mobile|wa_id|chatapp_user_id|web_visitor_id)$/,
+    mark: 'phone',
+  },
+]
+
+/** Every field of inputs, answers and events with its schema, in which marks are keywords. */
+const listMarkable = (): [string, Node][] =>
+  [
+    ...catalog.flatMap((op) => [
+      [op.name, getInputSchema(op)] as const,
+      [op.name, getPlannedSchema(op)] as const,
+    ]),
+    ...Object.entries(eventTypes).map(([type, { data }]) => [type, data] as const),
+  ].flatMap(([name, schema]) => {
+    const root = toMarkedJsonSchema(schema) as Node
+    return [...walkFields(root)].map(([path, node]): [string, Node] => [
+      `${name}${path}`.replaceAll('[]', ''),
+      node,
+    ])
+  })
+
+const hasMark = (node: Node, mark: keyof Marks): boolean =>
+  mark in node || (node.anyOf ?? []).some((branch) => hasMark(branch, mark))
+
 describe('Catalog', () => {
+  it('a field that is called like a phone has a mark that says what it is', () => {
+    const used = new Set<string>()
+    const unmarked = listMarkable().filter(([path, node]) => {
+      const [name] = /\w+$/.exec(path)!
+      const missing = markedNames.filter(({ names, mark }) => names.test(name) && !hasMark(node, mark))
+      const known = Object.keys(unmarkedNames).find((end) => path.endsWith(end))
+      if (missing.length > 0 && known !== undefined) used.add(known)
+      return missing.length > 0 && known === undefined
+    })
+    assert.deepEqual(
+      unmarked.map(([path]) => path),
+      [],
+    )
+    assert.deepEqual([...used].sort(), Object.keys(unmarkedNames).sort(), 'no longer needed')
+  })
+
   it('names, commands and routes are unique', () => {
     assertUnique(
       catalog.map((op) => op.name),

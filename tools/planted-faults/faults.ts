@@ -294,4 +294,25 @@ export const faults: readonly Fault[] = [
     test: 'tests/sandbox/true-provider.test.ts',
     name: 'The client of the controls',
   },
+  {
+    file: 'catalog/events.ts',
+    find: "phone: ContactPhone.describe('E.164 digits.'),",
+    replace: "phone: z.string().nullable().describe('E.164 digits.'),",
+    test: 'tests/core/catalog.test.ts',
+    name: 'called like a phone',
+  },
+  {
+    file: 'catalog/events.ts',
+    find: "mark(z.string().nullable().describe('Text or caption.'), { phone: 'message' })",
+    replace: "z.string().nullable().describe('Text or caption.')",
+    test: 'tests/events/events.test.ts',
+    name: 'phone numbers are masked',
+  },
+  {
+    file: 'catalog/fields.ts',
+    find: "describe('Name.'), { phone: 'name' })",
+    replace: "describe('Name.'))",
+    test: 'tests/visibility/phones.test.ts',
+    name: 'an answer from before phones were hidden',
+  },
 ]

@@ -1,0 +1,169 @@
+import { z } from 'zod'
+import { Approval } from './approvals.ts'
+import { eventTypes } from './events.ts'
+import { catalog, findOperation } from './index.ts'
+import { type JsonSchema, mapSchemas } from './json-schema.ts'
+import { type Marks, type SchemaKind, toMarkedJsonSchema } from './marks.ts'
+import { getInputSchema, getPlannedSchema, listRoutes } from './operation.ts'
+import { Plan } from './plan.ts'
+import { isObject } from './values.ts'
+
+/*
+ * The walker over marked fields (marks.ts). A schema is compiled once for a mark, into a tree of the members that lead to
+ * fields with it: of a value it looks at nothing else.
+ */
+
+type Json = Record<string, unknown>
+
+export type MarkedTree<M extends keyof Marks = keyof Marks> = {
+  readonly mark: Marks[M]
+  readonly holds: Marks['holds']
+  readonly members: ReadonlyMap<string, MarkedTree<M>>
+  /** Of an object, what its schema names. */
+  readonly declared: ReadonlySet<string>
+  readonly items: MarkedTree<M> | undefined
+  /** Of an object, what its schema does not name. */
+  readonly others: MarkedTree<M> | undefined
+  /** Of the name of a mark. */
+  readonly name: M
+}
+
+/** Returns a node with what it may be instead. */
+const listBranches = (node: unknown): JsonSchema[] =>
+  isObject(node)
+    ? [
+        node,
+        ...[node.anyOf, node.oneOf, node.allOf].flatMap((all) =>
+          ((all ?? []) as unknown[]).flatMap(listBranches),
+        ),
+      ]
+    : []
+
+/** Compiles a schema for a mark; undefined: it has none. */
+export const compileMarked = <M extends keyof Marks>(name: M, schema: z.ZodType): MarkedTree<M> | undefined =>
+  compile(name, [toMarkedJsonSchema(schema)])
+
+const compile = <M extends keyof Marks>(name: M, nodes: readonly unknown[]): MarkedTree<M> | undefined => {
+  const all = nodes.flatMap(listBranches)
+  if (all.length === 0) return undefined
+  const find = <K extends keyof Marks>(keyword: K): Marks[K] =>
+    all.map((node) => node[keyword]).find((value) => value !== undefined) as Marks[K]
+  const properties = all.map((node) => (node.properties ?? {}) as JsonSchema)
+  const declared = new Set(properties.flatMap(Object.keys))
+  const members = new Map(
+    [...declared].flatMap((member) => {
+      const tree = compile(
+        name,
+        properties.map((one) => one[member]),
+      )
+      return tree ? [[member, tree] as const] : []
+    }),
+  )
+  const tree = {
+    name,
+    mark: find(name),
+    holds: find('holds'),
+    members,
+    declared,
+    items: compile(
+      name,
+      all.map((node) => node.items),
+    ),
+    others: compile(
+      name,
+      all.map((node) => node.additionalProperties),
+    ),
+  }
+  return (tree.mark ?? tree.holds ?? tree.items ?? tree.others ?? (members.size > 0 || undefined))
+    ? tree
+    : undefined
+}
+
+/** What the answer to a call has that its operation does not declare: a request for approval, or a refusal. */
+const undeclared = toMarkedJsonSchema(z.object({ approval: Approval, extras: z.object({ plan: Plan }) }))
+
+/** The reads of one record by its id, by the kind of the record. */
+const readers = new Map(
+  catalog.flatMap((op) =>
+    op.scope === 'mcp:read'
+      ? listRoutes(op).flatMap(({ path }) => {
+          const kind = /^[^{]*\{(\w+)_id\}$/.exec(path)?.[1]
+          return kind === undefined ? [] : [[kind, op] as const]
+        })
+      : [],
+  ),
+)
+
+/** Another version may have written more than the schema says. */
+const withUnknown = (schema: JsonSchema): JsonSchema => {
+  const node = mapSchemas(schema, withUnknown)
+  return node.properties === undefined ? node : { additionalProperties: { phone: 'unknown' }, ...node }
+}
+
+/** Returns the schemas of which a value is of one; none where nobody knows it, as of an old row. */
+const listSchemas = (kind: SchemaKind, of: string): JsonSchema[] => {
+  if (kind === 'event') {
+    const type = Object.hasOwn(eventTypes, of) ? eventTypes[of as keyof typeof eventTypes] : undefined
+    return type ? [withUnknown(toMarkedJsonSchema(type.data))] : []
+  }
+  const op = kind === 'record' ? readers.get(of) : findOperation(of)
+  if (!op) return []
+  if (kind === 'answer') return [toMarkedJsonSchema(getPlannedSchema(op)), undeclared]
+  return [toMarkedJsonSchema(kind === 'input' ? getInputSchema(op) : op.output)]
+}
+
+const trees = new Map<string, MarkedTree | undefined>()
+
+/** Returns what leads to the marked fields of a schema; undefined: none has the mark. Null: there is no such schema. */
+export const findMarked = <M extends keyof Marks>(
+  name: M,
+  kind: SchemaKind,
+  of: string,
+): MarkedTree<M> | null | undefined => {
+  const key = `${name} ${kind} ${of}`
+  if (!trees.has(key)) {
+    const schemas = listSchemas(kind, of)
+    if (schemas.length === 0) return null
+    trees.set(key, compile(name, schemas))
+  }
+  return trees.get(key) as MarkedTree<M> | undefined
+}
+
+/** Returns what a marked field shows; undefined: it is left out. `record`: the object that it is a member of. */
+type Use<M extends keyof Marks> = (mark: NonNullable<Marks[M]>, value: unknown, record: Json) => unknown
+
+/** Returns a value with its marked fields changed. What does not change is not copied. */
+export const mapMarked = <M extends keyof Marks, T>(
+  tree: MarkedTree<M> | null | undefined,
+  value: T,
+  use: Use<M>,
+): T => (tree ? (mapNode(tree, value, use, {}) as T) : value)
+
+const mapNode = <M extends keyof Marks>(
+  tree: MarkedTree<M>,
+  given: unknown,
+  use: Use<M>,
+  record: Json,
+): unknown => {
+  if (given === null || given === undefined) return given
+  const value = tree.mark === undefined ? given : use(tree.mark, given, record)
+  const { holds, items, others, members, declared, name } = tree
+  if (Array.isArray(value)) {
+    if (!items) return value
+    const mapped = value.map((one) => mapNode(items, one, use, record))
+    return mapped.some((one, i) => one !== value[i]) ? mapped : value
+  }
+  if (!isObject(value)) return value
+  if (holds) return mapMarked(findMarked(name, holds.kind, String(record[holds.by])), value, use)
+  let copy = value
+  const change = (member: string, node: MarkedTree<M>): void => {
+    const changed = mapNode(node, value[member], use, value)
+    if (changed === value[member]) return
+    copy = copy === value ? { ...value } : copy
+    if (changed === undefined) delete copy[member]
+    else copy[member] = changed
+  }
+  for (const [member, node] of members) if (Object.hasOwn(value, member)) change(member, node)
+  if (others) for (const member of Object.keys(value)) if (!declared.has(member)) change(member, others)
+  return copy
+}
