@@ -4,6 +4,7 @@ import {
   ContactPhone,
   EXPENSIVE_READ,
   Id,
+  idOf,
   listWithTotal,
   page,
   Search,
@@ -47,7 +48,9 @@ export const Broadcast = z
         opted_out: countField('Opted out.'),
       })
       .describe('Recipients by delivery status.'),
-    job_id: Id.nullable().describe('The job that sends it; null if there is none, or it ended long ago.'),
+    job_id: idOf('job')
+      .nullable()
+      .describe('The job that sends it; null if there is none, or it ended long ago.'),
     waiting: z
       .object({
         reason: z
@@ -70,7 +73,7 @@ export const Broadcast = z
 const Recipient = z.object({
   contact: z
     .object({
-      id: Id.describe('Contact id.'),
+      id: idOf('contact').describe('Contact id.'),
       name: ContactName,
       phone: ContactPhone.describe('E.164 digits, or masked.'),
     })

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { mark } from './marks.ts'
+import { mark, type RecordName } from './marks.ts'
 import { hasVisibleText, isInternationalEmail, untrusted } from './text.ts'
 
 /** Ids are 64-bit integers of the database, as text: JSON numbers would lose digits. */
@@ -7,6 +7,9 @@ export const Id = z
   .string()
   .regex(/^[1-9]\d{0,18}$/, 'must be 1 to 19 digits, not starting with 0')
   .meta({ examples: ['42'] })
+
+/** The id of a record of this kind. */
+export const idOf = (kind: RecordName) => mark(Id, { idOf: kind })
 
 /**
  * An id in a list of ids: a decimal string or an integer. Both are the same request to an idempotency key.

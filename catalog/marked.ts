@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Approval } from './approvals.ts'
 import { eventTypes } from './events.ts'
+import { idOf } from './fields.ts'
 import { catalog, findOperation } from './index.ts'
 import { type JsonSchema, mapSchemas } from './json-schema.ts'
 import { type Marks, type SchemaKind, toMarkedJsonSchema } from './marks.ts'
@@ -79,8 +80,25 @@ const compile = <M extends keyof Marks>(name: M, nodes: readonly unknown[]): Mar
     : undefined
 }
 
-/** What the answer to a call has that its operation does not declare: a request for approval, or a refusal. */
-const undeclared = toMarkedJsonSchema(z.object({ approval: Approval, extras: z.object({ plan: Plan }) }))
+const SubjectIds = z.object({
+  contact_id: idOf('contact'),
+  conversation_id: idOf('conversation'),
+  message_id: idOf('message'),
+})
+
+/**
+ * What a call tells beside its output: a request for approval, a refusal, what a plan was shown of, and what is to be
+ * sent (`prepare` of a handler).
+ */
+const undeclared = toMarkedJsonSchema(
+  z.object({
+    approval: Approval,
+    extras: SubjectIds.extend({ plan: Plan }),
+    planned: z.array(SubjectIds),
+    contactId: idOf('contact'),
+    conversationId: idOf('conversation'),
+  }),
+)
 
 /** The reads of one record by its id, by the kind of the record. */
 const readers = new Map(
@@ -108,6 +126,8 @@ const listSchemas = (kind: SchemaKind, of: string): JsonSchema[] => {
   }
   const op = kind === 'record' ? readers.get(of) : findOperation(of)
   if (!op) return []
+  if (kind === 'changes')
+    return [{ properties: { input: toMarkedJsonSchema(op.input), result: toMarkedJsonSchema(op.output) } }]
   if (kind === 'answer') return [toMarkedJsonSchema(getPlannedSchema(op)), undeclared]
   return [toMarkedJsonSchema(kind === 'input' ? getInputSchema(op) : op.output)]
 }
@@ -132,38 +152,50 @@ export const findMarked = <M extends keyof Marks>(
 /** Returns what a marked field shows; undefined: it is left out. `record`: the object that it is a member of. */
 type Use<M extends keyof Marks> = (mark: NonNullable<Marks[M]>, value: unknown, record: Json) => unknown
 
+/** `rows`: objects in lists are looked into. */
+const createWalk = <M extends keyof Marks>(use: Use<M>, rows: boolean) => {
+  const walk = (tree: MarkedTree<M> | null | undefined, given: unknown, record: Json): unknown => {
+    if (!tree || given === null || given === undefined) return given
+    const value = tree.mark === undefined ? given : use(tree.mark, given, record)
+    const { holds, items, others, members, declared, name } = tree
+    if (Array.isArray(value)) {
+      if (!items || (!rows && items.mark === undefined)) return value
+      const walked = value.map((one) => walk(items, one, record))
+      return walked.some((one, i) => one !== value[i]) ? walked : value
+    }
+    if (!isObject(value)) return value
+    if (holds) return walk(findMarked(name, holds.kind, String(record[holds.by])), value, record)
+    let copy = value
+    const change = (member: string, node: MarkedTree<M>): void => {
+      const changed = walk(node, value[member], value)
+      if (changed === value[member]) return
+      copy = copy === value ? { ...value } : copy
+      if (changed === undefined) delete copy[member]
+      else copy[member] = changed
+    }
+    for (const [member, node] of members) if (Object.hasOwn(value, member)) change(member, node)
+    if (others) for (const member of Object.keys(value)) if (!declared.has(member)) change(member, others)
+    return copy
+  }
+  return walk
+}
+
 /** Returns a value with its marked fields changed. What does not change is not copied. */
 export const mapMarked = <M extends keyof Marks, T>(
   tree: MarkedTree<M> | null | undefined,
   value: T,
   use: Use<M>,
-): T => (tree ? (mapNode(tree, value, use, {}) as T) : value)
+): T => createWalk(use, true)(tree, value, {}) as T
 
-const mapNode = <M extends keyof Marks>(
-  tree: MarkedTree<M>,
-  given: unknown,
-  use: Use<M>,
-  record: Json,
-): unknown => {
-  if (given === null || given === undefined) return given
-  const value = tree.mark === undefined ? given : use(tree.mark, given, record)
-  const { holds, items, others, members, declared, name } = tree
-  if (Array.isArray(value)) {
-    if (!items) return value
-    const mapped = value.map((one) => mapNode(items, one, use, record))
-    return mapped.some((one, i) => one !== value[i]) ? mapped : value
+/** Adds each marked id in a value, or in a list at its place, with what it is of; `rows`: also of objects in lists. */
+export const visitIds = (
+  [kind, of]: readonly [SchemaKind, string],
+  value: unknown,
+  { rows, add }: { rows: boolean; add: (of: string, id: string, record: Json) => void },
+): void => {
+  const use: Use<'idOf'> = (mark, id, record) => {
+    if (typeof id === 'string') add(mark === 'type' ? String(record['type']) : mark, id, record)
+    return id
   }
-  if (!isObject(value)) return value
-  if (holds) return mapMarked(findMarked(name, holds.kind, String(record[holds.by])), value, use)
-  let copy = value
-  const change = (member: string, node: MarkedTree<M>): void => {
-    const changed = mapNode(node, value[member], use, value)
-    if (changed === value[member]) return
-    copy = copy === value ? { ...value } : copy
-    if (changed === undefined) delete copy[member]
-    else copy[member] = changed
-  }
-  for (const [member, node] of members) if (Object.hasOwn(value, member)) change(member, node)
-  if (others) for (const member of Object.keys(value)) if (!declared.has(member)) change(member, others)
-  return copy
+  createWalk(use, rows)(findMarked('idOf', kind, of), value, {})
 }

@@ -28,12 +28,33 @@ export type PhoneMark =
   | 'job'
   | 'unknown'
 
-/** What schemas are found by: the input or the answer of an operation, the data of an event, a record of a kind. */
-export type SchemaKind = 'input' | 'answer' | 'event' | 'record'
+/** Kinds of records whose ids are marked: those of customers, and those that plans list. */
+export type RecordName =
+  | 'contact'
+  | 'conversation'
+  | 'message'
+  | 'template'
+  | 'saved_filter'
+  | 'short_link'
+  | 'endpoint'
+  | 'delivery'
+  | 'approval'
+  | 'job'
+  | 'group'
+  | 'custom_field'
+  | 'quick_message'
+
+/**
+ * What schemas are found by: the input or the answer of an operation, what the audit trail has of one,
+ * the data of an event, a record of a kind.
+ */
+export type SchemaKind = 'input' | 'answer' | 'changes' | 'event' | 'record'
 
 /** What a field is (docs/decisions/0074). */
 export type Marks = {
   readonly phone?: PhoneMark
+  /** Of what it is the id; `type`: the field `type` beside it says so. */
+  readonly idOf?: RecordName | 'type'
   /** Outsiders wrote it. */
   readonly untrusted?: true
   /** Its schema is that of another thing, whose name is in the field `by` beside it. */

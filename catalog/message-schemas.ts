@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { ActorView } from './actor.ts'
-import { Id, Timestamp } from './fields.ts'
+import { Id, idOf, Timestamp } from './fields.ts'
 import { untrusted } from './text.ts'
 
 const messageTypes = [
@@ -22,8 +22,8 @@ const messageStatuses = ['received', 'pending', 'sent', 'delivered', 'read', 'fa
 
 export const LastMessage = z
   .object({
-    id: Id.describe('Message id.'),
-    conversation_id: Id.nullable().describe('Conversation.'),
+    id: idOf('message').describe('Message id.'),
+    conversation_id: idOf('conversation').nullable().describe('Conversation.'),
     type: z.enum(messageTypes).describe('Type of the message.'),
     direction: z
       .enum(['inbound', 'outbound', 'system'])

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { ContactName, Id, list, page, Timestamp } from '../fields.ts'
+import { ContactName, Id, idOf, list, page, Timestamp } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { ContactId } from './schemas.ts'
 
@@ -15,7 +15,7 @@ const ErasedTable = z.object({
 const Erasure = z
   .object({
     id: Id.describe('Erasure id.'),
-    contact_id: Id.describe('The contact that was erased.'),
+    contact_id: idOf('contact').describe('The contact that was erased.'),
     state: z
       .enum(['running', 'done'])
       .describe(
@@ -89,7 +89,7 @@ export const eraseContact = defineOperation({
     ),
     sample: z
       .object({
-        contact_id: Id.describe('Contact id.'),
+        contact_id: idOf('contact').describe('Contact id.'),
         name: ContactName,
       })
       .optional()

@@ -6,6 +6,7 @@ import {
   EmailAddress,
   ExternalId,
   Id,
+  idOf,
   IdOrName,
   Timestamp,
   Version,
@@ -62,7 +63,7 @@ const ContactConversation = z.object({
 
 export const Contact = z
   .object({
-    id: Id.describe('Contact id.'),
+    id: idOf('contact').describe('Contact id.'),
     name: ContactName,
     phone: ContactPhone.describe(
       "E.164 digits without `+`; masked if numbers are hidden from the key's owner.",
@@ -156,7 +157,7 @@ export const Attributes = z
 
 export const TagName = IdOrName(100)
 
-export const ContactId = Id.describe('Contact id.')
+export const ContactId = idOf('contact').describe('Contact id.')
 
 /** What a search or a change by the external id of a contact takes. */
 export const ContactExternalId = ExternalId.describe(

@@ -4,6 +4,7 @@ import {
   Cursor,
   EXPENSIVE_READ,
   Id,
+  idOf,
   Limit,
   NextCursor,
   Timestamp,
@@ -34,10 +35,10 @@ const QueueMessage = z.object({
 
 const QueueRow = z
   .object({
-    id: Id.describe('Conversation id.'),
+    id: idOf('conversation').describe('Conversation id.'),
     contact: z
       .object({
-        id: Id.describe('Contact id.'),
+        id: idOf('contact').describe('Contact id.'),
         name: ContactName,
       })
       .nullable()
@@ -62,7 +63,7 @@ const QueueRow = z
       'When the open reply window closes; absent if it is closed or never closes.',
     ),
     template_ids: z
-      .array(Id)
+      .array(idOf('template'))
       .max(3)
       .optional()
       .describe('Approved templates that fit, best first; only when no free-form reply can be sent.'),
@@ -71,7 +72,7 @@ const QueueRow = z
   .meta({ id: 'QueuedConversation' })
 
 const QueueTemplate = z.object({
-  id: Id.describe('Template id.'),
+  id: idOf('template').describe('Template id.'),
   category: z.string().nullable().describe('`UTILITY` or `MARKETING`.'),
   text: z.string().nullable().describe('Its text, with variables.'),
   example: z

@@ -5,6 +5,7 @@ import {
   Cursor,
   EXPENSIVE_READ,
   Id,
+  idOf,
   Limit,
   NextCursor,
   Timestamp,
@@ -62,11 +63,11 @@ export const Sla = z.object({
 
 export const Conversation = z
   .object({
-    id: Id.describe('Conversation id.'),
+    id: idOf('conversation').describe('Conversation id.'),
     state: z.enum(['open', 'closed']).describe('`open` or `closed`.'),
     contact: z
       .object({
-        id: Id.describe('Contact id.'),
+        id: idOf('contact').describe('Contact id.'),
         name: ContactName,
         phone: ContactPhone.describe('E.164 digits, or masked.'),
         dnd_enabled: z.boolean().describe('Do-not-disturb.'),

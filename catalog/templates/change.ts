@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Id, IdInput, Version, VisibleName } from '../fields.ts'
+import { Id, IdInput, idOf, Version, VisibleName } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
 import { LintResult, TemplateDraft, draft, lint, since } from './schemas.ts'
@@ -28,7 +28,7 @@ const Payload = z.array(z.record(z.string(), z.unknown())).describe('The compone
 
 const submission = {
   submitted: z.boolean().describe('False in a dry run.'),
-  id: Id.nullable().describe('Template id; null in a dry run that creates it.'),
+  id: idOf('template').nullable().describe('Template id; null in a dry run that creates it.'),
   name: z.string().describe('Name.'),
   language: z.string().describe('Language.'),
   category: z.string().nullable().describe('Category, as assigned.'),
@@ -104,7 +104,7 @@ export const updateTemplate = defineOperation({
   versioned: { kind: 'template', by: 'template_id' },
   emits: ['template.submitted/1'],
   input: z.object({
-    template_id: Id.describe('Template id.'),
+    template_id: idOf('template').describe('Template id.'),
     template: TemplateDraft.describe('The edited draft.'),
   }),
   output: z.object(submission),

@@ -49,7 +49,9 @@ export const sendTestEvent = defineOperation({
     event_id: EventId.nullable().describe('The event; null in a dry run.'),
     endpoint_id: EndpointId,
     event_type_id: z.string().describe('The event type that was sent.'),
-    delivery_id: prefixed('dlv').nullable().describe('The delivery; null in a dry run.'),
+    delivery_id: mark(prefixed('dlv'), { idOf: 'delivery' })
+      .nullable()
+      .describe('The delivery; null in a dry run.'),
     outcome: z
       .object({
         status: z

@@ -76,11 +76,12 @@ const unmarkedNames: Readonly<Record<string, string>> = {
   '.buttons.phone_number': 'a number of the business',
 }
 
-/** What a field is by its name, and the mark that says so. */
+/** What a field is by the end of its path, and the mark that says so. */
 const markedNames: readonly { names: RegExp; mark: keyof Marks }[] = [
+  { names: /[._](?:phone|phone_number|msisdn|mobile|wa_id|chatapp_user_id|web_visitor_id)$/, mark: 'phone' },
   {
-    names: /(?:^|_)(?:phone|phone_number|msisdn|mobile|wa_id|chatapp_user_id|web_visitor_id)$/,
-    mark: 'phone',
+    names: /[._](?:contact|conversation|message)_ids?$|\.(?:contact|conversation|message)\.id$/,
+    mark: 'idOf',
   },
 ]
 
@@ -101,14 +102,16 @@ const listMarkable = (): [string, Node][] =>
   })
 
 const hasMark = (node: Node, mark: keyof Marks): boolean =>
-  mark in node || (node.anyOf ?? []).some((branch) => hasMark(branch, mark))
+  mark in node ||
+  [node.items, ...(node.anyOf ?? [])].some((one) => typeof one === 'object' && hasMark(one, mark))
 
 describe('Catalog', () => {
-  it('a field that is called like a phone has a mark that says what it is', () => {
+  it('a field that is called like a phone or the id of a contact has a mark that says so', () => {
     const used = new Set<string>()
-    const unmarked = listMarkable().filter(([path, node]) => {
-      const [name] = /\w+$/.exec(path)!
-      const missing = markedNames.filter(({ names, mark }) => names.test(name) && !hasMark(node, mark))
+    const fields = listMarkable()
+    assert.ok(markedNames.every(({ names }) => fields.filter(([path]) => names.test(path)).length > 20))
+    const unmarked = fields.filter(([path, node]) => {
+      const missing = markedNames.filter(({ names, mark }) => names.test(path) && !hasMark(node, mark))
       const known = Object.keys(unmarkedNames).find((end) => path.endsWith(end))
       if (missing.length > 0 && known !== undefined) used.add(known)
       return missing.length > 0 && known === undefined

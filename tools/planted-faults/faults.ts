@@ -299,7 +299,7 @@ export const faults: readonly Fault[] = [
     find: "phone: ContactPhone.describe('E.164 digits.'),",
     replace: "phone: z.string().nullable().describe('E.164 digits.'),",
     test: 'tests/core/catalog.test.ts',
-    name: 'called like a phone',
+    name: 'called like a phone or the id of a contact',
   },
   {
     file: 'catalog/events.ts',
@@ -314,5 +314,12 @@ export const faults: readonly Fault[] = [
     replace: "describe('Name.'))",
     test: 'tests/visibility/phones.test.ts',
     name: 'an answer from before phones were hidden',
+  },
+  {
+    file: 'catalog/consent-events.ts',
+    find: "contact_id: idOf('contact')",
+    replace: 'contact_id: Id',
+    test: 'tests/core/catalog.test.ts',
+    name: 'called like a phone or the id of a contact',
   },
 ]
