@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { mark, type RecordName } from './marks.ts'
+import { mark, marks, type RecordName } from './marks.ts'
 import { hasVisibleText, isInternationalEmail, untrusted } from './text.ts'
 
 /** Ids are 64-bit integers of the database, as text: JSON numbers would lose digits. */
@@ -35,6 +35,10 @@ export const ContactName = untrusted(z.string().nullable().describe('Name.'), { 
 
 /** The phone of a contact as it is stored: E.164 digits without `+`. */
 export const ContactPhone = mark(z.string().nullable(), { phone: 'number' })
+
+/** An input whose texts are those of a message or a note. */
+export const messageInput = <S extends z.ZodRawShape>(shape: S) =>
+  z.object(shape).register(marks, { private: 'messageText' })
 
 /** An email address, also an international one, which has at most 254 bytes of UTF-8. */
 export const EmailAddress = z

@@ -4,7 +4,7 @@ import { eventTypes } from './events.ts'
 import { idOf } from './fields.ts'
 import { catalog, findOperation } from './index.ts'
 import { type JsonSchema, mapSchemas } from './json-schema.ts'
-import { type Marks, type SchemaKind, toMarkedJsonSchema } from './marks.ts'
+import { type Marks, marks, type SchemaKind, toMarkedJsonSchema } from './marks.ts'
 import { getInputSchema, getPlannedSchema, listRoutes } from './operation.ts'
 import { Plan } from './plan.ts'
 import { isObject } from './values.ts'
@@ -129,7 +129,9 @@ const listSchemas = (kind: SchemaKind, of: string): JsonSchema[] => {
   if (kind === 'changes')
     return [{ properties: { input: toMarkedJsonSchema(op.input), result: toMarkedJsonSchema(op.output) } }]
   if (kind === 'answer') return [toMarkedJsonSchema(getPlannedSchema(op)), undeclared]
-  return [toMarkedJsonSchema(kind === 'input' ? getInputSchema(op) : op.output)]
+  return kind === 'input'
+    ? [{ ...toMarkedJsonSchema(getInputSchema(op)), ...marks.get(op.input) }]
+    : [toMarkedJsonSchema(op.output)]
 }
 
 const trees = new Map<string, MarkedTree | undefined>()
@@ -148,6 +150,15 @@ export const findMarked = <M extends keyof Marks>(
   }
   return trees.get(key) as MarkedTree<M> | undefined
 }
+
+/** Returns what leads on through a member of an object, or an item of a list (`null`). */
+export const stepInto = <M extends keyof Marks>(
+  tree: MarkedTree<M> | null | undefined,
+  member: string | null,
+): MarkedTree<M> | undefined =>
+  member === null
+    ? tree?.items
+    : (tree?.members.get(member) ?? (tree?.declared.has(member) ? undefined : tree?.others))
 
 /** Returns what a marked field shows; undefined: it is left out. `record`: the object that it is a member of. */
 type Use<M extends keyof Marks> = (mark: NonNullable<Marks[M]>, value: unknown, record: Json) => unknown

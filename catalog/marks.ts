@@ -28,6 +28,16 @@ export type PhoneMark =
   | 'job'
   | 'unknown'
 
+/**
+ * What the audit trail keeps nothing of.
+ *
+ * - `secret`: of the value.
+ * - `secrets`: of the values of an object, such as of headers: only their names are kept.
+ * - `messageText`: of what the texts in it say: only their lengths are kept.
+ * - `personal`: of the people in a list, whom no id names, so that an erasure would not find them: only how many.
+ */
+export type PrivateMark = 'secret' | 'secrets' | 'messageText' | 'personal'
+
 /** Kinds of records whose ids are marked: those of customers, and those that plans list. */
 export type RecordName =
   | 'contact'
@@ -55,6 +65,7 @@ export type Marks = {
   readonly phone?: PhoneMark
   /** Of what it is the id; `type`: the field `type` beside it says so. */
   readonly idOf?: RecordName | 'type'
+  readonly private?: PrivateMark
   /** Outsiders wrote it. */
   readonly untrusted?: true
   /** Its schema is that of another thing, whose name is in the field `by` beside it. */

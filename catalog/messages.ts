@@ -1,6 +1,16 @@
 import { z } from 'zod'
 import { PhoneInput } from './contacts/schemas.ts'
-import { Cursor, DryRunWarnings, ExternalId, Id, idOf, Limit, NextCursor, VisibleName } from './fields.ts'
+import {
+  Cursor,
+  DryRunWarnings,
+  ExternalId,
+  Id,
+  idOf,
+  Limit,
+  messageInput,
+  NextCursor,
+  VisibleName,
+} from './fields.ts'
 import { defineOperation } from './operation.ts'
 import { Message } from './message-schemas.ts'
 import { SendTemplate } from './send-template.ts'
@@ -150,7 +160,7 @@ export const addNote = defineOperation({
   repeatable: false,
   emits: [],
   compose: 'text',
-  input: z.object({
+  input: messageInput({
     conversation_id: ConversationId,
     text: z.string().trim().min(1).max(4096).describe('The note, 1 to 4096 characters.'),
   }),
@@ -217,7 +227,7 @@ export const sendReply = defineOperation({
     { needs: ['media_url', 'type'], takes: ['caption', 'file_name'] },
     { needs: ['quick_message_id'] },
   ],
-  input: z.object({
+  input: messageInput({
     conversation_id: ConversationId,
     text: z.string().min(1).max(4096).optional().describe('Text, 1 to 4096 characters.'),
     media_url: z
@@ -300,7 +310,7 @@ export const sendTemplate = defineOperation({
     'contact.groups_added/1',
   ],
   alternatives: [{ needs: ['contact_id'] }, { needs: ['phone'] }],
-  input: z.object({
+  input: messageInput({
     contact_id: idOf('contact').optional().describe('The contact; alternative to `phone`.'),
     phone: PhoneInput.optional().describe('International phone number; alternative to `contact_id`.'),
     channel_id: Id.optional().describe(

@@ -1,6 +1,16 @@
 import { z } from 'zod'
 import { hasVisibleText } from './text.ts'
-import { deleted, Id, idOf, listWithTotal, page, Timestamp, Version, VisibleName } from './fields.ts'
+import {
+  deleted,
+  Id,
+  idOf,
+  listWithTotal,
+  messageInput,
+  page,
+  Timestamp,
+  Version,
+  VisibleName,
+} from './fields.ts'
 import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
@@ -155,7 +165,7 @@ export const createQuickMessage = defineOperation({
   repeatable: false,
   versioned: { kind: 'quick_message' },
   emits: [],
-  input: z.object({
+  input: messageInput({
     code: Code,
     type: z.enum(editableTypes).default('TEXT').describe('Type; cannot change later.'),
     title: fields.title.optional(),
@@ -232,7 +242,7 @@ export const updateQuickMessage = defineOperation({
   // What others send.
   asks: true,
   emits: [],
-  input: z.object({
+  input: messageInput({
     quick_message_id: idOf('quick_message').describe('Quick message id.'),
     code: Code.optional(),
     title: fields.title.optional(),

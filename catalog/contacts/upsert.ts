@@ -169,7 +169,8 @@ export const importContacts = defineOperation({
       .describe(
         '1 to 500 rows with the fields of an upsert: `phone`, `external_id`, `name`, `email`, ' +
           '`attributes`, `metadata`, `dnd`, `starred`, `group_ids`, `group_names`, `tags`.',
-      ),
+      )
+      .register(marks, { private: 'personal' }),
   }),
   output: z.object({
     requested: z.int().describe('Rows sent.'),

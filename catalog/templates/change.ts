@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { mark } from '../marks.ts'
 import { Id, IdInput, idOf, Version, VisibleName } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
@@ -192,7 +193,9 @@ export const uploadSample = defineOperation({
     content_type: z
       .enum(['image/jpeg', 'image/png', 'video/mp4', 'application/pdf'])
       .describe('Media type of the file.'),
-    data: z.base64().min(4).max(22_500_000).describe('The bytes in base64.'),
+    data: mark(z.base64().min(4).max(22_500_000), { private: 'messageText' }).describe(
+      'The bytes in base64.',
+    ),
     business_account_id: z
       .string()
       .max(64)

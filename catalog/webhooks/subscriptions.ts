@@ -30,8 +30,7 @@ export const sendTestEvent = defineOperation({
       .max(200)
       .regex(/^[a-z0-9._-]+\/[A-Za-z0-9._-]+$/, 'must be a type and its version, such as contact.created/1')
       .describe('Event type and its version, such as `contact.created/1`.'),
-    payload: z
-      .record(z.string(), z.unknown())
+    payload: mark(z.record(z.string(), z.unknown()), { private: 'secret' })
       .optional()
       .describe(
         'Data of the event; when absent, the sample of its type. With data, the key of an AI agent asks a ' +

@@ -47,7 +47,7 @@ const writePersonalData = async (
     name: 'call ١٥٥٥٧٣٩١٩٩٩ or 1 555 739 1999',
     attributes: { mobile: '+1 555 7391 888' },
   })
-  await run('crm_import_contacts', { rows: [{ phone: '+15557391777', name: 'Row' }] })
+  await run('crm_import_contacts', { rows: [{ phone: '+15557391777', name: 'Xyzzy' }] })
   await run('crm_create_saved_filter', {
     name: 'By phone',
     filter: {

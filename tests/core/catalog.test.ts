@@ -74,6 +74,10 @@ const unmarkedNames: Readonly<Record<string, string>> = {
   '.channel.phone': 'a number of the business',
   'messaging_create_short_link.phone': 'a number of the business',
   '.buttons.phone_number': 'a number of the business',
+  '.endpoint.signing_secret': 'masked',
+  '.data.signing_secret': 'masked',
+  'webhooks_get_endpoint.signing_secret': 'masked',
+  '.plan.token': 'it opens nothing',
 }
 
 /** What a field is by the end of its path, and the mark that says so. */
@@ -83,6 +87,7 @@ const markedNames: readonly { names: RegExp; mark: keyof Marks }[] = [
     names: /[._](?:contact|conversation|message)_ids?$|\.(?:contact|conversation|message)\.id$/,
     mark: 'idOf',
   },
+  { names: /[._](?:secret|token|password|credentials?)$/, mark: 'private' },
 ]
 
 /** Every field of inputs, answers and events with its schema, in which marks are keywords. */
@@ -106,10 +111,10 @@ const hasMark = (node: Node, mark: keyof Marks): boolean =>
   [node.items, ...(node.anyOf ?? [])].some((one) => typeof one === 'object' && hasMark(one, mark))
 
 describe('Catalog', () => {
-  it('a field that is called like a phone or the id of a contact has a mark that says so', () => {
+  it('a field that is called like a phone, a secret or the id of a contact has a mark that says so', () => {
     const used = new Set<string>()
     const fields = listMarkable()
-    assert.ok(markedNames.every(({ names }) => fields.filter(([path]) => names.test(path)).length > 20))
+    assert.ok(markedNames.every(({ names }) => fields.filter(([path]) => names.test(path)).length > 5))
     const unmarked = fields.filter(([path, node]) => {
       const missing = markedNames.filter(({ names, mark }) => names.test(path) && !hasMark(node, mark))
       const known = Object.keys(unmarkedNames).find((end) => path.endsWith(end))
@@ -121,6 +126,16 @@ describe('Catalog', () => {
       [],
     )
     assert.deepEqual([...used].sort(), Object.keys(unmarkedNames).sort(), 'no longer needed')
+  })
+
+  it('what shows a secret stores its answers sealed', () => {
+    const shows = catalog.filter((op) =>
+      [...walkFields(toMarkedJsonSchema(op.output) as Node)].some(([, node]) => hasMark(node, 'private')),
+    )
+    assert.deepEqual(
+      shows,
+      catalog.filter(({ secret }) => secret),
+    )
   })
 
   it('names, commands and routes are unique', () => {
