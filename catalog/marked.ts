@@ -10,8 +10,8 @@ import { Plan } from './plan.ts'
 import { isObject } from './values.ts'
 
 /*
- * The walker over marked fields (marks.ts). A schema is compiled once for a mark, into a tree of the members that lead to
- * fields with it: of a value it looks at nothing else.
+ * The walker over marked fields (marks.ts). A schema is compiled once for a mark, into a tree of the members that lead
+ * to fields with it: of a value it looks at nothing else.
  */
 
 type Json = Record<string, unknown>

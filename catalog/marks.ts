@@ -36,7 +36,7 @@ export type PhoneMark =
  * - `messageText`: of what the texts in it say: only their lengths are kept.
  * - `personal`: of the people in a list, whom no id names, so that an erasure would not find them: only how many.
  */
-export type PrivateMark = 'secret' | 'secrets' | 'messageText' | 'personal'
+type PrivateMark = 'secret' | 'secrets' | 'messageText' | 'personal'
 
 /** Kinds of records whose ids are marked: those of customers, and those that plans list. */
 export type RecordName =

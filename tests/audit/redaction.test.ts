@@ -15,7 +15,7 @@ const createSecrets = async (server: TestServer, workspace: TestWorkspace): Prom
   const secrets: string[] = []
   const made = await run('webhooks_create_endpoint', {
     url: 'https://127.0.0.1:9/x?token=Xyzzy',
-    custom_headers: { Authorization: 'Bearer Xyzzy' },
+    custom_headers: { Authorization: 'Bearer Xyzzy', 'X-Shop': 'Xyzzy' },
   })
   secrets.push(made.signing_secret)
   await run('webhooks_update_endpoint', {
