@@ -5,8 +5,8 @@ import { mark, type Marks } from './marks.ts'
 export const UNTRUSTED = 'x-untrusted'
 
 /**
- * Marks an output field that holds what customers or other outsiders wrote: the texts in it are data, whatever they say.
- * `others`: its other marks. Answers over MCP list such fields. Every other field of text is listed as trusted in
+ * Marks an output field that holds what customers or other outsiders wrote: the texts in it are data, whatever they
+ * say. `others`: its other marks. Answers over MCP list such fields. Every other field of text is listed as trusted in
  * tests/mcp/untrusted.test.ts.
  */
 export const untrusted = <T extends z.ZodType>(schema: T, others: Marks = {}): T =>
