@@ -44,40 +44,27 @@ const listBranches = (node: unknown): JsonSchema[] =>
 export const compileMarked = <M extends keyof Marks>(name: M, schema: z.ZodType): MarkedTree<M> | undefined =>
   compile(name, [toMarkedJsonSchema(schema)])
 
+/** Compiles what a value may be of. */
 const compile = <M extends keyof Marks>(name: M, nodes: readonly unknown[]): MarkedTree<M> | undefined => {
   const all = nodes.flatMap(listBranches)
   if (all.length === 0) return undefined
-  const find = <K extends keyof Marks>(keyword: K): Marks[K] =>
-    all.map((node) => node[keyword]).find((value) => value !== undefined) as Marks[K]
-  const properties = all.map((node) => (node.properties ?? {}) as JsonSchema)
+  const list = (keyword: string): unknown[] => all.map((node) => node[keyword])
+  const find = <K extends keyof Marks>(keyword: K) =>
+    list(keyword).find((value) => value !== undefined) as Marks[K]
+  const properties = list('properties').map((value) => (value ?? {}) as JsonSchema)
   const declared = new Set(properties.flatMap(Object.keys))
-  const members = new Map(
-    [...declared].flatMap((member) => {
-      const tree = compile(
-        name,
-        properties.map((one) => one[member]),
-      )
-      return tree ? [[member, tree] as const] : []
-    }),
-  )
-  const tree = {
-    name,
-    mark: find(name),
-    holds: find('holds'),
-    members,
-    declared,
-    items: compile(
+  const members = new Map<string, MarkedTree<M>>()
+  for (const member of declared) {
+    const tree = compile(
       name,
-      all.map((node) => node.items),
-    ),
-    others: compile(
-      name,
-      all.map((node) => node.additionalProperties),
-    ),
+      properties.map((one) => one[member]),
+    )
+    if (tree) members.set(member, tree)
   }
-  return (tree.mark ?? tree.holds ?? tree.items ?? tree.others ?? (members.size > 0 || undefined))
-    ? tree
-    : undefined
+  const [mark, holds] = [find(name), find('holds')]
+  const [items, others] = [compile(name, list('items')), compile(name, list('additionalProperties'))]
+  const leads = members.size > 0 || [mark, holds, items, others].some((one) => one !== undefined)
+  return leads ? { name, mark, holds, members, declared, items, others } : undefined
 }
 
 const SubjectIds = z.object({

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { mark } from '../marks.ts'
+import { marks } from '../marks.ts'
 import { untrusted } from '../text.ts'
 
 /** Bounds of the metadata of a contact. Lengths in characters (code points), size in bytes of UTF-8 as compact JSON. */
@@ -12,21 +12,19 @@ const Key = z
   .regex(/^\P{Cc}*$/u, 'must not have control characters')
 
 /** Changes of metadata: keys with their new values. */
-export const MetadataInput = mark(
-  z
-    .record(Key, z.string().max(metadataLimits.value).nullable())
-    .refine((given) => Object.keys(given).length <= 2 * metadataLimits.keys, {
-      error: 'names too many keys',
-      params: { code: 'too_many_keys', fix: `Name at most ${2 * metadataLimits.keys} keys in a call.` },
-    })
-    .describe(
-      'Data of integrations about the contact: at most 50 keys of 1 to 40 characters, values text of at ' +
-        'most 500, 16 KB in all. Unnamed keys stay; null or empty text deletes a key. Not searchable. Only ' +
-        'for owners, admins and managers who see phone numbers.',
-    )
-    .meta({ examples: [{ erp_segment: 'B', synced_at: '2026-10-01' }] }),
-  { phone: 'anything' },
-)
+export const MetadataInput = z
+  .record(Key, z.string().max(metadataLimits.value).nullable())
+  .refine((given) => Object.keys(given).length <= 2 * metadataLimits.keys, {
+    error: 'names too many keys',
+    params: { code: 'too_many_keys', fix: `Name at most ${2 * metadataLimits.keys} keys in a call.` },
+  })
+  .describe(
+    'Data of integrations about the contact: at most 50 keys of 1 to 40 characters, values text of at ' +
+      'most 500, 16 KB in all. Unnamed keys stay; null or empty text deletes a key. Not searchable. Only ' +
+      'for owners, admins and managers who see phone numbers.',
+  )
+  .meta({ examples: [{ erp_segment: 'B', synced_at: '2026-10-01' }] })
+  .register(marks, { phone: 'anything' })
 
 export const Metadata = untrusted(
   z
