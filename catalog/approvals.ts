@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Id, list, page, Timestamp } from './fields.ts'
+import { ContactName, Id, idOf, list, page, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
 import { untrusted } from './text.ts'
 
@@ -45,7 +45,7 @@ const ApprovalUrl = z
 
 export const Approval = z
   .object({
-    id: Id.describe('Approval id.'),
+    id: idOf('approval').describe('Approval id.'),
     status: z
       .enum(approvalStatuses)
       .describe(
@@ -73,7 +73,7 @@ export const Approval = z
           'records at once, and there is no undo. `saved_filters`: they name what it renames.',
       ),
     contact: z
-      .object({ id: Id.describe('Contact id.'), name: untrusted(z.string().nullable().describe('Name.')) })
+      .object({ id: idOf('contact').describe('Contact id.'), name: ContactName })
       .nullable()
       .describe('The customer; null if there is none or several.'),
     requested_at: Timestamp.describe('When the agent called.'),
@@ -86,7 +86,7 @@ export const Approval = z
         status: z.int().describe('HTTP status of its answer.'),
         code: z.string().nullable().describe('Error code; null when it succeeded.'),
         reason: z.string().nullable().describe('Reason of the error.'),
-        detail: untrusted(z.string().nullable().describe('What went wrong.')),
+        detail: untrusted(z.string().nullable().describe('What went wrong.'), { phone: 'text' }),
       })
       .nullable()
       .describe('How it ended when it ran.'),
@@ -116,6 +116,7 @@ const ApprovalDetail = Approval.extend({
       .record(z.string(), z.unknown())
       .nullable()
       .describe('The call as the agent made it; null if it contains data hidden from the reader.'),
+    { holds: { kind: 'input', by: 'operation' } },
   ),
   edited_text: z.string().nullable().describe('The text in place of the one in the call.'),
   preview: untrusted(
@@ -126,6 +127,7 @@ const ApprovalDetail = Approval.extend({
         'Result of the dry run, for people; null for the asking agent, if it is long, or if it contains ' +
           'data hidden from the reader.',
       ),
+    { holds: { kind: 'answer', by: 'operation' } },
   ),
 }).meta({ id: 'ApprovalDetail' })
 
@@ -184,7 +186,7 @@ const detail: z.input<typeof ApprovalDetail> = {
   preview: { conversation_id: '381' },
 }
 
-const ApprovalId = Id.describe('Approval id.')
+const ApprovalId = idOf('approval').describe('Approval id.')
 const Note = z.string().trim().min(1).max(1000).optional().describe('What to tell the agent.')
 
 export const listApprovals = defineOperation({

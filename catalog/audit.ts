@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { mark } from './marks.ts'
 import { ActorView } from './actor.ts'
 import { EXPENSIVE_READ, Id, Instant, list, page, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
@@ -28,7 +29,10 @@ const AuditRow = z
           'request before an operation was named.',
       ),
     target: z
-      .object({ type: z.string().describe('Type of the record.'), id: z.string().describe('Its id.') })
+      .object({
+        type: z.string().describe('Type of the record.'),
+        id: mark(z.string(), { idOf: 'type' }).describe('Its id.'),
+      })
       .nullable()
       .describe('The record that was changed or created; null when there is none or more than one.'),
     outcome: z
@@ -48,6 +52,7 @@ const AuditRow = z
             'message texts are left out; phones are masked; long texts and lists are truncated. Null for other ' +
             'reads, and if the input was not read.',
         ),
+      { holds: { kind: 'changes', by: 'operation' } },
     ),
     request_id: z.string().describe('`Request-Id` of the answer.'),
   })

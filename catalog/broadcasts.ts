@@ -1,5 +1,15 @@
 import { z } from 'zod'
-import { EXPENSIVE_READ, Id, listWithTotal, page, Search, Timestamp } from './fields.ts'
+import {
+  ContactName,
+  ContactPhone,
+  EXPENSIVE_READ,
+  Id,
+  idOf,
+  listWithTotal,
+  page,
+  Search,
+  Timestamp,
+} from './fields.ts'
 import { defineOperation } from './operation.ts'
 import { untrusted } from './text.ts'
 
@@ -38,7 +48,9 @@ export const Broadcast = z
         opted_out: countField('Opted out.'),
       })
       .describe('Recipients by delivery status.'),
-    job_id: Id.nullable().describe('The job that sends it; null if there is none, or it ended long ago.'),
+    job_id: idOf('job')
+      .nullable()
+      .describe('The job that sends it; null if there is none, or it ended long ago.'),
     waiting: z
       .object({
         reason: z
@@ -61,9 +73,9 @@ export const Broadcast = z
 const Recipient = z.object({
   contact: z
     .object({
-      id: Id.describe('Contact id.'),
-      name: untrusted(z.string().nullable().describe('Name.')),
-      phone: z.string().nullable().describe('E.164 digits, or masked.'),
+      id: idOf('contact').describe('Contact id.'),
+      name: ContactName,
+      phone: ContactPhone.describe('E.164 digits, or masked.'),
     })
     .nullable()
     .describe('The contact; null when it was deleted.'),
@@ -77,7 +89,9 @@ const Recipient = z.object({
   read_at: Timestamp.nullable().describe('When it was read.'),
   failed_at: Timestamp.nullable().describe('When it failed.'),
   responded_at: Timestamp.nullable().describe('When the contact answered.'),
-  error: untrusted(z.string().nullable().describe('Why it failed; null if it did not, or if unknown.')),
+  error: untrusted(z.string().nullable().describe('Why it failed; null if it did not, or if unknown.'), {
+    phone: 'text',
+  }),
 })
 
 export const broadcastExample = {

@@ -1,7 +1,17 @@
 import { z } from 'zod'
-import { EXPENSIVE_READ, Id, IdInput, list, page, Timestamp, bulkResult } from './fields.ts'
+import { mark } from './marks.ts'
+import {
+  bulkResult,
+  ContactName,
+  EXPENSIVE_READ,
+  Id,
+  IdInput,
+  idOf,
+  list,
+  page,
+  Timestamp,
+} from './fields.ts'
 import { defineOperation } from './operation.ts'
-import { untrusted } from './text.ts'
 
 const since = '2026-10-01'
 
@@ -21,7 +31,7 @@ const JobFailure = z.object({
 
 export const Job = z
   .object({
-    id: Id.describe('Job id.'),
+    id: idOf('job').describe('Job id.'),
     state: z
       .enum(jobStates)
       .describe(
@@ -29,11 +39,9 @@ export const Job = z
           '`problem`; `cancelled`: it changes nothing more.',
       ),
     operation: z.string().describe('The operation that it runs on its contacts or conversations.'),
-    input: z
-      .record(z.string(), z.unknown())
-      .describe(
-        'The input of its calls, without ids of records. Values of fields are shown to managers who see phones.',
-      ),
+    input: mark(z.record(z.string(), z.unknown()), { phone: 'job' }).describe(
+      'The input of its calls, without ids of records. Values of fields are shown to managers who see phones.',
+    ),
     total: z.int().describe('Records that it is for.'),
     done: z.int().describe('Records that it has come to.'),
     changed: z.int().describe('Records that changed; the others already had the requested state.'),
@@ -61,8 +69,12 @@ export const Job = z
   .meta({ id: 'Job' })
 
 /** Ids of the records that a change is for. */
-export const targetIds = (noun: string) =>
-  z.array(IdInput).min(1).max(MAX_AT_ONCE).describe(`1 to ${MAX_AT_ONCE} ${noun} ids; duplicates count once.`)
+export const targetIds = (noun: 'contact' | 'conversation') =>
+  z
+    .array(mark(IdInput, { idOf: noun }))
+    .min(1)
+    .max(MAX_AT_ONCE)
+    .describe(`1 to ${MAX_AT_ONCE} ${noun} ids; duplicates count once.`)
 
 export const planId = (noun: string) =>
   z
@@ -78,7 +90,9 @@ export const target = {
     .record(z.string(), z.unknown())
     .optional()
     .describe('All contacts that match this filter, as `crm_search_contacts` takes it. `{}` needs `all`.'),
-  saved_filter_id: IdInput.optional().describe('All contacts that match this saved filter.'),
+  saved_filter_id: mark(IdInput, { idOf: 'saved_filter' })
+    .optional()
+    .describe('All contacts that match this saved filter.'),
   all: z.literal(true).optional().describe('Required with an empty filter, which matches every contact.'),
   plan_id: planId('contact'),
 }
@@ -113,8 +127,8 @@ export const targetResult = {
   samples: z
     .array(
       z.object({
-        contact_id: Id.describe('Contact id.'),
-        name: untrusted(z.string().nullable().describe('Name.')),
+        contact_id: idOf('contact').describe('Contact id.'),
+        name: ContactName,
       }),
     )
     .optional()
@@ -159,7 +173,7 @@ const running = {
 }
 const paused = { ...running, id: '2', operation: 'crm_untag_contacts', seconds_left: null }
 
-const JobId = Id.describe('Job id.')
+const JobId = idOf('job').describe('Job id.')
 
 export const listJobs = defineOperation({
   name: 'jobs_list',
@@ -316,7 +330,9 @@ export const undoJob = defineOperation({
   effect: 'replaces',
   emits: [] as const,
   output: z.object({
-    job: Job.extend({ id: Id.nullable().describe('Job id; null in a dry run.') }).describe('The new job.'),
+    job: Job.extend({ id: idOf('job').nullable().describe('Job id; null in a dry run.') }).describe(
+      'The new job.',
+    ),
   }),
   errors: ['not_found', 'conflict'],
   examples: [

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Id, StoredInstant } from './fields.ts'
+import { idOf, StoredInstant } from './fields.ts'
 
 /*
  * What the bridge of a bridged channel posts (docs/channels.md). It is no operation: a bridge has a token of its
@@ -69,7 +69,7 @@ export const BridgeMessage = z
 /** What became of a reply that the bridge took. */
 export const BridgeStatus = z
   .object({
-    message_id: Id.describe('`id` of the delivered reply.'),
+    message_id: idOf('message').describe('`id` of the delivered reply.'),
     status: z.enum(['delivered', 'read', 'failed']),
     at: Time.nullish().describe('When it happened; now when absent.'),
     error: z.string().min(1).max(500).nullish().describe('Why it failed, for staff.'),

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineEventType } from './event-type.ts'
-import { Id, Timestamp } from './fields.ts'
+import { Id, idOf, Timestamp } from './fields.ts'
 
 export const ConsentState = z.enum(['granted', 'withdrawn'])
 export const ConsentSource = z.enum(['form', 'import', 'reply', 'provider', 'staff'])
@@ -12,7 +12,7 @@ export const consentEvents = {
       consent: z
         .object({
           id: Id.describe('Id of the record.'),
-          contact_id: Id.describe('Contact.'),
+          contact_id: idOf('contact').describe('Contact.'),
           purpose: z.string().describe('What it is for, such as `marketing`.'),
           channel: z.string().describe('Type of channel, or `all`.'),
           state: ConsentState.describe('`granted` or `withdrawn`.'),

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { hasVisibleText } from './text.ts'
-import { deleted, Id, listWithTotal, page, Search, Timestamp, VisibleName } from './fields.ts'
+import { deleted, idOf, listWithTotal, page, Search, Timestamp, VisibleName } from './fields.ts'
 import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
@@ -47,7 +47,7 @@ const Label = VisibleName(120)
 
 const CustomField = z
   .object({
-    id: Id.describe('Custom field id.'),
+    id: idOf('custom_field').describe('Custom field id.'),
     key: z.string().describe('The key in `attributes`.'),
     label: z.string().nullable().describe('Label shown to people.'),
     type: z.enum(customFieldTypes).nullable().describe('Value type.'),
@@ -159,7 +159,7 @@ export const createCustomField = defineOperation({
   }),
   output: z.object({
     ...CustomField.shape,
-    id: Id.nullable().describe('Custom field id; null in a dry run.'),
+    id: idOf('custom_field').nullable().describe('Custom field id; null in a dry run.'),
   }),
   errors: ['conflict', 'forbidden'],
   examples: [
@@ -193,7 +193,7 @@ export const updateCustomField = defineOperation({
   asks: { visibility: ['visible_to_all'] },
   emits: [],
   input: z.object({
-    custom_field_id: Id.describe('Custom field id.'),
+    custom_field_id: idOf('custom_field').describe('Custom field id.'),
     label: Label.optional().describe('Label shown to people.'),
     options: Options.optional().describe('The new choices, replacing the old ones.'),
     visibility: z
@@ -229,7 +229,7 @@ export const deleteCustomField = defineOperation({
   confirm: 'delete',
   repeatable: true,
   emits: [],
-  input: z.object({ custom_field_id: Id.describe('Custom field id.') }),
+  input: z.object({ custom_field_id: idOf('custom_field').describe('Custom field id.') }),
   output: z.object(deleted),
   errors: ['not_found', 'conflict', 'forbidden', 'confirm_required'],
   examples: [

@@ -24,6 +24,7 @@ const Event = z
       z
         .record(z.string(), z.unknown())
         .describe("Data of the event, by its type; phones are masked when hidden from the key's owner."),
+      { holds: { kind: 'event', by: 'type' } },
     ),
   })
   .meta({ id: 'Event' })

@@ -1,13 +1,14 @@
 import { z } from 'zod'
+import { mark } from './marks.ts'
 import { ChannelHealth, HealthQuality } from './channel-health.ts'
 import { consentEvents } from './consent-events.ts'
 import { defineEventType } from './event-type.ts'
-import { Id, Timestamp } from './fields.ts'
+import { ContactPhone, Id, idOf, Timestamp } from './fields.ts'
 
 const EventGroup = z.object({
   group: z
     .object({
-      id: Id.describe('Group id.'),
+      id: idOf('group').describe('Group id.'),
       name: z.string().describe('Name.'),
       emoji: z.string().nullable().describe('Emoji.'),
     })
@@ -66,7 +67,7 @@ const jobEvents = {
     z.object({
       job: z
         .object({
-          id: Id.describe('Job id.'),
+          id: idOf('job').describe('Job id.'),
           state: z.string().describe('`done`, `failed` or `cancelled`.'),
           operation: z.string().describe('The operation that it made.'),
           total: z.int().describe('Records that it was for.'),
@@ -94,9 +95,9 @@ const jobEvents = {
 
 const EventContact = z
   .object({
-    id: Id.describe('Contact id.'),
-    name: z.string().nullable().describe('Name.'),
-    phone: z.string().nullable().describe('E.164 digits.'),
+    id: idOf('contact').describe('Contact id.'),
+    name: mark(z.string().nullable().describe('Name.'), { phone: 'name' }),
+    phone: ContactPhone.describe('E.164 digits.'),
     external_id: z
       .string()
       .nullable()
@@ -120,7 +121,7 @@ const contact = {
 }
 
 const Tags = z.object({
-  contact_ids: z.array(Id).describe('Contacts that changed, at most 500.'),
+  contact_ids: z.array(idOf('contact')).describe('Contacts that changed, at most 500.'),
   tags: z
     .array(z.object({ id: Id.describe('Tag id.'), name: z.string().describe('Tag name.') }))
     .describe('The tags.'),
@@ -128,9 +129,9 @@ const Tags = z.object({
 const tags = { contact_ids: ['42'], tags: [{ id: '7', name: 'VIP' }] }
 
 const Groups = z.object({
-  contact_ids: z.array(Id).describe('Contacts that changed, at most 500.'),
+  contact_ids: z.array(idOf('contact')).describe('Contacts that changed, at most 500.'),
   groups: z
-    .array(z.object({ id: Id.describe('Group id.'), name: z.string().describe('Group name.') }))
+    .array(z.object({ id: idOf('group').describe('Group id.'), name: z.string().describe('Group name.') }))
     .describe('The groups.'),
 })
 const groups = { contact_ids: ['42'], groups: [{ id: '3', name: 'VIP' }] }
@@ -159,8 +160,10 @@ const contactEvents = {
     z.object({
       contact: z
         .object({
-          id: Id.describe('Contact id.'),
-          merged_into: Id.optional().describe('The contact that now has its conversations, tags and values.'),
+          id: idOf('contact').describe('Contact id.'),
+          merged_into: idOf('contact')
+            .optional()
+            .describe('The contact that now has its conversations, tags and values.'),
           reason: z
             .enum(['same_customer', 'request'])
             .optional()
@@ -175,7 +178,7 @@ const contactEvents = {
   ),
   'contact.erased/1': defineEventType(
     'A person was erased: erase your copies too. `contact.deleted/1` comes with it.',
-    z.object({ contact: z.object({ id: Id.describe('Contact id.') }).describe('The contact.') }),
+    z.object({ contact: z.object({ id: idOf('contact').describe('Contact id.') }).describe('The contact.') }),
     { contact: { id: '42' } },
   ),
   'contact.tags_added/1': defineEventType('Tags were added to contacts.', Tags, tags),
@@ -188,7 +191,7 @@ const contactEvents = {
 const EventApproval = z.object({
   approval: z
     .object({
-      id: Id.describe('Approval id.'),
+      id: idOf('approval').describe('Approval id.'),
       status: z.string().describe('`pending`, `approved`, `declined`, `expired` or `cancelled`.'),
       operation: z.string().describe('The operation.'),
       staff_id: Id.describe('Staff member of the key that asks.'),
@@ -229,9 +232,9 @@ const decisionSample = {
 
 const EventConversation = z
   .object({
-    id: Id.describe('Conversation id.'),
+    id: idOf('conversation').describe('Conversation id.'),
     state: z.string().describe('`open` or `closed`.'),
-    contact_id: Id.nullable().describe('Contact; null when it was deleted.'),
+    contact_id: idOf('contact').nullable().describe('Contact; null when it was deleted.'),
     channel_id: Id.nullable().describe('Channel.'),
     assignee_staff_id: Id.nullable().describe('Staff member it is assigned to.'),
     team_id: Id.nullable().describe('Team it is assigned to.'),
@@ -257,14 +260,14 @@ const conversation = {
 
 const EventMessage = z
   .object({
-    id: Id.describe('Message id.'),
-    conversation_id: Id.describe('Conversation.'),
-    contact_id: Id.nullable().describe('Contact; null when it was deleted.'),
+    id: idOf('message').describe('Message id.'),
+    conversation_id: idOf('conversation').describe('Conversation.'),
+    contact_id: idOf('contact').nullable().describe('Contact; null when it was deleted.'),
     channel_id: Id.nullable().describe('Channel.'),
     type: z.string().describe('Message type, such as `TEXT`.'),
     direction: z.string().describe('`inbound` or `outbound`.'),
     status: z.string().describe('Delivery status.'),
-    text: z.string().nullable().describe('Text or caption.'),
+    text: mark(z.string().nullable().describe('Text or caption.'), { phone: 'message' }),
     has_media: z.boolean().describe('True: it has a file.'),
     reply_to_id: Id.nullable().describe('The message it replies to.'),
     external_id: z
@@ -272,7 +275,7 @@ const EventMessage = z
       .nullable()
       .optional()
       .describe('Your id of a message that you sent; absent from events from before external ids existed.'),
-    error: z.string().nullable().describe('Why it failed.'),
+    error: mark(z.string().nullable().describe('Why it failed.'), { phone: 'text' }),
     created_at: Timestamp.describe('When it was written.'),
   })
   .describe('The message.')
@@ -297,7 +300,7 @@ const outbound = { ...received, id: '1660', direction: 'outbound', text: 'It is,
 const EventTemplate = z.object({
   template: z
     .object({
-      id: Id.describe('Template id.'),
+      id: idOf('template').describe('Template id.'),
       name: z.string().describe('Name.'),
       language: z.string().describe('Language.'),
       category: z.string().nullable().describe('Category.'),
@@ -310,7 +313,7 @@ const template = { id: '11', name: 'order_update', language: 'en_US', category: 
 const EventShortLink = z.object({
   short_link: z
     .object({
-      id: Id.describe('Short link id.'),
+      id: idOf('short_link').describe('Short link id.'),
       code: z.string().describe('Code.'),
       url: z.string().describe('Address.'),
       message: z.string().describe('Text that the link prefills for the customer.'),
@@ -331,7 +334,7 @@ const shortLink = {
 const EventEndpoint = z.object({
   endpoint: z
     .object({
-      id: z.string().describe('Endpoint id.'),
+      id: mark(z.string(), { idOf: 'endpoint' }).describe('Endpoint id.'),
       url: z.string().describe('Its address.'),
       consecutive_failures: z.int().describe('Attempts that failed in a row.'),
     })
@@ -372,7 +375,7 @@ export const eventTypes = {
   'conversation.reply_failed/1': defineEventType(
     'A reply failed after it had counted as one, so the customer waits again.',
     Conversation.extend({
-      message_id: Id.describe('The message that failed.'),
+      message_id: idOf('message').describe('The message that failed.'),
       waiting_since: Timestamp.describe(
         'Since when the customer waits: their first message without a reply.',
       ),
@@ -437,7 +440,7 @@ export const eventTypes = {
     z.object({
       template: z
         .object({
-          id: Id.describe('Template id.'),
+          id: idOf('template').describe('Template id.'),
           name: z.string().describe('Name.'),
           language: z.string().describe('Language.'),
           status: z.string().describe('Review status.'),

@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { MAX_AT_ONCE, MAX_PLAN_CHANGE_PERCENT, target, targetAlternatives } from './bulk-jobs.ts'
 import { ContactId } from './contacts/schemas.ts'
-import { EXPENSIVE_READ, Id, list, page, Timestamp } from './fields.ts'
+import { ContactName, EXPENSIVE_READ, Id, idOf, list, page, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
-import { untrusted } from './text.ts'
 
 const since = '2026-10-01'
 
@@ -30,7 +29,7 @@ const Export = z
     kind: z
       .enum(['person', 'contacts'])
       .describe('`person`: all personal data of one contact; `contacts`: many contacts, one on each line.'),
-    contact_id: Id.nullable().describe('The contact; null for `contacts`.'),
+    contact_id: idOf('contact').nullable().describe('The contact; null for `contacts`.'),
     contacts: ContactsFile.nullable().describe('Details of a file of contacts; null for `person`.'),
     state: z
       .enum(states)
@@ -123,8 +122,8 @@ export const exportPerson = defineOperation({
       .describe('Only in a dry run: bytes of the files of messages that would be in it.'),
     sample: z
       .object({
-        contact_id: Id.describe('Contact id.'),
-        name: untrusted(z.string().nullable().describe('Name.')),
+        contact_id: idOf('contact').describe('Contact id.'),
+        name: ContactName,
       })
       .optional()
       .describe('Only in a dry run: the contact.'),

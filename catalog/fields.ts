@@ -1,11 +1,15 @@
 import { z } from 'zod'
-import { hasVisibleText, isInternationalEmail } from './text.ts'
+import { mark, marks, type RecordName } from './marks.ts'
+import { hasVisibleText, isInternationalEmail, untrusted } from './text.ts'
 
 /** Ids are 64-bit integers of the database, as text: JSON numbers would lose digits. */
 export const Id = z
   .string()
   .regex(/^[1-9]\d{0,18}$/, 'must be 1 to 19 digits, not starting with 0')
   .meta({ examples: ['42'] })
+
+/** The id of a record of this kind. */
+export const idOf = (kind: RecordName) => mark(Id, { idOf: kind })
 
 /**
  * An id in a list of ids: a decimal string or an integer. Both are the same request to an idempotency key.
@@ -25,6 +29,16 @@ export const VisibleName = (max: number) =>
       (text) => text === '' || hasVisibleText(text),
       'must have a visible character, not only spaces and invisible ones',
     )
+
+/** The name of a contact as it is shown. */
+export const ContactName = untrusted(z.string().nullable().describe('Name.'), { phone: 'name' })
+
+/** The phone of a contact as it is stored: E.164 digits without `+`. */
+export const ContactPhone = mark(z.string().nullable(), { phone: 'number' })
+
+/** An input whose texts are those of a message or a note. */
+export const messageInput = <S extends z.ZodRawShape>(shape: S) =>
+  z.object(shape).register(marks, { private: 'messageText' })
 
 /** An email address, also an international one, which has at most 254 bytes of UTF-8. */
 export const EmailAddress = z

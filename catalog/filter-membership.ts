@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { Cursor, EXPENSIVE_READ, Id, IdInput, Limit, NextCursor, Timestamp } from './fields.ts'
+import { mark } from './marks.ts'
+import { Cursor, EXPENSIVE_READ, IdInput, idOf, Limit, NextCursor, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
@@ -30,11 +31,11 @@ export const trackSavedFilter = defineOperation({
   repeatable: true,
   emits: [],
   input: z.object({
-    saved_filter_id: Id.describe('Saved filter id.'),
+    saved_filter_id: idOf('saved_filter').describe('Saved filter id.'),
     tracked: z.boolean().describe('False: recording has stopped; existing records are kept for 35 days.'),
   }),
   output: z.object({
-    saved_filter_id: Id.describe('Saved filter id.'),
+    saved_filter_id: idOf('saved_filter').describe('Saved filter id.'),
     tracked: z.boolean().describe('Whether it is tracked.'),
     tracked_since: Timestamp.nullable().describe('Since when; null when it is not tracked.'),
   }),
@@ -68,7 +69,7 @@ export const filterMembership = defineOperation({
     'churned, growth over time',
   scope: 'mcp:read',
   input: z.object({
-    saved_filter_id: IdInput.describe('A saved filter that is tracked.'),
+    saved_filter_id: mark(IdInput, { idOf: 'saved_filter' }).describe('A saved filter that is tracked.'),
     since: z
       .string()
       .min(1)
@@ -80,7 +81,7 @@ export const filterMembership = defineOperation({
     cursor: Cursor,
   }),
   output: z.object({
-    saved_filter_id: Id.describe('Saved filter id.'),
+    saved_filter_id: idOf('saved_filter').describe('Saved filter id.'),
     since: Timestamp.describe('The instant that `since` means.'),
     complete: z
       .boolean()
@@ -92,12 +93,12 @@ export const filterMembership = defineOperation({
     data: z
       .array(
         z.object({
-          contact_id: Id.describe('Contact id.'),
+          contact_id: idOf('contact').describe('Contact id.'),
           change: z.enum(['entered', 'left']).describe('What happened.'),
           contact: z
             .enum(['exists', 'merged', 'deleted'])
             .describe('Whether the contact exists, or was merged or deleted.'),
-          merged_into_id: Id.nullable().describe('The contact that it was merged into.'),
+          merged_into_id: idOf('contact').nullable().describe('The contact that it was merged into.'),
         }),
       )
       .describe('Those of this page, by id.'),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { deleted, Id, listWithTotal, page, Search, Timestamp, VisibleName } from './fields.ts'
+import { deleted, idOf, listWithTotal, page, Search, Timestamp, VisibleName } from './fields.ts'
 import { BY_FILTER, target, targetAlternatives, targetResult } from './bulk-jobs.ts'
 import { defineOperation } from './operation.ts'
 
@@ -17,13 +17,13 @@ const Emoji = z
   .meta({ examples: ['⭐'] })
 
 export const GroupRef = z.object({
-  id: Id.describe('Group id.'),
+  id: idOf('group').describe('Group id.'),
   name: z.string().nullable().describe('Group name.'),
 })
 
 const Group = z
   .object({
-    id: Id.describe('Group id.'),
+    id: idOf('group').describe('Group id.'),
     name: z.string().describe('Group name; unique, ignoring case.'),
     emoji: z.string().nullable().describe('One emoji.'),
     contacts_count: z.int().describe('Contacts in it.'),
@@ -89,7 +89,7 @@ export const createGroup = defineOperation({
   output: z.object({
     group: z
       .object({
-        id: Id.nullable().describe('Group id; null when a dry run would create it.'),
+        id: idOf('group').nullable().describe('Group id; null when a dry run would create it.'),
         name: z.string().nullable().describe('Group name.'),
         emoji: z.string().nullable().describe('One emoji.'),
       })
@@ -123,14 +123,14 @@ export const updateGroup = defineOperation({
   repeatable: true,
   emits: ['group.updated/1'],
   input: z.object({
-    group_id: Id.describe('Group id.'),
+    group_id: idOf('group').describe('Group id.'),
     name: VisibleName(100).optional().describe('Group name, 1 to 100 characters.'),
     emoji: Emoji.nullable().optional().describe('One emoji; null removes it.'),
   }),
   output: z.object({
     group: z
       .object({
-        id: Id.describe('Group id.'),
+        id: idOf('group').describe('Group id.'),
         name: z.string().describe('Group name.'),
         emoji: z.string().nullable().describe('One emoji.'),
       })
@@ -161,7 +161,7 @@ export const deleteGroup = defineOperation({
   confirm: 'delete',
   repeatable: true,
   emits: ['group.deleted/1'],
-  input: z.object({ group_id: Id.describe('Group id.') }),
+  input: z.object({ group_id: idOf('group').describe('Group id.') }),
   output: z.object(deleted),
   errors: ['not_found', 'conflict', 'confirm_required'],
   examples: [{ title: 'Delete a group', input: { group_id: '3' }, output: { id: '3', deleted: true } }],
@@ -187,7 +187,7 @@ export const addContactsToGroup = defineOperation({
   effect: 'adds',
   repeatable: true,
   emits: ['contact.groups_added/1'],
-  input: z.object({ group_id: Id.describe('Group id.'), ...target }),
+  input: z.object({ group_id: idOf('group').describe('Group id.'), ...target }),
   output: z.object(targetResult),
   alternatives: targetAlternatives,
   heavy: ['filter', 'saved_filter_id'],
@@ -211,7 +211,7 @@ export const removeContactsFromGroup = defineOperation({
   effect: 'replaces',
   repeatable: true,
   emits: ['contact.groups_removed/1'],
-  input: z.object({ group_id: Id.describe('Group id.'), ...target }),
+  input: z.object({ group_id: idOf('group').describe('Group id.'), ...target }),
   output: z.object(targetResult),
   alternatives: targetAlternatives,
   heavy: ['filter', 'saved_filter_id'],

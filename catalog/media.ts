@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Id, Timestamp } from './fields.ts'
+import { idOf, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
 import { untrusted } from './text.ts'
 
@@ -20,7 +20,7 @@ export const getMedia = defineOperation({
     'the customer sent, see or open the photo that a client has sent',
   scope: 'mcp:read',
   bytes: true,
-  input: z.object({ message_id: Id.describe('Message id.') }),
+  input: z.object({ message_id: idOf('message').describe('Message id.') }),
   output: z.object({
     content_type: untrusted(z.string().describe('MIME type.')),
     file_name: untrusted(z.string().nullable().describe('File name.')),

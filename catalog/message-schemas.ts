@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { ActorView } from './actor.ts'
-import { Id, Timestamp } from './fields.ts'
+import { Id, idOf, Timestamp } from './fields.ts'
 import { untrusted } from './text.ts'
 
 const messageTypes = [
@@ -22,8 +22,8 @@ const messageStatuses = ['received', 'pending', 'sent', 'delivered', 'read', 'fa
 
 export const LastMessage = z
   .object({
-    id: Id.describe('Message id.'),
-    conversation_id: Id.nullable().describe('Conversation.'),
+    id: idOf('message').describe('Message id.'),
+    conversation_id: idOf('conversation').nullable().describe('Conversation.'),
     type: z.enum(messageTypes).describe('Type of the message.'),
     direction: z
       .enum(['inbound', 'outbound', 'system'])
@@ -31,6 +31,7 @@ export const LastMessage = z
     status: z.enum(messageStatuses).describe('Delivery status.'),
     text: untrusted(
       z.string().nullable().describe('Text or caption; at most 500 characters as a last message.'),
+      { phone: 'message' },
     ),
     text_truncated: z.boolean().describe('True: the text was cut.'),
     has_media: z.boolean().describe('True: it has an image, video, audio file or document.'),
@@ -46,7 +47,7 @@ export const LastMessage = z
         'its approver. Null for customers, and if unknown.',
     ),
     reply_to_id: Id.nullable().describe('The message it replies to.'),
-    error: untrusted(z.string().nullable().describe('Why it failed.')),
+    error: untrusted(z.string().nullable().describe('Why it failed.'), { phone: 'text' }),
     created_at: Timestamp.nullable().describe('When it was written.'),
     deleted_at: Timestamp.nullable().describe('When the customer deleted it, with its text and file.'),
   })
@@ -60,7 +61,7 @@ const Reaction = z.object({
 })
 
 export const Message = LastMessage.extend({
-  text: untrusted(z.string().nullable().describe('Text or caption in full.')),
+  text: untrusted(z.string().nullable().describe('Text or caption in full.'), { phone: 'message' }),
   media: z
     .object({
       content_type: untrusted(z.string().nullable().describe('MIME type.')),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { EXPENSIVE_READ, Id, Instant, NextCursor, page, Timestamp } from './fields.ts'
+import { ContactName, EXPENSIVE_READ, Id, idOf, Instant, NextCursor, page, Timestamp } from './fields.ts'
 import { LastMessage } from './message-schemas.ts'
 import { defineOperation } from './operation.ts'
 import { untrusted } from './text.ts'
@@ -7,11 +7,11 @@ import { untrusted } from './text.ts'
 const MessageHit = z
   .object({
     id: LastMessage.shape.id,
-    conversation_id: Id.describe('Conversation.'),
+    conversation_id: idOf('conversation').describe('Conversation.'),
     contact: z
       .object({
-        id: Id.describe('Contact id.'),
-        name: untrusted(z.string().nullable().describe('Name.')),
+        id: idOf('contact').describe('Contact id.'),
+        name: ContactName,
       })
       .nullable()
       .describe('The customer; null when the contact was deleted.'),
@@ -64,8 +64,8 @@ export const searchMessages = defineOperation({
     query: z.string().trim().min(1).max(255).describe('Words, and phrases in double quotes.'),
     channel_id: Id.optional().describe('Only on this channel.'),
     staff_id: Id.optional().describe('Only by this staff member.'),
-    conversation_id: Id.optional().describe('Only in this conversation.'),
-    contact_id: Id.optional().describe('Only with this contact.'),
+    conversation_id: idOf('conversation').optional().describe('Only in this conversation.'),
+    contact_id: idOf('contact').optional().describe('Only with this contact.'),
     direction: z
       .enum(['inbound', 'outbound', 'note'])
       .optional()

@@ -1,5 +1,16 @@
 import { z } from 'zod'
-import { Cursor, ExternalId, Id, Limit, NextCursor, DryRunWarnings, VisibleName } from './fields.ts'
+import { PhoneInput } from './contacts/schemas.ts'
+import {
+  Cursor,
+  DryRunWarnings,
+  ExternalId,
+  Id,
+  idOf,
+  Limit,
+  messageInput,
+  NextCursor,
+  VisibleName,
+} from './fields.ts'
 import { defineOperation } from './operation.ts'
 import { Message } from './message-schemas.ts'
 import { SendTemplate } from './send-template.ts'
@@ -11,8 +22,8 @@ const MessageExternalId = ExternalId.describe(
   'Id of the message in your system, 1 to 255 characters. A second message with it is refused (409 ' +
     '`external_id_taken`); a message that the provider refused frees it.',
 )
-const ConversationId = Id.describe('Conversation id.')
-const MessageId = Id.describe('Message id.')
+const ConversationId = idOf('conversation').describe('Conversation id.')
+const MessageId = idOf('message').describe('Message id.')
 
 const sent = {
   id: '1660',
@@ -45,10 +56,14 @@ const sent = {
   reactions: [{ emoji: '👍', from: 'customer' as const, at: '2026-10-01T09:33:00.000Z' }],
 }
 /** A message that a dry run would send has no id. */
-const SentMessage = Message.extend({ id: Id.nullable().describe('Message id; null in a dry run.') })
+const SentMessage = Message.extend({
+  id: idOf('message').nullable().describe('Message id; null in a dry run.'),
+})
 const sendOutput = {
   message: SentMessage.describe("The message; its status follows the provider's reports."),
-  conversation_id: Id.nullable().describe('The conversation it is in; null when a dry run would create it.'),
+  conversation_id: idOf('conversation')
+    .nullable()
+    .describe('The conversation it is in; null when a dry run would create it.'),
 }
 
 export const listMessages = defineOperation({
@@ -145,7 +160,7 @@ export const addNote = defineOperation({
   repeatable: false,
   emits: [],
   compose: 'text',
-  input: z.object({
+  input: messageInput({
     conversation_id: ConversationId,
     text: z.string().trim().min(1).max(4096).describe('The note, 1 to 4096 characters.'),
   }),
@@ -212,7 +227,7 @@ export const sendReply = defineOperation({
     { needs: ['media_url', 'type'], takes: ['caption', 'file_name'] },
     { needs: ['quick_message_id'] },
   ],
-  input: z.object({
+  input: messageInput({
     conversation_id: ConversationId,
     text: z.string().min(1).max(4096).optional().describe('Text, 1 to 4096 characters.'),
     media_url: z
@@ -226,7 +241,9 @@ export const sendReply = defineOperation({
       .describe('Type of the file; required with `media_url`.'),
     caption: z.string().max(1024).optional().describe('Caption of an image, video or document.'),
     file_name: VisibleName(200).optional().describe('Name of a document.'),
-    quick_message_id: Id.optional().describe('A saved reply; its placeholders are filled in.'),
+    quick_message_id: idOf('quick_message')
+      .optional()
+      .describe('A saved reply; its placeholders are filled in.'),
     reply_to_id: Id.optional().describe('The message of this conversation to reply to.'),
     external_id: MessageExternalId.optional(),
   }),
@@ -293,15 +310,9 @@ export const sendTemplate = defineOperation({
     'contact.groups_added/1',
   ],
   alternatives: [{ needs: ['contact_id'] }, { needs: ['phone'] }],
-  input: z.object({
-    contact_id: Id.optional().describe('The contact; alternative to `phone`.'),
-    phone: z
-      .string()
-      .trim()
-      .min(3)
-      .max(32)
-      .optional()
-      .describe('International phone number; alternative to `contact_id`.'),
+  input: messageInput({
+    contact_id: idOf('contact').optional().describe('The contact; alternative to `phone`.'),
+    phone: PhoneInput.optional().describe('International phone number; alternative to `contact_id`.'),
     channel_id: Id.optional().describe(
       "Channel; when absent, that of the contact's latest conversation, else the default channel.",
     ),

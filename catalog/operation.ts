@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { mark } from './marks.ts'
 import type { ErrorCode } from './errors.ts'
 import type { EventTypeId } from './events.ts'
 import { Plan } from './plan.ts'
@@ -263,8 +264,7 @@ const DryRun = z
 /** `<n>.<digests>`, and what else an `ETag` has; `*`; or several with commas between them. */
 const PRECONDITION = /^(?:\*|\d{1,10}(?:\.[\w~-]{0,100}){0,2}(?:, ?\d{1,10}(?:\.[\w~-]{0,100}){0,2}){0,9})$/
 
-const IfVersion = z
-  .string()
+const IfVersion = mark(z.string(), { phone: 'digests' })
   .regex(PRECONDITION, 'must be the version of a record, or *')
   .optional()
   .describe(

@@ -1,7 +1,8 @@
 import { z } from 'zod'
+import { mark } from './marks.ts'
 import { untrusted } from './text.ts'
 
-const Fields = z.record(z.string(), z.unknown()).nullable()
+const Fields = mark(z.record(z.string(), z.unknown()), { holds: { kind: 'record', by: 'kind' } }).nullable()
 
 /** One record that a change touches, as its reader may see it: the fields that differ. */
 const PlannedRecord = z.object({

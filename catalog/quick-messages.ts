@@ -1,6 +1,16 @@
 import { z } from 'zod'
 import { hasVisibleText } from './text.ts'
-import { deleted, Id, listWithTotal, page, Timestamp, Version, VisibleName } from './fields.ts'
+import {
+  deleted,
+  Id,
+  idOf,
+  listWithTotal,
+  messageInput,
+  page,
+  Timestamp,
+  Version,
+  VisibleName,
+} from './fields.ts'
 import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
@@ -11,7 +21,7 @@ export const editableTypes = ['TEXT', 'IMAGE', 'VIDEO', 'DOCUMENT'] as const
 
 export const QuickMessage = z
   .object({
-    id: Id.describe('Quick message id.'),
+    id: idOf('quick_message').describe('Quick message id.'),
     code: z.string().nullable().describe('Shortcut typed after a slash in the inbox.'),
     title: z.string().nullable().describe('Title.'),
     type: z
@@ -36,7 +46,7 @@ export const QuickMessage = z
   .meta({ id: 'QuickMessage' })
 
 const NewQuickMessage = QuickMessage.extend({
-  id: Id.nullable().describe('Quick message id; null when a dry run would create it.'),
+  id: idOf('quick_message').nullable().describe('Quick message id; null when a dry run would create it.'),
 })
 
 const Code = z
@@ -155,7 +165,7 @@ export const createQuickMessage = defineOperation({
   repeatable: false,
   versioned: { kind: 'quick_message' },
   emits: [],
-  input: z.object({
+  input: messageInput({
     code: Code,
     type: z.enum(editableTypes).default('TEXT').describe('Type; cannot change later.'),
     title: fields.title.optional(),
@@ -232,8 +242,8 @@ export const updateQuickMessage = defineOperation({
   // What others send.
   asks: true,
   emits: [],
-  input: z.object({
-    quick_message_id: Id.describe('Quick message id.'),
+  input: messageInput({
+    quick_message_id: idOf('quick_message').describe('Quick message id.'),
     code: Code.optional(),
     title: fields.title.optional(),
     description: fields.description.optional(),
@@ -274,7 +284,7 @@ export const deleteQuickMessage = defineOperation({
   repeatable: true,
   versioned: { kind: 'quick_message', by: 'quick_message_id' },
   emits: [],
-  input: z.object({ quick_message_id: Id.describe('Quick message id.') }),
+  input: z.object({ quick_message_id: idOf('quick_message').describe('Quick message id.') }),
   output: z.object(deleted),
   errors: ['not_found', 'forbidden', 'confirm_required', 'precondition_failed'],
   examples: [

@@ -1,8 +1,10 @@
 import { z } from 'zod'
+import { marks } from './marks.ts'
 import {
   deleted,
   EXPENSIVE_READ,
   Id,
+  idOf,
   listWithTotal,
   page,
   Search,
@@ -20,14 +22,15 @@ export const MAX_STORED_FILTER_BYTES = 32_768
 
 const SavedFilter = z
   .object({
-    id: Id.nullable().describe('Saved filter id; null when a dry run would create it.'),
+    id: idOf('saved_filter').nullable().describe('Saved filter id; null when a dry run would create it.'),
     kind: z
       .enum(['contact', 'conversation'])
       .describe('What it filters; contact operations take only `contact`.'),
     name: z.string().describe('Name.'),
     description: z.string().nullable().describe('Purpose of the filter.'),
     owner_staff_id: Id.nullable().describe('Staff member who saved it; only they may change it.'),
-    filter: Filter.describe('The filter, with absolute dates.'),
+    // Registered itself: a copy would no longer be the schema that documents refer to.
+    filter: Filter.describe('The filter, with absolute dates.').register(marks, { phone: 'filter' }),
     updated_at: Timestamp.nullable().describe('When it was last changed; null in a dry run.'),
     version: Version,
   })
@@ -49,7 +52,7 @@ const MASKED =
   'Conditions on custom fields that agents may not see, or that no longer exist, are shown to them as ' +
   '`{"attributeName": {"eq": "****"}}`, and so are the ids of channels that the reader may not see.'
 
-const SavedFilterId = Id.describe('Saved filter id.')
+const SavedFilterId = idOf('saved_filter').describe('Saved filter id.')
 const Name = VisibleName(255)
 const Description = z.string().max(1000)
 const Count = z.boolean().optional().describe('With `dry_run` only: also count the contacts that match.')

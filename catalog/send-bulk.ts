@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Broadcast, broadcastExample } from './broadcasts.ts'
 import { jobExample, Job, MAX_PLAN_CHANGE_PERCENT, target, targetAlternatives } from './bulk-jobs.ts'
-import { EXPENSIVE_READ, Id, VisibleName } from './fields.ts'
+import { ContactName, EXPENSIVE_READ, Id, idOf, VisibleName } from './fields.ts'
 import { defineOperation } from './operation.ts'
 import { weekdays } from './policy.ts'
 import { SendTemplate } from './send-template.ts'
@@ -241,8 +241,8 @@ export const sendBulk = defineOperation({
     previews: z
       .array(
         z.object({
-          contact_id: Id.describe('Contact id.'),
-          name: untrusted(z.string().nullable().describe('Name.')),
+          contact_id: idOf('contact').describe('Contact id.'),
+          name: ContactName,
           text: untrusted(z.string().describe('The body as this contact gets it.')),
         }),
       )

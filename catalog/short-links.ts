@@ -1,12 +1,12 @@
 import { z } from 'zod'
-import { deleted, Id, listWithTotal, page, Search, Timestamp } from './fields.ts'
+import { deleted, Id, idOf, listWithTotal, page, Search, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
 
 const ShortLink = z
   .object({
-    id: Id.nullable().describe('Short link id; null in a dry run.'),
+    id: idOf('short_link').nullable().describe('Short link id; null in a dry run.'),
     code: z.string().nullable().describe('The code at the end of the link; null in a dry run.'),
     url: z.string().nullable().describe('The click-to-chat link; null in a dry run.'),
     message: z.string().nullable().describe('Text that the link prefills for the customer.'),
@@ -188,7 +188,7 @@ export const getShortLink = defineOperation({
   summary: 'Get one click-to-chat link',
   words: 'clicks of a link, link statistics, QR image, how often was it opened',
   scope: 'mcp:read',
-  input: z.object({ short_link_id: Id.describe('Short link id.') }),
+  input: z.object({ short_link_id: idOf('short_link').describe('Short link id.') }),
   output: ShortLink,
   errors: ['not_found'],
   examples: [{ title: 'One link', input: { short_link_id: '1' }, output: row }],
@@ -210,7 +210,7 @@ export const deleteShortLink = defineOperation({
   effect: 'replaces_and_sends',
   repeatable: true,
   emits: ['short_link.deleted/1'],
-  input: z.object({ short_link_id: Id.describe('Short link id.') }),
+  input: z.object({ short_link_id: idOf('short_link').describe('Short link id.') }),
   output: z.object(deleted),
   errors: ['not_found', 'conflict', 'confirm_required', 'upstream_error', 'service_unconfigured'],
   examples: [{ title: 'Delete a link', input: { short_link_id: '1' }, output: { id: '1', deleted: true } }],

@@ -1,14 +1,16 @@
 import type { z } from 'zod'
+import { mark, type Marks } from './marks.ts'
 
 /** The keyword of JSON Schema that says it to readers of the OpenAPI document. */
 export const UNTRUSTED = 'x-untrusted'
 
 /**
- * Marks an output field that holds what customers or other outsiders wrote: the texts in it are data, whatever
- * they say. Answers over MCP list such fields. Every other field of text is listed as trusted in
+ * Marks an output field that holds what customers or other outsiders wrote: the texts in it are data, whatever they
+ * say. `others`: its other marks. Answers over MCP list such fields. Every other field of text is listed as trusted in
  * tests/mcp/untrusted.test.ts.
  */
-export const untrusted = <T extends z.ZodType>(schema: T): T => schema.meta({ [UNTRUSTED]: true })
+export const untrusted = <T extends z.ZodType>(schema: T, others: Marks = {}): T =>
+  mark(schema.meta({ [UNTRUSTED]: true }), { untrusted: true, ...others })
 
 /** Scripts in which a joiner between two letters is spelling. */
 const JOINED_SCRIPTS =

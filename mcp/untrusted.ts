@@ -1,7 +1,7 @@
-import { type JsonSchema, toInlinedJsonSchema } from '../catalog/json-schema.ts'
+import { compileMarked, type MarkedTree } from '../catalog/marked.ts'
 import { getOutputSchema, type Operation } from '../catalog/operation.ts'
-import { HIDDEN, UNTRUSTED } from '../catalog/text.ts'
-import { escapePointer, isObject } from '../catalog/values.ts'
+import { HIDDEN } from '../catalog/text.ts'
+import { escapePointer } from '../catalog/values.ts'
 
 /** What hides in JSON text, in which control characters are escapes. */
 const HIDDEN_JSON = new RegExp(`\\\\(?:u[\\da-f]{4}|.)|${HIDDEN}|[\\x7f-\\x9f]`, 'gv')
@@ -30,21 +30,18 @@ export const removeHidden = (json: string): string =>
       )
     : json
 
-/** Yields the JSON Pointers of what is marked in a schema, with `*` for the items of a list. */
-const findMarked = function* (node: unknown, pointer = ''): Generator<string> {
-  if (!isObject(node)) return
-  if (node[UNTRUSTED] === true) return yield pointer
-  for (const [name, child] of Object.entries((node.properties ?? {}) as JsonSchema))
-    yield* findMarked(child, `${pointer}/${escapePointer(name)}`)
-  yield* findMarked(node.items, `${pointer}/*`)
-  yield* findMarked(node.additionalProperties, `${pointer}/*`)
-  for (const branches of [node.anyOf, node.oneOf, node.allOf])
-    for (const branch of (branches ?? []) as unknown[]) yield* findMarked(branch, pointer)
+/** Yields the JSON Pointers of what is marked, with `*` for the items of a list. */
+const listPointers = function* (tree: MarkedTree<'untrusted'> | undefined, pointer = ''): Generator<string> {
+  if (!tree) return
+  if (tree.mark) return yield pointer
+  for (const [name, member] of tree.members) yield* listPointers(member, `${pointer}/${escapePointer(name)}`)
+  yield* listPointers(tree.items, `${pointer}/*`)
+  yield* listPointers(tree.others, `${pointer}/*`)
 }
 
 /** Returns the JSON Pointers of the fields of an answer that outsiders wrote, with `*` for items. */
 export const listUntrusted = (op: Operation): string[] => [
-  ...new Set(findMarked(toInlinedJsonSchema(getOutputSchema(op)))),
+  ...new Set(listPointers(compileMarked('untrusted', getOutputSchema(op)))),
 ]
 
 /** Whether a JSON text has a field of the name that a pointer ends with; one without may be left out. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { ConsentSource, ConsentState } from '../consent-events.ts'
-import { Id, listWithTotal, page, StoredInstant, Timestamp } from '../fields.ts'
+import { Id, idOf, listWithTotal, page, StoredInstant, Timestamp } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
 import { ContactId } from './schemas.ts'
@@ -13,7 +13,7 @@ const Key = z.string().regex(/^[a-z][a-z0-9_]{0,39}$/, 'must be 1 to 40 letters 
 const Consent = z
   .object({
     id: Id.nullable().describe('Id of the record; null in a dry run.'),
-    contact_id: Id.describe('Contact.'),
+    contact_id: idOf('contact').describe('Contact.'),
     purpose: Key.describe('What the consent is for, such as `marketing`.'),
     channel: Key.describe('Type of channel, such as `chatapp`, or `all`.'),
     state: ConsentState.describe('`granted` or `withdrawn`.'),

@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { Id, list, page, Timestamp } from '../fields.ts'
+import { ContactName, Id, idOf, list, page, Timestamp } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
-import { untrusted } from '../text.ts'
 import { ContactId } from './schemas.ts'
 
 const since = '2026-10-01'
@@ -16,7 +15,7 @@ const ErasedTable = z.object({
 const Erasure = z
   .object({
     id: Id.describe('Erasure id.'),
-    contact_id: Id.describe('The contact that was erased.'),
+    contact_id: idOf('contact').describe('The contact that was erased.'),
     state: z
       .enum(['running', 'done'])
       .describe(
@@ -90,8 +89,8 @@ export const eraseContact = defineOperation({
     ),
     sample: z
       .object({
-        contact_id: Id.describe('Contact id.'),
-        name: untrusted(z.string().nullable().describe('Name.')),
+        contact_id: idOf('contact').describe('Contact id.'),
+        name: ContactName,
       })
       .optional()
       .describe('Only in a dry run: the contact.'),

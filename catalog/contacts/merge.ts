@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Id, Timestamp } from '../fields.ts'
+import { idOf, Timestamp } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { Contact, ContactId, contact } from './schemas.ts'
 
@@ -54,7 +54,7 @@ export const mergeContacts = defineOperation({
   }),
   output: z.object({
     contact: Contact.describe('The contact that stays.'),
-    other_contact_id: Id.describe('The contact that was merged into it.'),
+    other_contact_id: idOf('contact').describe('The contact that was merged into it.'),
     fields: z
       .array(
         z.object({

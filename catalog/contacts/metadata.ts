@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { marks } from '../marks.ts'
 import { untrusted } from '../text.ts'
 
 /** Bounds of the metadata of a contact. Lengths in characters (code points), size in bytes of UTF-8 as compact JSON. */
@@ -23,6 +24,7 @@ export const MetadataInput = z
       'for owners, admins and managers who see phone numbers.',
   )
   .meta({ examples: [{ erp_segment: 'B', synced_at: '2026-10-01' }] })
+  .register(marks, { phone: 'anything' })
 
 export const Metadata = untrusted(
   z
@@ -32,4 +34,5 @@ export const Metadata = untrusted(
       'Data of integrations about the contact. Absent from summary rows, and for agents and staff with ' +
         'hidden phone numbers.',
     ),
+  { phone: 'anything' },
 )

@@ -1,5 +1,17 @@
 import { z } from 'zod'
-import { EmailAddress, ExternalId, Id, IdOrName, Timestamp, Version, VisibleName } from '../fields.ts'
+import { mark } from '../marks.ts'
+import {
+  ContactName,
+  ContactPhone,
+  EmailAddress,
+  ExternalId,
+  Id,
+  idOf,
+  IdOrName,
+  Timestamp,
+  Version,
+  VisibleName,
+} from '../fields.ts'
 import { GroupRef } from '../groups.ts'
 import { TagRef } from '../tags.ts'
 import { untrusted } from '../text.ts'
@@ -20,9 +32,11 @@ export const Attribute = z.object({
           'HH:MM:SS in UTC, multiselect as comma-joined text, int, float and number as numbers, decimal as a ' +
           'string with 8 decimals.',
       ),
+    { phone: 'value' },
   ),
   display: untrusted(
     z.string().nullable().describe('The value as text; option labels for select, radio and multiselect.'),
+    { phone: 'value' },
   ),
   typed_value: untrusted(
     z
@@ -32,6 +46,7 @@ export const Attribute = z.object({
         'Number, true or false, YYYY-MM-DD, ISO 8601 UTC, array of option values, or string, by ' +
           'type; null when empty or unreadable.',
       ),
+    { phone: 'value' },
   ),
   truncated: z.literal(true).optional().describe('Present if the text was truncated, after 2000 characters.'),
 })
@@ -48,18 +63,18 @@ const ContactConversation = z.object({
 
 export const Contact = z
   .object({
-    id: Id.describe('Contact id.'),
-    name: untrusted(z.string().nullable().describe('Name.')),
-    phone: z
-      .string()
-      .nullable()
-      .describe("E.164 digits without `+`; masked if numbers are hidden from the key's owner."),
-    phone_masked: z.boolean().describe('True: `phone` is masked.'),
+    id: idOf('contact').describe('Contact id.'),
+    name: ContactName,
+    phone: ContactPhone.describe(
+      "E.164 digits without `+`; masked if numbers are hidden from the key's owner.",
+    ),
+    phone_masked: mark(z.boolean().describe('True: `phone` is masked.'), { phone: 'masked' }),
     chatapp_user_id: untrusted(
       z
         .string()
         .nullable()
         .describe('Id at the messaging app; numbers in it are masked for staff with hidden phone numbers.'),
+      { phone: 'text' },
     ),
     external_id: untrusted(
       z.string().nullable().describe('Id of the contact in another system, unique in the workspace.'),
@@ -75,7 +90,9 @@ export const Contact = z
         .optional()
         .describe('Value of the `email` custom field; absent from summary rows.'),
     ),
-    web_visitor_id: untrusted(z.string().nullable().describe('Id of the web chat visitor.')),
+    web_visitor_id: untrusted(z.string().nullable().describe('Id of the web chat visitor.'), {
+      phone: 'text',
+    }),
     tags: z.array(TagRef).optional().describe('Tags by name; absent from summary rows.'),
     groups: z.array(GroupRef).optional().describe('Groups by name; absent from summary rows.'),
     metadata: Metadata,
@@ -88,7 +105,7 @@ export const Contact = z
       ),
     conversations: z.array(ContactConversation).max(10).describe('Newest first, at most 10.'),
     last_activity_at: Timestamp.nullable().describe('Latest conversation activity.'),
-    version: Version,
+    version: mark(Version, { phone: 'digests' }),
     unavailable: z
       .array(z.enum(['profile_extras', 'conversations']))
       .optional()
@@ -121,9 +138,9 @@ export const ContactView = Contact.partial()
   })
 
 /** A phone in any international form. */
-export const PhoneInput = z.string().trim().min(3).max(32)
+export const PhoneInput = mark(z.string().trim().min(3).max(32), { phone: 'number' })
 
-export const Name = VisibleName(255)
+export const Name = mark(VisibleName(255), { phone: 'name' })
 
 export const Email = z.union(
   [z.literal(''), EmailAddress],
@@ -140,7 +157,7 @@ export const Attributes = z
 
 export const TagName = IdOrName(100)
 
-export const ContactId = Id.describe('Contact id.')
+export const ContactId = idOf('contact').describe('Contact id.')
 
 /** What a search or a change by the external id of a contact takes. */
 export const ContactExternalId = ExternalId.describe(

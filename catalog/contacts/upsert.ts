@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { Id, IdInput, DryRunWarnings, VisibleName } from '../fields.ts'
+import { DryRunWarnings, Id, IdInput, idOf, VisibleName } from '../fields.ts'
+import { mark, marks, toMarkedJsonSchema } from '../marks.ts'
 import { defineOperation } from '../operation.ts'
 import { TagRef } from '../tags.ts'
 import { untrusted } from '../text.ts'
@@ -19,7 +20,7 @@ import {
 /** What a contact's answer looks like where a dry run may have made it. */
 const WouldBeContact = z.object({
   ...Contact.shape,
-  id: Id.nullable().describe('Contact id; null when a dry run would create it.'),
+  id: idOf('contact').nullable().describe('Contact id; null when a dry run would create it.'),
   tags: z
     .array(
       z.object({
@@ -52,7 +53,11 @@ const upsertFields = {
     .optional()
     .describe('True: do-not-disturb. `false` does not undo an opt-out; crm_update_contact does.'),
   starred: z.boolean().optional().describe('Starred.'),
-  group_ids: z.array(IdInput).max(50).optional().describe('Groups to add, at most 50.'),
+  group_ids: z
+    .array(mark(IdInput, { idOf: 'group' }))
+    .max(50)
+    .optional()
+    .describe('Groups to add, at most 50.'),
   tags: z.array(TagName).max(20).optional().describe('Tags to add, at most 20 names or ids.'),
 }
 
@@ -85,7 +90,7 @@ export const upsertContact = defineOperation({
   emits: ['contact.created/1', 'contact.updated/1', 'contact.tags_added/1', 'contact.groups_added/1'],
   input: z.object(upsertFields),
   output: z.object({
-    id: Id.nullable().describe('Contact id; null when a dry run would create it.'),
+    id: idOf('contact').nullable().describe('Contact id; null when a dry run would create it.'),
     action: z.enum(['created', 'updated', 'unchanged']).describe('What was done.'),
     contact: WouldBeContact.describe('The contact in full.'),
     warnings: DryRunWarnings,
@@ -151,15 +156,21 @@ export const importContacts = defineOperation({
       .boolean()
       .optional()
       .describe('True: groups in `group_names` that do not exist are created.'),
-    // For the documentation only; the handler validates the rows.
+    // For the documentation and the marks only; the handler validates the rows.
     rows: z
-      .array(z.unknown().meta(z.toJSONSchema(ImportRow, { io: 'input' })))
+      .array(
+        z
+          .unknown()
+          .meta(z.toJSONSchema(ImportRow, { io: 'input' }))
+          .register(marks, toMarkedJsonSchema(ImportRow)),
+      )
       .min(1)
       .max(500)
       .describe(
         '1 to 500 rows with the fields of an upsert: `phone`, `external_id`, `name`, `email`, ' +
           '`attributes`, `metadata`, `dnd`, `starred`, `group_ids`, `group_names`, `tags`.',
-      ),
+      )
+      .register(marks, { private: 'personal' }),
   }),
   output: z.object({
     requested: z.int().describe('Rows sent.'),
@@ -173,9 +184,9 @@ export const importContacts = defineOperation({
         z.object({
           row: z.int().describe('Which row, from 0.'),
           action: z.enum(['created', 'updated', 'unchanged', 'failed']).describe('What was done.'),
-          id: Id.nullable().describe(
-            'Contact id; null for a row that failed, and for one that a dry run would create.',
-          ),
+          id: idOf('contact')
+            .nullable()
+            .describe('Contact id; null for a row that failed, and for one that a dry run would create.'),
         }),
       )
       .describe('A result for each row, in their order.'),

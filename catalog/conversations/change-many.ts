@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import { mark } from '../marks.ts'
 import { BY_FILTER, planId, recordsResult, targetIds } from '../bulk-jobs.ts'
-import { Id, IdInput } from '../fields.ts'
+import { Id, IdInput, idOf } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
 import { searchFilters } from './filters.ts'
@@ -23,10 +24,12 @@ const target = {
   filter: ConversationFilter.optional().describe(
     'All conversations that match: the fields of `inbox_search_conversations`, and `contact`. `{}` needs `all`.',
   ),
-  saved_filter_id: IdInput.optional().describe(
-    'All conversations of contacts that match this saved filter. With other conditions: `filter`, whose `contact` ' +
-      'may be `{"savedFilter": {"eq": "7"}}`.',
-  ),
+  saved_filter_id: mark(IdInput, { idOf: 'saved_filter' })
+    .optional()
+    .describe(
+      'All conversations of contacts that match this saved filter. With other conditions: `filter`, whose `contact` ' +
+        'may be `{"savedFilter": {"eq": "7"}}`.',
+    ),
   all: z
     .literal(true)
     .optional()
@@ -39,8 +42,8 @@ const result = {
   samples: z
     .array(
       z.object({
-        conversation_id: Id.describe('Conversation id.'),
-        contact_name: untrusted(z.string().nullable().describe('Name of the customer.')),
+        conversation_id: idOf('conversation').describe('Conversation id.'),
+        contact_name: untrusted(z.string().nullable().describe('Name of the customer.'), { phone: 'name' }),
         channel: z.string().nullable().describe('Name of the channel.'),
       }),
     )

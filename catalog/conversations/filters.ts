@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Id, VisibleName } from '../fields.ts'
+import { Id, idOf, VisibleName } from '../fields.ts'
 
 /** What lists of conversations filter by besides their own fields. */
 export const conversationFilters = {
@@ -35,7 +35,7 @@ export const searchFilters = {
   assigned: z.boolean().optional().describe('False: the unassigned queue.'),
   ...conversationFilters,
   reply_status: z.enum(replyStatuses).optional().describe('Who waits for whom.'),
-  contact_id: Id.optional().describe('Only of this contact.'),
+  contact_id: idOf('contact').optional().describe('Only of this contact.'),
   delivery: z
     .enum(['failed', 'unknown'])
     .optional()

@@ -1,5 +1,16 @@
 import { z } from 'zod'
-import { Cursor, EXPENSIVE_READ, Id, Limit, NextCursor, Timestamp, Total, VisibleName } from '../fields.ts'
+import {
+  ContactName,
+  Cursor,
+  EXPENSIVE_READ,
+  Id,
+  idOf,
+  Limit,
+  NextCursor,
+  Timestamp,
+  Total,
+  VisibleName,
+} from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
 import { conversationFilters, TotalIsLowerBound } from './filters.ts'
@@ -24,11 +35,11 @@ const QueueMessage = z.object({
 
 const QueueRow = z
   .object({
-    id: Id.describe('Conversation id.'),
+    id: idOf('conversation').describe('Conversation id.'),
     contact: z
       .object({
-        id: Id.describe('Contact id.'),
-        name: untrusted(z.string().nullable().describe('Name.')),
+        id: idOf('contact').describe('Contact id.'),
+        name: ContactName,
       })
       .nullable()
       .describe('The customer; null when the contact was deleted.'),
@@ -52,7 +63,7 @@ const QueueRow = z
       'When the open reply window closes; absent if it is closed or never closes.',
     ),
     template_ids: z
-      .array(Id)
+      .array(idOf('template'))
       .max(3)
       .optional()
       .describe('Approved templates that fit, best first; only when no free-form reply can be sent.'),
@@ -61,7 +72,7 @@ const QueueRow = z
   .meta({ id: 'QueuedConversation' })
 
 const QueueTemplate = z.object({
-  id: Id.describe('Template id.'),
+  id: idOf('template').describe('Template id.'),
   category: z.string().nullable().describe('`UTILITY` or `MARKETING`.'),
   text: z.string().nullable().describe('Its text, with variables.'),
   example: z

@@ -1,9 +1,18 @@
 import { z } from 'zod'
-import { Cursor, EXPENSIVE_READ, Id, Limit, NextCursor, Timestamp } from '../fields.ts'
+import {
+  ContactName,
+  ContactPhone,
+  Cursor,
+  EXPENSIVE_READ,
+  Id,
+  idOf,
+  Limit,
+  NextCursor,
+  Timestamp,
+} from '../fields.ts'
 import { LastMessage } from '../message-schemas.ts'
 import { defineOperation } from '../operation.ts'
 import { TagRef } from '../tags.ts'
-import { untrusted } from '../text.ts'
 import { replyStatuses, searchFilters, TotalIsLowerBound } from './filters.ts'
 import { ConversationId, since } from './schemas.ts'
 
@@ -54,13 +63,13 @@ export const Sla = z.object({
 
 export const Conversation = z
   .object({
-    id: Id.describe('Conversation id.'),
+    id: idOf('conversation').describe('Conversation id.'),
     state: z.enum(['open', 'closed']).describe('`open` or `closed`.'),
     contact: z
       .object({
-        id: Id.describe('Contact id.'),
-        name: untrusted(z.string().nullable().describe('Name.')),
-        phone: z.string().nullable().describe('E.164 digits, or masked.'),
+        id: idOf('contact').describe('Contact id.'),
+        name: ContactName,
+        phone: ContactPhone.describe('E.164 digits, or masked.'),
         dnd_enabled: z.boolean().describe('Do-not-disturb.'),
         groups: z.array(z.string()).describe("Names of the contact's groups."),
       })

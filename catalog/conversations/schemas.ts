@@ -1,19 +1,19 @@
 import { z } from 'zod'
-import { Id } from '../fields.ts'
+import { Id, idOf } from '../fields.ts'
 import { TagRef } from '../tags.ts'
 
 export const since = '2026-10-01'
 
 /** The conversation as its changes return it. */
 export const ConversationRef = z.object({
-  id: Id.describe('Conversation id.'),
+  id: idOf('conversation').describe('Conversation id.'),
   state: z.string().nullable().describe('`open` or `closed`.'),
   assignee_staff_id: Id.nullable().describe('Staff member it is assigned to.'),
   team_id: Id.nullable().describe('Team it is assigned to.'),
   tags: z.array(TagRef).describe('Tags by name.'),
 })
 
-export const ConversationId = Id.describe('Conversation id.')
+export const ConversationId = idOf('conversation').describe('Conversation id.')
 
 export const conversationRefExample = {
   id: '381',

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { Id, IdInput, Version, VisibleName } from '../fields.ts'
+import { mark } from '../marks.ts'
+import { Id, IdInput, idOf, Version, VisibleName } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
 import { LintResult, TemplateDraft, draft, lint, since } from './schemas.ts'
@@ -28,7 +29,7 @@ const Payload = z.array(z.record(z.string(), z.unknown())).describe('The compone
 
 const submission = {
   submitted: z.boolean().describe('False in a dry run.'),
-  id: Id.nullable().describe('Template id; null in a dry run that creates it.'),
+  id: idOf('template').nullable().describe('Template id; null in a dry run that creates it.'),
   name: z.string().describe('Name.'),
   language: z.string().describe('Language.'),
   category: z.string().nullable().describe('Category, as assigned.'),
@@ -104,7 +105,7 @@ export const updateTemplate = defineOperation({
   versioned: { kind: 'template', by: 'template_id' },
   emits: ['template.submitted/1'],
   input: z.object({
-    template_id: Id.describe('Template id.'),
+    template_id: idOf('template').describe('Template id.'),
     template: TemplateDraft.describe('The edited draft.'),
   }),
   output: z.object(submission),
@@ -192,7 +193,9 @@ export const uploadSample = defineOperation({
     content_type: z
       .enum(['image/jpeg', 'image/png', 'video/mp4', 'application/pdf'])
       .describe('Media type of the file.'),
-    data: z.base64().min(4).max(22_500_000).describe('The bytes in base64.'),
+    data: mark(z.base64().min(4).max(22_500_000), { private: 'messageText' }).describe(
+      'The bytes in base64.',
+    ),
     business_account_id: z
       .string()
       .max(64)

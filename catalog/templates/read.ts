@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Id, Search, Timestamp, Version, listWithTotal, page } from '../fields.ts'
+import { idOf, listWithTotal, page, Search, Timestamp, Version } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
 import { LintResult, TemplateDraft, draft, lint, since } from './schemas.ts'
@@ -52,7 +52,7 @@ const Button = z.object({
 
 export const Template = z
   .object({
-    id: Id.describe('Template id.'),
+    id: idOf('template').describe('Template id.'),
     name: z.string().describe('Name.'),
     language: z.string().nullable().describe('Language code.'),
     category: z.string().nullable().describe('`MARKETING`, `UTILITY` or `AUTHENTICATION`.'),
@@ -286,7 +286,7 @@ export const getTemplate = defineOperation({
     'reason, preview',
   scope: 'mcp:read',
   versioned: { kind: 'template', by: 'template_id' },
-  input: z.object({ template_id: Id.describe('Template id.') }),
+  input: z.object({ template_id: idOf('template').describe('Template id.') }),
   output: TemplateDetails,
   errors: ['not_found'],
   examples: [{ title: 'One template', input: { template_id: '1' }, output: templateDetails }],

@@ -1,10 +1,11 @@
 import { z } from 'zod'
+import { mark } from '../marks.ts'
 import { EXPENSIVE_READ, Instant, list, page, Timestamp } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
 import { EndpointId, EventTypeIdInput, delivery, endpoint, prefixed, since } from './schemas.ts'
 
-const DeliveryId = prefixed('dlv').describe('Delivery id.')
+const DeliveryId = mark(prefixed('dlv'), { idOf: 'delivery' }).describe('Delivery id.')
 
 const Delivery = z
   .object({
@@ -37,7 +38,7 @@ const Attempt = z.object({
       .optional()
       .describe('Beginning of the response, at most 1 KB, ending in … if truncated; not shown to agents.'),
   ),
-  error: untrusted(z.string().optional().describe('Why there was no response.')),
+  error: untrusted(z.string().optional().describe('Why there was no response.'), { phone: 'text' }),
   trigger: z.enum(['scheduled', 'replay', 'recover', 'test']).describe('What caused the attempt.'),
 })
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { mark, marks } from '../marks.ts'
 import { Changed, Timestamp, list, page } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { Endpoint, EndpointId, SubscriptionList, endpoint, since } from './schemas.ts'
@@ -22,6 +23,7 @@ const CustomHeaders = z
       '`Webhook-*`, `Wc-*`, `Content-*`, `Host`, `User-Agent`, `Idempotency-Key`, `Proxy-*`.',
   )
   .meta({ examples: [{ 'X-Shop': 'berlin' }] })
+  .register(marks, { private: 'secrets' })
 
 const PayloadFormat = z.enum(['envelope', 'data'])
 
@@ -119,7 +121,9 @@ export const createEndpoint = defineOperation({
   }),
   output: z.object({
     endpoint: NewEndpoint.describe('The endpoint.'),
-    signing_secret: z.string().nullable().describe('The secret, shown only here; null in a dry run.'),
+    signing_secret: mark(z.string(), { private: 'secret' })
+      .nullable()
+      .describe('The secret, shown only here; null in a dry run.'),
   }),
   errors: ['forbidden'],
   examples: [
@@ -219,7 +223,9 @@ export const rotateSecret = defineOperation({
   input: z.object({ endpoint_id: EndpointId }),
   output: z.object({
     endpoint: Endpoint.describe('The endpoint.'),
-    signing_secret: z.string().nullable().describe('The new secret, shown only here; null in a dry run.'),
+    signing_secret: mark(z.string(), { private: 'secret' })
+      .nullable()
+      .describe('The new secret, shown only here; null in a dry run.'),
     old_secret_valid_until: Timestamp.describe('When the secret before this one expires.'),
     old_secrets_valid_until: z
       .array(Timestamp)

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { mark } from '../marks.ts'
 import { Timestamp, Version } from '../fields.ts'
 
 export const since = '2026-10-01'
@@ -8,7 +9,7 @@ export const prefixed = (prefix: string) =>
     .string()
     .regex(new RegExp(`^${prefix}_[0-9A-HJKMNP-TV-Z]{26}$`), `must be ${prefix}_ followed by 26 characters`)
 
-export const EndpointId = prefixed('ep').describe('Endpoint id.')
+export const EndpointId = mark(prefixed('ep'), { idOf: 'endpoint' }).describe('Endpoint id.')
 
 /** `<type>/<version>` or a type without its version. */
 export const EventTypeIdInput = z

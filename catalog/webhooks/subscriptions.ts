@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { mark } from '../marks.ts'
 import { Changed, list, page } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
@@ -29,8 +30,7 @@ export const sendTestEvent = defineOperation({
       .max(200)
       .regex(/^[a-z0-9._-]+\/[A-Za-z0-9._-]+$/, 'must be a type and its version, such as contact.created/1')
       .describe('Event type and its version, such as `contact.created/1`.'),
-    payload: z
-      .record(z.string(), z.unknown())
+    payload: mark(z.record(z.string(), z.unknown()), { private: 'secret' })
       .optional()
       .describe(
         'Data of the event; when absent, the sample of its type. With data, the key of an AI agent asks a ' +
@@ -48,7 +48,9 @@ export const sendTestEvent = defineOperation({
     event_id: EventId.nullable().describe('The event; null in a dry run.'),
     endpoint_id: EndpointId,
     event_type_id: z.string().describe('The event type that was sent.'),
-    delivery_id: prefixed('dlv').nullable().describe('The delivery; null in a dry run.'),
+    delivery_id: mark(prefixed('dlv'), { idOf: 'delivery' })
+      .nullable()
+      .describe('The delivery; null in a dry run.'),
     outcome: z
       .object({
         status: z
@@ -62,7 +64,7 @@ export const sendTestEvent = defineOperation({
         response_excerpt: untrusted(
           z.string().optional().describe('Beginning of the response, at most 1 KB; not shown to agents.'),
         ),
-        error: z.string().optional().describe('Why there was no response.'),
+        error: mark(z.string().optional().describe('Why there was no response.'), { phone: 'text' }),
       })
       .nullable()
       .describe('Result of the first attempt; null in a dry run.'),

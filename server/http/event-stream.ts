@@ -12,7 +12,7 @@ import { errorLogDetails } from '../kernel/log-details.ts'
 import { findConsumerStart } from '../domains/events/consumers.ts'
 import { findStart, toEventFilter } from '../domains/events/list.ts'
 import { hasContactBudget, takeContacts } from '../guards/contact-budget.ts'
-import { listSubjectsOf } from '../visibility/contact-subjects.ts'
+import { listContactSubjects } from '../visibility/contact-subjects.ts'
 import { showEvents } from '../domains/events/view.ts'
 
 /**
@@ -148,9 +148,10 @@ const readNext = async (reader: EventReader): Promise<string | undefined> => {
 
 /** Counts the contacts of events that an AI agent's key is about to be sent. Throws 429 `contact_budget`. */
 const countEvents = async (app: App, actor: Actor, events: readonly EventRow[]): Promise<void> => {
-  const contacts = await takeContacts(app, app.db, actor, listSubjectsOf(events))
+  const op = findOperation('events_list')!
+  const contacts = await takeContacts(app, app.db, actor, listContactSubjects(op, {}, { data: events }))
   const trace = { door: 'rest', client: null, requestId: createRequestId(), confirmed: false } as const
-  if (contacts.size > 0) recordContactRead(app, { actor, op: findOperation('events_list')!, trace }, contacts)
+  if (contacts.size > 0) recordContactRead(app, { actor, op, trace }, contacts)
 }
 
 /** Tells a client to reconnect when it may see more contacts. */

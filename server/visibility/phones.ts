@@ -1,6 +1,5 @@
 import type { Actor } from '../kernel/context.ts'
 import { Problem } from '../kernel/problem.ts'
-import { withoutDigests } from '../kernel/record-version.ts'
 import { countDigits, hasDigits, isNumberOnly, maskNumbers, maskPhone } from './numbers.ts'
 import { hasHiddenPhones } from './policy.ts'
 
@@ -11,7 +10,7 @@ const MIN_NAME_DIGITS = 7
 export const showPhone = (actor: Actor, phone: string | null): string | null =>
   phone !== null && hasHiddenPhones(actor) ? maskPhone(phone) : phone
 
-const maskName = (name: string): string | null =>
+export const maskName = (name: string): string | null =>
   isNumberOnly(name) ? null : maskNumbers(name, MIN_NAME_DIGITS)
 
 /**
@@ -100,58 +99,6 @@ export const refuseBlindImport = (actor: Actor): void => {
     },
   )
 }
-
-type Json = Record<string, unknown>
-
-/** How members of records that hold or quote phones of contacts are masked. */
-const MEMBER_MASKS: Readonly<Record<string, (text: string) => string>> = {
-  phone: maskPhone,
-  chatapp_user_id: maskNumbers,
-  web_visitor_id: maskNumbers,
-  error: maskNumbers,
-  // Its digests are of what somebody else was shown.
-  if_version: withoutDigests,
-}
-
-/** Phone numbers of the business are no secret, and neither are names of staff and labels. */
-const isContact = (record: Json): boolean => 'dnd' in record || 'dnd_enabled' in record
-
-const maskAttribute = (record: Json): Json => {
-  const mask = (value: unknown): unknown => (typeof value === 'string' ? maskPhone(value) : value)
-  return {
-    ...record,
-    value: mask(record['value']),
-    display: mask(record['display']),
-    typed_value: mask(record['typed_value']),
-  }
-}
-
-const maskMember = (record: Json, name: string, value: unknown): unknown => {
-  if (name === 'phone_masked') return typeof record['phone'] === 'string'
-  if (typeof value !== 'string') return maskRecord(value)
-  if (name === 'name' && isContact(record)) return maskName(value)
-  if (name === 'version' && isContact(record)) return withoutDigests(value)
-  if (name === 'text' && record['type'] === 'SYSTEM') return maskNumbers(value)
-  return Object.hasOwn(MEMBER_MASKS, name) ? MEMBER_MASKS[name]!(value) : value
-}
-
-/** Masks phones in a record of any shape by the names of its members. What is masked already stays. */
-const maskRecord = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map(maskRecord)
-  if (value === null || typeof value !== 'object') return value
-  const record = value as Json
-  const masked = Object.fromEntries(
-    Object.entries(record)
-      // Of a contact (`canSeeMetadata`).
-      .filter(([name]) => name !== 'metadata')
-      .map(([name, member]) => [name, name === 'channel' ? member : maskMember(record, name, member)]),
-  )
-  return record['type'] === 'phone' && 'typed_value' in record ? maskAttribute(masked) : masked
-}
-
-/** Returns a record that was written for nobody in particular, such as an event, as this actor may see it. */
-export const showRecord = <T>(actor: Actor, record: T): T =>
-  hasHiddenPhones(actor) ? (maskRecord(record) as T) : record
 
 /** Whether a comparison of names may find the numbers in them: it has digits, or a pattern. */
 const findsNumbers = (operand: unknown): boolean =>

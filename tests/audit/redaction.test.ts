@@ -15,7 +15,7 @@ const createSecrets = async (server: TestServer, workspace: TestWorkspace): Prom
   const secrets: string[] = []
   const made = await run('webhooks_create_endpoint', {
     url: 'https://127.0.0.1:9/x?token=Xyzzy',
-    custom_headers: { Authorization: 'Bearer Xyzzy' },
+    custom_headers: { Authorization: 'Bearer Xyzzy', 'X-Shop': 'Xyzzy' },
   })
   secrets.push(made.signing_secret)
   await run('webhooks_update_endpoint', {
@@ -47,7 +47,7 @@ const writePersonalData = async (
     name: 'call ١٥٥٥٧٣٩١٩٩٩ or 1 555 739 1999',
     attributes: { mobile: '+1 555 7391 888' },
   })
-  await run('crm_import_contacts', { rows: [{ phone: '+15557391777', name: 'Row' }] })
+  await run('crm_import_contacts', { rows: [{ phone: '+15557391777', name: 'Xyzzy' }] })
   await run('crm_create_saved_filter', {
     name: 'By phone',
     filter: {

@@ -14,6 +14,8 @@ import {
   showsVersion,
   takesVersion,
 } from '../../catalog/index.ts'
+import { type Marks, toMarkedJsonSchema } from '../../catalog/marks.ts'
+import { getPlannedSchema } from '../../catalog/operation.ts'
 import { handlers } from '../../server/handlers.ts'
 
 const assertUnique = (values: readonly string[], what: string): void =>
@@ -65,7 +67,77 @@ const listUndescribed = (schema: z.ZodType, io: 'input' | 'output'): string[] =>
   return [...walkFields(root)].filter(([, node]) => !describes(node)).map(([path]) => path)
 }
 
+/**
+ * Fields that are called like those with a mark, and have none, because … Ends of paths, each used.
+ */
+const unmarkedNames: Readonly<Record<string, string>> = {
+  '.channel.phone': 'a number of the business',
+  'messaging_create_short_link.phone': 'a number of the business',
+  '.buttons.phone_number': 'a number of the business',
+  '.endpoint.signing_secret': 'masked',
+  '.data.signing_secret': 'masked',
+  'webhooks_get_endpoint.signing_secret': 'masked',
+  '.plan.token': 'it opens nothing',
+}
+
+/** What a field is by the end of its path, and the mark that says so. */
+const markedNames: readonly { names: RegExp; mark: keyof Marks }[] = [
+  { names: /[._](?:phone|phone_number|msisdn|mobile|wa_id|chatapp_user_id|web_visitor_id)$/, mark: 'phone' },
+  {
+    names: /[._](?:contact|conversation|message)_ids?$|\.(?:contact|conversation|message)\.id$/,
+    mark: 'idOf',
+  },
+  { names: /[._](?:secret|token|password|credentials?)$/, mark: 'private' },
+]
+
+/** Every field of inputs, answers and events with its schema, in which marks are keywords. */
+const listMarkable = (): [string, Node][] =>
+  [
+    ...catalog.flatMap((op) => [
+      [op.name, getInputSchema(op)] as const,
+      [op.name, getPlannedSchema(op)] as const,
+    ]),
+    ...Object.entries(eventTypes).map(([type, { data }]) => [type, data] as const),
+  ].flatMap(([name, schema]) => {
+    const root = toMarkedJsonSchema(schema) as Node
+    return [...walkFields(root)].map(([path, node]): [string, Node] => [
+      `${name}${path}`.replaceAll('[]', ''),
+      node,
+    ])
+  })
+
+const hasMark = (node: Node, mark: keyof Marks): boolean =>
+  mark in node ||
+  [node.items, ...(node.anyOf ?? [])].some((one) => typeof one === 'object' && hasMark(one, mark))
+
 describe('Catalog', () => {
+  it('a field that is called like a phone, a secret or the id of a contact has a mark that says so', () => {
+    const used = new Set<string>()
+    const fields = listMarkable()
+    assert.ok(markedNames.every(({ names }) => fields.filter(([path]) => names.test(path)).length > 5))
+    const unmarked = fields.filter(([path, node]) => {
+      const missing = markedNames.filter(({ names, mark }) => names.test(path) && !hasMark(node, mark))
+      const known = Object.keys(unmarkedNames).find((end) => path.endsWith(end))
+      if (missing.length > 0 && known !== undefined) used.add(known)
+      return missing.length > 0 && known === undefined
+    })
+    assert.deepEqual(
+      unmarked.map(([path]) => path),
+      [],
+    )
+    assert.deepEqual([...used].sort(), Object.keys(unmarkedNames).sort(), 'no longer needed')
+  })
+
+  it('what shows a secret stores its answers sealed', () => {
+    const shows = catalog.filter((op) =>
+      [...walkFields(toMarkedJsonSchema(op.output) as Node)].some(([, node]) => hasMark(node, 'private')),
+    )
+    assert.deepEqual(
+      shows,
+      catalog.filter(({ secret }) => secret),
+    )
+  })
+
   it('names, commands and routes are unique', () => {
     assertUnique(
       catalog.map((op) => op.name),

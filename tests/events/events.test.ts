@@ -139,11 +139,13 @@ everyDatabase('Event access', (server) => {
         type: 'contact.updated/1',
         data: { contact: { id: '4', chatapp_user_id: 'u15550100042', web_visitor_id: 'v15550100042' } },
       },
+      // Of a version that is no more, or not yet.
+      { ...groupEvent('x'), type: 'call.missed/1', data: { call: { id: '4', from: '15550100042' } } },
     ])
     const seenBy = async (key: string) =>
       (await doAs(server(), key)('events_list')).data.map((e: ShownEvent) => e.data)
     const hidden = (await workspace.staff({ role: 'agent', hide_phone_numbers: true })).key
-    const [contact, failed, system, visitor] = await seenBy(hidden)
+    const [contact, failed, system, visitor, call] = await seenBy(hidden)
     assert.deepEqual([contact.contact.phone, contact.contact.name], ['********042', 'Ada'])
     assert.deepEqual(
       [failed.message.error, failed.message.text],
@@ -152,6 +154,7 @@ everyDatabase('Event access', (server) => {
     assert.equal(system.message.text, 'Now ********042')
     const ids = { id: '4', chatapp_user_id: 'u********042', web_visitor_id: 'v********042' }
     assert.deepEqual(visitor.contact, ids)
+    assert.deepEqual(call.call, { id: '4', from: '********042' })
     assert.equal((await seenBy(workspace.owner.key))[1].message.error, 'No such number: 15550100042.')
     const stream = await openStream(server(), hidden)
     assert.ok(

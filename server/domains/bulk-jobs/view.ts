@@ -6,7 +6,7 @@ import { catalog } from '../../../catalog/index.ts'
 import { getIdField } from './records.ts'
 import type { Actor } from '../../kernel/context.ts'
 import { isManager, listVisibleChannels } from '../../visibility/policy.ts'
-import { showJobInput } from '../../visibility/stored-answers.ts'
+import { showJobInput } from '../../visibility/records.ts'
 
 /** The job runner, which reads the jobs of everybody. */
 export const ANY_READER: JobReader = { staffId: null }

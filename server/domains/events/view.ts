@@ -3,7 +3,7 @@ import type { Db } from '../../../storage/database.ts'
 import type { EventRow } from '../../../storage/events/events.ts'
 import { toChangeName } from '../contacts/edit.ts'
 import type { Actor } from '../../kernel/context.ts'
-import { showRecord } from '../../visibility/phones.ts'
+import { showRecord } from '../../visibility/records.ts'
 import { canSeeManagerFields, canSeeMetadata } from '../../visibility/policy.ts'
 
 type Data = Record<string, unknown>
@@ -38,6 +38,6 @@ export const showEvents = async (
       : ['metadata', ...(await listHiddenFields(db, actor))]
   return events.map(({ id, type, occurred_at, data }) => {
     const visible = isContactUpdate(type) ? hideChanges(data as Data, hidden) : (data as Data)
-    return { id, type, occurred_at, data: showRecord(actor, visible) }
+    return { id, type, occurred_at, data: showRecord(actor, ['event', type], visible) }
   })
 }

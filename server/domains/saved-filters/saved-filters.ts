@@ -21,7 +21,7 @@ import { createPage } from '../../kernel/paging.ts'
 import { invalidField, Problem } from '../../kernel/problem.ts'
 import { withVersion } from '../../kernel/record-version.ts'
 import { toDatabaseProblem } from '../../kernel/deadline.ts'
-import { showOwnedFilter } from '../../visibility/stored-answers.ts'
+import { showOwnedFilter } from '../../visibility/records.ts'
 import { loadConditionView } from './hidden-conditions.ts'
 
 const createNotFoundProblem = (id: string): Problem =>

@@ -107,6 +107,9 @@ export type ControlCall = {
   limited: boolean
 }
 
+/** Controls whose texts are messages. */
+const messageControls: ReadonlySet<string> = new Set(['sandbox.say', 'sandbox.edit'])
+
 export const recordControl = async (
   app: App,
   { actor, trace, name, input, target, outcome, limited }: ControlCall,
@@ -117,7 +120,10 @@ export const recordControl = async (
       operation: name,
       target,
       dry_run: false,
-      changes: input === undefined ? null : limitSize({ input: redactObject(name, input) }),
+      changes:
+        input === undefined
+          ? null
+          : limitSize({ input: redactObject(name, input, { omitTexts: messageControls.has(name) }) }),
     })
 }
 

@@ -1,11 +1,13 @@
 import { redactApiKeys } from '../../../catalog/redact.ts'
-import type { OperationName } from '../../../catalog/index.ts'
+import { findMarked, type MarkedTree, stepInto } from '../../../catalog/marked.ts'
+import { isObject } from '../../../catalog/values.ts'
 import { canonicalJson } from '../../kernel/cursors.ts'
 import { maskDigits, maskNumbers } from '../../visibility/numbers.ts'
 
 /*
  * Redacts inputs for the audit trail: no secrets, no phones, no message texts, and nothing long. A word in
- * parentheses replaces what is left out.
+ * parentheses replaces what is left out. The marks of the input say what is private, also in rows from before and after
+ * the change, whose members are called alike; ids and phones are known by their names, of which no schema knows all.
  */
 
 const MAX_CHARACTERS = 200
@@ -14,25 +16,10 @@ const MAX_FIELDS = 40
 const MAX_CHANGES_CHARACTERS = 4000
 const MAX_DEPTH = 8
 
-/**
- * Operations and controls whose texts are messages or notes: of those only the length is stored. Private quick messages
- * are for their owners, and managers read the trail.
- */
-const messageOperations: ReadonlySet<string> = new Set<OperationName | 'sandbox.say' | 'sandbox.edit'>([
-  'messaging_send_template',
-  'messaging_send_reply',
-  'messaging_create_quick_message',
-  'messaging_update_quick_message',
-  'inbox_add_note',
-  'sandbox.say',
-  'sandbox.edit',
-])
-
 const isId = (key: string): boolean => /(?:^|_)ids?$/.test(key)
 const isPhone = (key: string): boolean => /phone|chatapp_?user/i.test(key)
+/** Values of custom fields and metadata are called as people like. */
 const isSecret = (key: string): boolean => /secret|token|password|authorization/i.test(key)
-/** Files, and payloads of test events, which may be anything. */
-const isOpaque = (key: string): boolean => key === 'data' || key === 'payload'
 /** Fields of a message that say what kind of thing is sent, not what it says. */
 const isKind = (key: string): boolean => key === 'type' || key === 'language' || key === 'format'
 
@@ -54,11 +41,12 @@ const truncate = (text: string): string => {
 }
 
 /**
- * Where a value is. `isMessageText`: of texts there only the length is stored. `phone`: it is a whole phone, or may be
- * a part of one, as in a filter.
+ * Where a value is. `tree`: the marks of what is there. `isMessageText`: of texts there only the length is stored.
+ * `phone`: it is a whole phone, or may be a part of one, as in a filter.
  */
 type ValuePosition = {
   key: string
+  tree: MarkedTree<'private'> | null | undefined
   isMessageText: boolean
   phone?: 'whole' | 'part' | undefined
   depth: number
@@ -78,13 +66,13 @@ const redactText = (text: string, { key, isMessageText, phone }: ValuePosition):
 const redactNumber = (value: number, { key, phone }: ValuePosition): number | string =>
   !isId(key) && (phone || Math.abs(value) >= MIN_PHONE_NUMBER) ? maskNumber(String(value)) : value
 
-const redact = (value: unknown, position: ValuePosition): unknown => {
-  const { key, depth } = position
+const redact = (value: unknown, given: ValuePosition): unknown => {
+  const { key, depth, tree } = given
   if (value === null || value === undefined || typeof value === 'boolean') return value
-  if (isSecret(key)) return '(left out)'
-  // Of an import, whose phones are masked here, so that nobody could be found in them to be erased.
-  if (key === 'rows' && Array.isArray(value)) return `(${value.length} items)`
-  if (isOpaque(key)) return typeof value === 'string' ? describeLength(value) : '(left out)'
+  if (tree?.mark === 'secret' || isSecret(key)) return '(left out)'
+  if (tree?.mark === 'personal' && Array.isArray(value)) return `(${value.length} items)`
+  if (tree?.mark === 'secrets' && isObject(value)) return Object.keys(value).map(truncate)
+  const position = { ...given, isMessageText: given.isMessageText || tree?.mark === 'messageText' }
   if (typeof value === 'string') return redactText(value, position)
   if (typeof value === 'number') return redactNumber(value, position)
   if (depth >= MAX_DEPTH) return '…'
@@ -97,21 +85,22 @@ const redactList = (list: readonly unknown[], position: ValuePosition): unknown 
   if (list.length > MAX_ITEMS && typeof list[0] === 'object') return `(${list.length} items)`
   const shown = list
     .slice(0, MAX_ITEMS)
-    .map((item) => redact(item, { ...position, depth: position.depth + 1 }))
+    .map((item) =>
+      redact(item, { ...position, tree: stepInto(position.tree, null), depth: position.depth + 1 }),
+    )
   return list.length > MAX_ITEMS ? [...shown, `(${list.length - MAX_ITEMS} more)`] : shown
 }
 
 const redactMembers = (
   object: Record<string, unknown>,
-  { key: parentKey, isMessageText, phone, depth }: ValuePosition,
+  { tree, isMessageText, phone, depth }: ValuePosition,
 ): unknown => {
   const entries = Object.entries(object).filter(([, value]) => value !== undefined)
-  // Values of headers are credentials.
-  if (parentKey === 'custom_headers') return entries.map(([name]) => truncate(name))
   const shown = entries.slice(0, MAX_FIELDS).map(([key, value]) => [
     truncate(key),
     redact(value, {
       key,
+      tree: stepInto(tree, key),
       isMessageText,
       depth: depth + 1,
       phone: phone
@@ -141,8 +130,8 @@ export const redactObject = (
     omitTexts && typeof externalId === 'string'
       ? { ...object, external_id: describeLength(externalId) }
       : object
-  const isMessageText = omitTexts || messageOperations.has(operation)
-  return redact(given, { key: '', isMessageText, depth: 0 }) as Record<string, unknown>
+  const tree = findMarked('private', 'input', operation)
+  return redact(given, { key: '', tree, isMessageText: omitTexts, depth: 0 }) as Record<string, unknown>
 }
 
 /** Fields of outputs that say what a change did. */

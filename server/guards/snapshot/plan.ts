@@ -132,7 +132,7 @@ const observe = async (
   const readable = call.actor.key.scopes.includes('mcp:read')
   const { rehearsed, touched, shown, after } = await undone(tx, async () => {
     const result = await rehearseIn(app, call, tx, attempt)
-    const all = listTouched(call.input, result.output, result.pending.events)
+    const all = listTouched(call.op.name, { input: call.input, output: result.output }, result.pending.events)
     const read = createRecordReader(createRead(app, tx, call.actor))
     const first = readable ? all.slice(0, MAX_RECORDS) : []
     const records: (Json | null)[] = []

@@ -1,3 +1,5 @@
+import { visitIds } from '../../../catalog/marked.ts'
+import type { SchemaKind } from '../../../catalog/marks.ts'
 import { isObject } from '../../../catalog/values.ts'
 import type { EventRow } from '../../../storage/events/events.ts'
 import type { Db } from '../../../storage/database.ts'
@@ -37,47 +39,28 @@ const findKind = (of: string): RecordKind | undefined =>
 
 const toListedKind = (name: string): RecordKind | undefined => listedKinds.find((kind) => kind === name)
 
-const toKind = (field: string): RecordKind | undefined => {
-  const kind = field.replace(/_ids?$/, '')
-  return kind === field ? undefined : toListedKind(kind)
-}
-
-const listIds = (value: unknown): string[] =>
-  [value].flat().filter((id): id is string => typeof id === 'string')
-
-/** Finds ids by the names of members: `contact_id`, `contact_ids`, or a record under its kind. */
-const collect = (value: unknown, add: (kind: RecordKind, id: string) => void): void => {
-  if (!isObject(value)) return
-  for (const [name, member] of Object.entries(value)) {
-    const kind = toKind(name)
-    if (kind) for (const id of listIds(member)) add(kind, id)
-    const own = toListedKind(name)
-    if (own && isObject(member) && typeof member['id'] === 'string') add(own, member['id'])
-    if (isObject(member)) collect(member, add)
-  }
-}
-
-/** Returns the records that a change touches, in the order of their kinds and ids. */
+/** Returns the records that a change of an operation touches, in the order of their kinds and ids. */
 export const listTouched = (
-  input: Json,
-  output: Json,
+  name: string,
+  { input, output }: { input: Json; output: Json },
   events: readonly Pick<EventRow, 'type' | 'data'>[],
 ): Touched[] => {
   const found = new Map<string, { kind: RecordKind; id: string; made: boolean }>()
-  const add = (made: boolean) => (kind: RecordKind, id: string) => {
-    const known = found.get(`${kind} ${id}`)
+  const add = (of: string, id: string, made = false): void => {
+    const kind = toListedKind(of)
+    const known = found.get(`${of} ${id}`)
     if (known) known.made ||= made
-    else found.set(`${kind} ${id}`, { kind, id, made })
+    else if (kind) found.set(`${of} ${id}`, { kind, id, made })
   }
-  collect(input, add(false))
-  collect(output, add(false))
+  const collect = (schema: readonly [SchemaKind, string], value: unknown): void =>
+    visitIds(schema, value, { rows: false, add: (of, id) => add(of, id) })
+  collect(['input', name], input)
+  collect(['answer', name], output)
   for (const { type, data } of events) {
-    const { actor: _actor, ...records } = data as Json
-    collect(records, add(false))
+    collect(['event', type], data)
     const made = /^(\w+)\.created\//.exec(type)?.[1]
-    const kind = made === undefined ? undefined : toListedKind(made)
-    const record = kind && records[kind]
-    if (kind && isObject(record) && typeof record['id'] === 'string') add(true)(kind, record['id'])
+    const record = made === undefined ? undefined : (data as Json)[made]
+    if (isObject(record) && typeof record['id'] === 'string') add(made!, record['id'], true)
   }
   return [...found.values()].sort(
     (a, b) => a.kind.localeCompare(b.kind) || a.id.length - b.id.length || (a.id < b.id ? -1 : 1),
@@ -86,7 +69,9 @@ export const listTouched = (
 
 /** Whether events tell of a change to several records of a kind that it did not create. */
 export const changesMany = (events: readonly Pick<EventRow, 'type' | 'data'>[]): boolean => {
-  const kinds = listTouched({}, {}, events).flatMap(({ kind, made }) => (made ? [] : kind))
+  const kinds = listTouched('', { input: {}, output: {} }, events).flatMap(({ kind, made }) =>
+    made ? [] : kind,
+  )
   return new Set(kinds).size < kinds.length
 }
 

@@ -10,7 +10,7 @@ import {
   lockApproval,
 } from '../../../../storage/agents/approvals.ts'
 import { notFound, Problem } from '../../../kernel/problem.ts'
-import { showRecord } from '../../../visibility/phones.ts'
+import { showRecord } from '../../../visibility/records.ts'
 import { requireApprover, toEdits } from './check-approver.ts'
 import { toApprovalUrl } from './page-url.ts'
 import {
@@ -74,8 +74,8 @@ const showDetail = async (ctx: Context, row: ApprovalRow): Promise<OutputOf<'app
   const { actor } = ctx
   const operation = findOperation(row.operation)
   const visible = getVisibleParts(actor, row)
-  const input = visible.input ? showRecord(actor, row.input) : null
-  const preview = visible.preview ? showRecord(actor, row.preview) : null
+  const input = visible.input ? showRecord(actor, ['input', row.operation], row.input) : null
+  const preview = visible.preview ? showRecord(actor, ['answer', row.operation], row.preview) : null
   // Before the summary: what changes while it is read was not shown.
   const version =
     actor.key.agent || getStatus(row, ctx.now) !== 'pending'
