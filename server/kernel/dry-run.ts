@@ -3,7 +3,7 @@ import { runDeferredWrite } from '../../storage/client/deferred-write.ts'
 import { isObject } from '../../catalog/values.ts'
 import type { PendingWrites } from './context.ts'
 import { createContext } from './create-context.ts'
-import { checkInTransaction, settleOutcome } from './guard.ts'
+import { guardTransaction, guardOutcome } from './guard.ts'
 import type { Kernel } from './kernel.ts'
 import { withRetries } from './retry.ts'
 import { beginFor, getHandler, getSuccessStatus, toHandlerInput } from './write-call.ts'
@@ -20,7 +20,7 @@ export const dryRun = async (app: Kernel, call: Call): Promise<ExecutionResult> 
   await pending.afterDryRun?.(app.db)
   const answer = { ...output, dry_run: true }
   const headers: Record<string, string> = {}
-  await settleOutcome(app, call, { kind: 'dry_run', db: app.db, output, pending, answer, headers })
+  await guardOutcome(app, call, { kind: 'dry_run', db: app.db, output, pending, answer, headers })
   return {
     status: getSuccessStatus(call.op),
     body: JSON.stringify(answer),
@@ -35,14 +35,14 @@ export const rehearse = async (app: Kernel, given: Call): Promise<Rehearsed> => 
   const rehearsed = await withRetries(async (attempt) => {
     const tx = await beginFor(app, call)
     try {
-      await checkInTransaction(app, call, tx, attempt)
+      await guardTransaction(app, call, tx, attempt)
       return await rehearseIn(app, call, tx, attempt)
     } finally {
       await tx.rollback().execute()
     }
   })
   given.planned = call.planned
-  await settleOutcome(app, call, { kind: 'rehearsed', db: app.db, ...rehearsed })
+  await guardOutcome(app, call, { kind: 'rehearsed', db: app.db, ...rehearsed })
   return rehearsed
 }
 

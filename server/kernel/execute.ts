@@ -5,7 +5,7 @@ import type { PendingWrites } from './context.ts'
 import { createContext } from './create-context.ts'
 import { isOutcomeLost } from './deadline.ts'
 import { executeExternal } from './external.ts'
-import { checkInTransaction, type Outcome, settleOutcome } from './guard.ts'
+import { guardTransaction, type Outcome, guardOutcome } from './guard.ts'
 import type { ErasedLocalHandler } from './handler.ts'
 import { stillRunningProblem, toRunningKey } from './idempotency.ts'
 import type { Kernel } from './kernel.ts'
@@ -71,14 +71,14 @@ const executeLocal = (app: Kernel, call: WriteCall, handler: ErasedLocalHandler)
           await endReplay(tx)
           return replay
         }
-        await checkInTransaction(app, call, tx, attempt)
+        await guardTransaction(app, call, tx, attempt)
         const pending: PendingWrites = { events: [], mayBeOptimistic: attempt === 1 }
         const output = await handler(
           createContext(app, { ...call, tx, pending, attempt }),
           toHandlerInput(call),
         )
         const outcome: Outcome = { kind: 'changed', db: tx, output, pending }
-        const instead = await settleOutcome(app, call, outcome)
+        const instead = await guardOutcome(app, call, outcome)
         if (instead) {
           await tx.rollback().execute()
           return { status: 202, body: '', instead }
@@ -130,7 +130,7 @@ export const storeFailure = async (
 ): Promise<ExecutionResult> => {
   const answer = { status: problem.status, body: toStoredProblem(problem) }
   const outcome: Outcome = { kind: 'refused', db: app.db, problem }
-  await settleOutcome(app, call, outcome)
+  await guardOutcome(app, call, outcome)
   const stored = await withRetries(() =>
     withTransaction(app, async (tx): Promise<ExecutionResult> => {
       const { replay } = call.fresh ? {} : await reserve(app, tx, call)

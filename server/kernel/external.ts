@@ -14,7 +14,7 @@ import {
 import { businessTime } from '../clock.ts'
 import type { Actor, CallTrace, PendingWrites } from './context.ts'
 import { createContext } from './create-context.ts'
-import { checkInTransaction, type Outcome, settleOutcome } from './guard.ts'
+import { guardTransaction, type Outcome, guardOutcome } from './guard.ts'
 import type { CallOptions, ErasedExternalHandler } from './handler.ts'
 import type { Kernel } from './kernel.ts'
 import { errorLogDetails } from './log-details.ts'
@@ -121,11 +121,11 @@ const start = (app: Kernel, { call, handler }: External, attempt: number): Promi
         const isOver = giveUpAt !== null && Date.parse(giveUpAt) <= now
         return { intent, lease, again: true, earlier: { isOver } }
       }
-      await checkInTransaction(app, call, tx, attempt)
+      await guardTransaction(app, call, tx, attempt)
       const pending: PendingWrites = { events: [] }
       const ctx = createContext(app, { ...call, tx, pending, attempt })
       const intent = await handler.prepare(ctx, toHandlerInput(call))
-      await settleOutcome(app, call, { kind: 'begun', db: tx, output: intent })
+      await guardOutcome(app, call, { kind: 'begun', db: tx, output: intent })
       if (handler.queue?.takes(intent)) {
         const output = await handler.complete(ctx, intent, handler.dryRunResult(intent))
         const answer = await writeAnswer(app, call, { tx, output, pending, attempt, write: insertResult })
@@ -252,18 +252,15 @@ export const settleOpenCall = async (
 }
 
 /** Writes what came of a call. Returns its answer, or throws it. */
-const end = (app: Kernel, external: External, started: Started, ending: Ending): Promise<ExecutionResult> => {
-  switch (ending.as) {
-    case 'completed':
-      return complete(app, external, started, ending.result)
-    case 'given up':
-      return giveUp(app, external, started)
-    case 'refused':
-      return compensate(app, external, started, ending.problem)
-    case 'open':
-      return answerLater(app, external, started, ending.problem)
-  }
-}
+const end = (app: Kernel, external: External, started: Started, ending: Ending): Promise<ExecutionResult> =>
+  (ways[ending.as] as Way<Ending>)(app, external, started, ending)
+
+type Way<E extends Ending> = (
+  app: Kernel,
+  external: External,
+  started: Started,
+  ending: E,
+) => Promise<ExecutionResult>
 
 type Answer = {
   tx: Transaction
@@ -281,7 +278,7 @@ const writeAnswer = async (
 ): Promise<ExecutionResult> => {
   const answer = { status: getSuccessStatus(call.op), body: JSON.stringify(output) }
   const outcome: Outcome = { kind: 'completed', db: tx, output, pending }
-  await settleOutcome(app, call, outcome)
+  await guardOutcome(app, call, outcome)
   const record = toFinalRecord(app, call, answer, outcome.audit)
   const events = await app.outbox.prepare(tx, call.actor.workspace.id, pending.events, attempt)
   return { ...answer, needsDelivery: await commitWith(tx, write(tx, record, events)) }
@@ -311,7 +308,7 @@ const complete = (
   app: Kernel,
   { call, handler }: External,
   { intent }: Started,
-  result: unknown,
+  { result }: Extract<Ending, { as: 'completed' }>,
 ): Promise<ExecutionResult> =>
   finishOnce(app, call, async (tx, write, attempt) => {
     const pending: PendingWrites = { events: [] }
@@ -330,7 +327,7 @@ const giveUp = (app: Kernel, { call, handler }: External, { intent }: Started): 
     if (!handler.giveUp) await handler.compensate?.(ctx, intent, problem)
     const answer = { status: final.status, body: toStoredProblem(final) }
     const outcome: Outcome = { kind: 'undone', db: tx, problem: final }
-    await settleOutcome(app, call, outcome)
+    await guardOutcome(app, call, outcome)
     const record = toFinalRecord(app, call, answer, outcome.audit)
     const events = await app.outbox.prepare(tx, call.actor.workspace.id, pending.events, attempt)
     return { ...answer, problem: final, needsDelivery: await commitWith(tx, write(tx, record, events)) }
@@ -343,7 +340,7 @@ const compensate = async (
   app: Kernel,
   { call, handler }: External,
   { intent, lease }: Started,
-  problem: Problem,
+  { problem }: Extract<Ending, { as: 'refused' }>,
 ): Promise<never> => {
   const workspaceId = call.actor.workspace.id
   const needsDelivery = await withRetries(() =>
@@ -354,7 +351,7 @@ const compensate = async (
         await handler.compensate?.(createContext(app, { ...call, tx, pending }), intent, problem)
         needsDelivery = await app.outbox.write(tx, workspaceId, pending.events)
         const outcome: Outcome = { kind: 'undone', db: tx, problem }
-        await settleOutcome(app, call, outcome)
+        await guardOutcome(app, call, outcome)
         if (outcome.audit) await insertAuditRow(tx, workspaceId, outcome.audit)
       }
       await tx.commit().execute()
@@ -371,7 +368,7 @@ const answerLater = async (
   app: Kernel,
   external: External,
   started: Started,
-  problem: Problem,
+  { problem }: Extract<Ending, { as: 'open' }>,
 ): Promise<never> => {
   await leaveOpen(app, external, started)
   throw answerOpen(problem, external.handler)
@@ -401,4 +398,12 @@ const leaveOpen = async (
     app.log.warn({ operation: call.op.name, ...errorLogDetails(error) }, 'A call was left open unannounced')
   }
   await releaseLease(app.db, toRecordKey(call), lease)
+}
+
+/** The ways in which a call ends; a fifth is that a job makes it (`start`). */
+const ways: { readonly [As in Ending['as']]: Way<Extract<Ending, { as: As }>> } = {
+  completed: complete,
+  refused: compensate,
+  open: answerLater,
+  'given up': giveUp,
 }

@@ -14,7 +14,7 @@ export type Admission = {
 }
 
 /** How an attempt to answer a call ended. `work`: what may go on after a deadline has passed. */
-export type Ending = {
+export type AttemptEnding = {
   readonly result?: ExecutionResult
   readonly error?: unknown
   readonly work?: Promise<unknown>
@@ -24,7 +24,7 @@ export type Ending = {
 export type Incoming = Call &
   Admission & {
     /** Runs when the attempt has ended, in the reverse order. */
-    readonly onEnd: (end: (ending: Ending) => unknown) => void
+    readonly onEnd: (end: (ending: AttemptEnding) => unknown) => void
   }
 
 /**
@@ -67,7 +67,10 @@ export type Outcome = {
  * guards that need more of the server than it knows.
  */
 export type Guard<App> = {
-  /** Which calls it concerns: changes and their dry runs, those of AI agents' keys, or both; all when absent. */
+  /**
+   * Which calls it concerns: changes and their dry runs, those of AI agents' keys, or both; all when absent. `admit` is
+   * asked of every call: what is asked for is not known yet.
+   */
   readonly only?: { readonly changes?: true; readonly agents?: true }
   /** Who may call at all, before the input is read. */
   admit?(app: App, admission: Admission): Promise<void> | void
@@ -92,7 +95,7 @@ export const listGuards = <App>(
     ({ only }) => !only || ((!only.changes || op.scope !== 'mcp:read') && (!only.agents || actor.key.agent)),
   )
 
-export const checkInTransaction = async <App>(
+export const guardTransaction = async <App>(
   app: Guarded<App>,
   call: Call,
   tx: Transaction,
@@ -102,7 +105,7 @@ export const checkInTransaction = async <App>(
 }
 
 /** Asks the guards what becomes of an outcome. Returns the answer in place of a change, if there is one. */
-export const settleOutcome = async <App>(
+export const guardOutcome = async <App>(
   app: Guarded<App>,
   call: Call,
   outcome: Outcome,
@@ -115,7 +118,7 @@ export const settleOutcome = async <App>(
 }
 
 /** Returns a stored body as its caller may see it now. */
-export const showReplay = async <App>(
+export const guardReplay = async <App>(
   app: Guarded<App>,
   call: Call,
   { body, view }: StoredAnswer,

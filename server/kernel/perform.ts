@@ -10,7 +10,7 @@ import type { Actor } from './context.ts'
 import { createCallDeadline } from './deadline.ts'
 import { dryRun } from './dry-run.ts'
 import { execute } from './execute.ts'
-import { type Admission, type Ending, type Incoming, listGuards, settleOutcome } from './guard.ts'
+import { type Admission, type AttemptEnding, type Incoming, listGuards, guardOutcome } from './guard.ts'
 import { parseIdempotencyKey } from './idempotency.ts'
 import type { Kernel } from './kernel.ts'
 import { logCall } from './log-call.ts'
@@ -72,12 +72,12 @@ const respond = async (app: Kernel, state: CallState): Promise<CallResponse> => 
     return { status, headers, body, isPlanned, version }
   } catch (error) {
     if (isClientGone(error)) return { status: CLIENT_GONE_STATUS, headers, body: '' }
-    return toErrorResponse(app, state, withOpenKey(await settleFailure(app, state, error), state.call ?? {}))
+    return toErrorResponse(app, state, withOpenKey(await settleProblem(app, state, error), state.call ?? {}))
   }
 }
 
 /** Returns the problem that an error is answered with, which the guards may replace. */
-const settleFailure = async (app: Kernel, state: CallState, thrown: unknown): Promise<Problem> => {
+const settleProblem = async (app: Kernel, state: CallState, thrown: unknown): Promise<Problem> => {
   const { request, actor, progress } = state
   const isDryRun = state.call?.dryRun ?? false
   const toKnown = (error: unknown) =>
@@ -86,14 +86,14 @@ const settleFailure = async (app: Kernel, state: CallState, thrown: unknown): Pr
   const op = request.operation
   if (!actor || !op) return problem
   const call = state.call ?? { actor, op, input: {}, trace: toTrace(request), progress }
-  const settleAs = (problem: Problem, thrown: unknown) =>
-    settleOutcome(app, call, { kind: 'failed', db: app.db, problem, thrown })
+  const guardAs = (problem: Problem, thrown: unknown) =>
+    guardOutcome(app, call, { kind: 'failed', db: app.db, problem, thrown })
   try {
-    await settleAs(problem, thrown)
+    await guardAs(problem, thrown)
     return problem
   } catch (error) {
     const replaced = toKnown(error)
-    await settleAs(replaced, error)
+    await guardAs(replaced, error)
     return replaced
   }
 }
@@ -127,6 +127,7 @@ const answer = async (app: Kernel, state: CallState): Promise<ExecutionResult> =
     progress,
     ...(request.confirmedByClient ? { consent: { by: 'client' } } : {}),
   }
+  // A change is tried from its confirmation on (guards/confirm.ts).
   Object.assign(progress, { understood: true, begun: isDryRun })
   state.call = base
   if (kind === 'read' || isDryRun) return await inTime(() => attempt(app, { ...base, ...admission }))
@@ -136,7 +137,7 @@ const answer = async (app: Kernel, state: CallState): Promise<ExecutionResult> =
   return await inTime(() => change(app, { ...state.call!, ...admission }))
 }
 
-/** Makes a change; once more where a guard has found that it may be made by now. */
+/** Makes a change; once more where a guard has nothing to answer in its place by now (`instead`). */
 const change = async (app: Kernel, call: Omit<Incoming, 'onEnd'>): Promise<ExecutionResult> => {
   for (;;) {
     const result = await attempt(app, call)
@@ -147,7 +148,7 @@ const change = async (app: Kernel, call: Omit<Incoming, 'onEnd'>): Promise<Execu
 
 /** Answers a call, unless a guard does. */
 const attempt = async (app: Kernel, given: Omit<Incoming, 'onEnd'>): Promise<ExecutionResult> => {
-  const ends: ((ending: Ending) => unknown)[] = []
+  const ends: ((ending: AttemptEnding) => unknown)[] = []
   const call: Incoming & { work?: Promise<unknown> } = { ...given, onEnd: (end) => ends.push(end) }
   const { op, request } = call
   const run = async (): Promise<ExecutionResult> => {
@@ -163,7 +164,7 @@ const attempt = async (app: Kernel, given: Omit<Incoming, 'onEnd'>): Promise<Exe
     const result = await execute(app, { ...call, key: call.key! })
     return result.instead || !app.settlers[op.name] ? result : await settle(app, call, result)
   }
-  let ending: Ending = {}
+  let ending: AttemptEnding = {}
   try {
     const result = await run()
     ending = { result }

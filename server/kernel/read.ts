@@ -6,7 +6,7 @@ import type { Db } from '../../storage/database.ts'
 import { createContext } from './create-context.ts'
 import { HEAVY_READ_DEADLINE_MS, isHeavy, openHeavyDb } from './heavy.ts'
 import { withDeadline } from './deadline.ts'
-import { type Incoming, settleOutcome } from './guard.ts'
+import { type Incoming, guardOutcome } from './guard.ts'
 import type { Kernel } from './kernel.ts'
 import { Problem } from './problem.ts'
 import { getLocalHandler, getSuccessStatus } from './write-call.ts'
@@ -95,7 +95,7 @@ export const read = async (
   const body = (request.present ?? JSON.stringify)(output)
   if (typeof body === 'number')
     return await read(app, { ...call, input: { ...input, limit: body } }, requireStillAllowed)
-  await settleOutcome(app, call, { kind: 'read', db: app.db, output })
+  await guardOutcome(app, call, { kind: 'read', db: app.db, output })
   const version = op.versioned?.by && (output as { version?: string }).version
   return { status: getSuccessStatus(op), body, version }
 }

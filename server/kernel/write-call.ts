@@ -9,7 +9,7 @@ import {
 } from '../../storage/access/idempotency.ts'
 import { commitReplicated } from '../../storage/client/replication.ts'
 import type { Call, ExecutionResult, Transaction, WriteCall } from './call.ts'
-import { type Outcome, showReplay } from './guard.ts'
+import { type Outcome, guardReplay } from './guard.ts'
 import type { ErasedExternalHandler, ErasedLocalHandler } from './handler.ts'
 import {
   computeFingerprint,
@@ -91,7 +91,7 @@ export const showResult = async (
   call: WriteCall,
   result: ExecutionResult,
 ): Promise<ExecutionResult> =>
-  result.replayed ? { ...result, body: (await showReplay(app, call, result.replayed))! } : result
+  result.replayed ? { ...result, body: (await guardReplay(app, call, result.replayed))! } : result
 
 /**
  * Reserves the key in this transaction. Returns the result to replay, or the record of an external call that
@@ -113,7 +113,7 @@ export const reserve = async (
   requireSameRequest(record, computeFingerprint(call.op, call.input))
   if (record.state === 'done') return { replay: toReplay(app, call, record) }
   if (!record.lease_over) throw stillRunningProblem()
-  await showReplay(app, call, { body: null, view: record.view })
+  await guardReplay(app, call, { body: null, view: record.view })
   return { unfinished: record }
 }
 

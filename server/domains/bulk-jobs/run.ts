@@ -24,7 +24,7 @@ import { findLiveKeyById, isKeyRevoked } from '../../../storage/access/keys.ts'
 import { businessTime } from '../../clock.ts'
 import type { App } from '../../app.ts'
 import { createContext } from '../../kernel/create-context.ts'
-import { type Outcome, settleOutcome } from '../../kernel/guard.ts'
+import { type Outcome, guardOutcome } from '../../kernel/guard.ts'
 import { createEmit } from '../../kernel/emit.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { withRetries } from '../../kernel/retry.ts'
@@ -65,7 +65,7 @@ const makeCall = async (
   const handler = getRestorer({ operation, input }) ?? getLocalHandler(app, op)
   const output = (await handler(ctx, input)) as BulkOutput<unknown>
   const outcome: Outcome = { kind: 'completed', db: tx, output, pending }
-  await settleOutcome(app, { actor, op, input, trace }, outcome)
+  await guardOutcome(app, { actor, op, input, trace }, outcome)
   if (outcome.audit) await insertAuditRow(tx, actor.workspace.id, outcome.audit)
   return {
     events: pending.events,

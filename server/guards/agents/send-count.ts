@@ -1,6 +1,6 @@
 import type { Operation } from '../../../catalog/index.ts'
 import { releaseSend, takeSend } from '../../../storage/agents/policy.ts'
-import type { Ending } from '../../kernel/guard.ts'
+import type { AttemptEnding } from '../../kernel/guard.ts'
 import { isOutcomeUnknown } from '../../kernel/open-outcomes.ts'
 import type { App } from '../../app.ts'
 import type { Actor } from '../../kernel/context.ts'
@@ -17,7 +17,7 @@ export type SendCount = {
   /** Counts the send, within the limit or beyond it. Returns false when the limit is reached. */
   take: (isLimited: boolean) => Promise<boolean>
   /** Takes the count back where the call sent nothing. Where nobody knows, the send counts. */
-  keepIfSent: (ending: Ending) => Promise<void>
+  keepIfSent: (ending: AttemptEnding) => Promise<void>
 }
 
 const mayBeSent = (error: unknown): boolean =>
