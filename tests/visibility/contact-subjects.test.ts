@@ -92,3 +92,8 @@ test('the records that failed in a job count', () => {
   ]
   assert.equal(count('jobs_list_failures', { job_id: '1' }, { data, next_cursor: null }), 2)
 })
+
+test('an event counts by the ids of its type', () => {
+  const data = [{ id: 'evt_1', type: 'contact.erased/1', data: { contact: { id: '7' } } }]
+  assert.equal(count('events_list', {}, { data }), 1)
+})

@@ -366,7 +366,7 @@ export const faults: readonly Fault[] = [
     file: 'catalog/event-log.ts',
     find: "{ holds: { kind: 'event', by: 'type' } },",
     replace: '',
-    test: 'tests/agents/contact-budget.test.ts',
-    name: 'an event stream ends',
+    test: 'tests/visibility/contact-subjects.test.ts',
+    name: 'an event counts',
   },
 ]
