@@ -165,7 +165,8 @@ export const postponeRun = async (
 ): Promise<void> => {
   await sql`
     with postponed as (
-      update runs set lease = null, attempts = greatest(attempts - 1 + ${tries}::int, ${tries}::int), run_after = ${inSeconds(seconds)}
+      update runs set lease = null, run_after = ${inSeconds(seconds)},
+        attempts = greatest(attempts - 1 + ${tries}::int, ${tries}::int)
       where ${isOurs(run)} returning workspace_id, kind, order_key, id, run_after
     )
     update runs r set run_after = p.run_after from postponed p
