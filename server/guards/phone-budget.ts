@@ -1,4 +1,5 @@
-import type { Operation, OperationName } from '../../catalog/index.ts'
+import type { Operation } from '../../catalog/index.ts'
+import { findMarked } from '../../catalog/marked.ts'
 import { takePhone } from '../../storage/contacts/phone-budgets.ts'
 import { parsePhoneLine } from '../domains/contacts/phone.ts'
 import type { App } from '../app.ts'
@@ -6,13 +7,6 @@ import type { Actor } from '../kernel/context.ts'
 import type { Guard } from '../kernel/guard.ts'
 import { Problem } from '../kernel/problem.ts'
 import { hasHiddenPhones } from '../visibility/policy.ts'
-
-/** The input fields that name a customer by phone; other fields of that name hold numbers of the business. */
-const PHONE_FIELDS: Readonly<Partial<Record<OperationName, string>>> = {
-  crm_upsert_contact: 'phone',
-  crm_change_phone: 'phone',
-  messaging_send_template: 'phone',
-}
 
 /**
  * Counts the phone line that a change names, once for all its spellings. The result tells whether a contact has
@@ -25,9 +19,10 @@ export const takePhoneBudget = async (
   op: Operation,
   input: Record<string, unknown>,
 ): Promise<void> => {
-  const field = PHONE_FIELDS[op.name as OperationName]
-  if (field === undefined || !hasHiddenPhones(actor)) return
-  const text = input[field]
+  if (!hasHiddenPhones(actor)) return
+  const members = findMarked('phone', 'input', op.name)?.members ?? []
+  const [field] = [...members].find(([, { mark }]) => mark === 'number') ?? []
+  const text = field && input[field]
   const line = typeof text === 'string' ? parsePhoneLine(text) : undefined
   // The operation refuses what is no phone.
   if (!line || 'error' in line) return

@@ -78,24 +78,28 @@ export const read = async (
   call: Incoming & { work?: Promise<unknown> },
   requireStillAllowed: () => Promise<void>,
 ): Promise<ExecutionResult> => {
-  const { actor, op, input, request } = call
+  const { actor, op, request } = call
   const { presence } = request
   const handler = getLocalHandler(app, op)
-  const run = (db: Db) =>
-    readFor(presence, () => handler(createContext(app, { tx: db, actor, op, input, presence }), input))
-  const output = await readFromCurrent(app, op, async (source) => {
-    if (!isHeavy(op, input)) return await run(source.db)
-    const work = run(openHeavyDb(source))
-    call.work = work
-    return await inHeavyTime(work)
-  })
-  if (presence?.isGone()) throw clientGoneError()
-  // Whose key was paused or has ended while it waited learns nothing more.
-  if (op.waits) await requireStillAllowed()
-  const body = (request.present ?? JSON.stringify)(output)
-  if (typeof body === 'number')
-    return await read(app, { ...call, input: { ...input, limit: body } }, requireStillAllowed)
-  await guardOutcome(app, call, { kind: 'read', db: app.db, output })
-  const version = op.versioned?.by && (output as { version?: string }).version
-  return { status: getSuccessStatus(op), body, version }
+  for (let { input } = call; ;) {
+    const run = (db: Db) =>
+      readFor(presence, () => handler(createContext(app, { tx: db, actor, op, input, presence }), input))
+    const output = await readFromCurrent(app, op, async (source) => {
+      if (!isHeavy(op, input)) return await run(source.db)
+      const work = run(openHeavyDb(source))
+      call.work = work
+      return await inHeavyTime(work)
+    })
+    if (presence?.isGone()) throw clientGoneError()
+    // Whose key was paused or has ended while it waited learns nothing more.
+    if (op.waits) await requireStillAllowed()
+    const body = (request.present ?? JSON.stringify)(output)
+    if (typeof body === 'number') {
+      input = { ...input, limit: body }
+      continue
+    }
+    await guardOutcome(app, { ...call, input }, { kind: 'read', db: app.db, output })
+    const version = op.versioned?.by && (output as { version?: string }).version
+    return { status: getSuccessStatus(op), body, version }
+  }
 }

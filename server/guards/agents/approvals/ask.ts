@@ -329,7 +329,7 @@ const toNewApproval = async (
   { input: frozen, output }: Frozen,
 ): Promise<NewApproval> => {
   const { actor, op, trace } = call
-  const { input, secrets } = splitSecrets(app, actor.workspace.id, frozen)
+  const { input, secrets } = splitSecrets(app, call, frozen)
   const preview = op.secret ? null : toPreview(op, output)
   const salt = createSalt()
   return {

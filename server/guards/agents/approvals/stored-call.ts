@@ -1,4 +1,5 @@
-import type { WriteCall } from '../../../kernel/call.ts'
+import { findMarked } from '../../../../catalog/marked.ts'
+import type { Call, WriteCall } from '../../../kernel/call.ts'
 import type { Operation } from '../../../../catalog/index.ts'
 import type { SealedApproval } from '../../../../storage/agents/approval-secrets.ts'
 import { type ApprovalRow, findApproval, hasLiveRecord } from '../../../../storage/agents/approvals.ts'
@@ -9,8 +10,9 @@ import { Problem } from '../../../kernel/problem.ts'
 /** How long an approved call may begin to run: when every server is down for longer, it fails instead. */
 export const RUN_SECONDS = 12 * 3600
 
-/** Fields whose values are sealed wherever they are stored. */
-const SECRET_FIELDS = ['custom_headers']
+/** Whether the values of a field are sealed wherever they are stored: all of them are secrets. */
+const isSecret = (operation: string, field: string): boolean =>
+  findMarked('private', 'input', operation)?.members.get(field)?.mark === 'secrets'
 
 const toSealName = (workspaceId: string): string => `approval ${workspaceId}`
 
@@ -19,15 +21,16 @@ type Input = Record<string, unknown>
 /** Splits an input into what may be read in the database, and its sealed rest; null when there is none. */
 export const splitSecrets = (
   { webhookSealer }: Pick<App, 'webhookSealer'>,
-  workspaceId: string,
+  { actor, op }: Pick<Call, 'actor' | 'op'>,
   input: Input,
 ): { input: Input; secrets: string | null } => {
-  const isSecret = ([name, value]: [string, unknown]): boolean =>
-    SECRET_FIELDS.includes(name) && Object.keys(value as object).length > 0
+  const workspaceId = actor.workspace.id
+  const isSealed = ([name, value]: [string, unknown]): boolean =>
+    isSecret(op.name, name) && Object.keys(value as object).length > 0
   const entries = Object.entries(input)
-  const secret = entries.filter(isSecret)
+  const secret = entries.filter(isSealed)
   return {
-    input: Object.fromEntries(entries.filter((entry) => !isSecret(entry))),
+    input: Object.fromEntries(entries.filter((entry) => !isSealed(entry))),
     secrets:
       secret.length === 0
         ? null
@@ -72,8 +75,8 @@ export const toRunInput = (
 }
 
 /** Returns the input that ran, for a repeat of the call: what was sealed is erased when a request ends. */
-export const toReplayInput = ({ input, edited }: ApprovalRow, given: Input): Input => {
-  const secrets = Object.entries(given).filter(([name]) => SECRET_FIELDS.includes(name))
+export const toReplayInput = ({ operation, input, edited }: ApprovalRow, given: Input): Input => {
+  const secrets = Object.entries(given).filter(([name]) => isSecret(operation, name))
   return { ...input, ...Object.fromEntries(secrets), ...edited }
 }
 
