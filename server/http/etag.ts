@@ -7,7 +7,7 @@ import { acceptsGzip, isLongEnough } from './compress.ts'
 
 /*
  * Conditional requests (RFC 9110, section 13). An ETag is the version of the record
- * (server/kernel/record-version.ts) and a hash of what is shown: the whole decides whether a client has the
+ * (server/visibility/record-version.ts) and a hash of what is shown: the whole decides whether a client has the
  * same answer (`If-None-Match`), its version alone whether the record was changed (`If-Match`), so that a
  * new message refuses no change of its contact.
  */

@@ -4,7 +4,7 @@ import type { ContactRow, ContactConversationRow } from '../../../storage/contac
 import type { CachedField } from '../../../storage/workspace/names-cache.ts'
 import { toIsoTime } from '../../../storage/values/times.ts'
 import type { Actor } from '../../kernel/context.ts'
-import { withVersion } from '../../kernel/record-version.ts'
+import { withVersion } from '../../visibility/record-version.ts'
 import { showAttributes } from './attributes.ts'
 import { showContactName, showPhone, showQuotingText } from '../../visibility/phones.ts'
 import { canSeeField, canSeeMetadata, hasHiddenPhones, listVisibleChannels } from '../../visibility/policy.ts'

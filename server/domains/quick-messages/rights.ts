@@ -8,7 +8,7 @@ import {
 } from '../../../storage/messages/quick-messages.ts'
 import type { Actor } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/problem.ts'
-import { withVersion } from '../../kernel/record-version.ts'
+import { withVersion } from '../../visibility/record-version.ts'
 import { isManager } from '../../visibility/policy.ts'
 
 /**

@@ -1,7 +1,7 @@
 import type { Context } from '../../handler.ts'
 import type { OutputOf } from '../../handler.ts'
 import type { EndpointRow } from '../../../storage/webhooks/webhooks.ts'
-import { withVersion } from '../../kernel/record-version.ts'
+import { withVersion } from '../../visibility/record-version.ts'
 import { unsealHeaders, unsealSecrets } from './secrets.ts'
 
 /** Masks all but the last 4 characters; a value of at most 4 characters is masked entirely. */

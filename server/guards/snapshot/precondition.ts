@@ -4,8 +4,8 @@ import type { App } from '../../app.ts'
 import type { Call } from '../../kernel/call.ts'
 import type { Guard } from '../../kernel/guard.ts'
 import { Problem } from '../../kernel/problem.ts'
-import { createRead, createRecordReader } from '../../kernel/read-records.ts'
-import { hasHad, isMet, listChangedFields } from '../../kernel/record-version.ts'
+import { createRead, createRecordReader } from './read-records.ts'
+import { hasHad, isMet, listChangedFields } from '../../visibility/record-version.ts'
 
 /**
  * Checks `if_version` of a call (the header `If-Match` of REST) in the transaction of its change: the record stays

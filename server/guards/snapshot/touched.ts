@@ -5,7 +5,7 @@ import type { EventRow } from '../../../storage/events/events.ts'
 import type { Db } from '../../../storage/database.ts'
 import { findLabels } from '../../../storage/labels/labels.ts'
 import type { Actor } from '../../kernel/context.ts'
-import type { RecordKind, RecordReader } from '../../kernel/read-records.ts'
+import type { RecordKind, RecordReader } from './read-records.ts'
 
 /* The records that a change touches: those that its input names, and those that its events name. */
 

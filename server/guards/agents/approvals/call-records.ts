@@ -1,5 +1,5 @@
 import type { Operation } from '../../../../catalog/index.ts'
-import type { RecordKind } from '../../../kernel/read-records.ts'
+import type { RecordKind } from '../../snapshot/read-records.ts'
 
 type Json = Record<string, unknown>
 

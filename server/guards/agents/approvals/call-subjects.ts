@@ -10,7 +10,7 @@ import type { Actor } from '../../../kernel/context.ts'
 import { canonicalJson } from '../../../kernel/cursors.ts'
 import { Problem } from '../../../kernel/problem.ts'
 import { toActor } from '../../../kernel/authenticate.ts'
-import { createRead, createRecordReader, type Read, type RecordReader } from '../../../kernel/read-records.ts'
+import { createRead, createRecordReader, type Read, type RecordReader } from '../../snapshot/read-records.ts'
 import { listReferences, records } from './call-records.ts'
 import {
   type DescribedContact,

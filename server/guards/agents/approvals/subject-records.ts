@@ -11,7 +11,7 @@ import { toIds } from '../../../../storage/contacts/matches.ts'
 import type { Db } from '../../../../storage/database.ts'
 import { findEventConsumer } from '../../../../storage/events/consumers.ts'
 import { findLabels } from '../../../../storage/labels/labels.ts'
-import type { Read, RecordKind } from '../../../kernel/read-records.ts'
+import type { Read, RecordKind } from '../../snapshot/read-records.ts'
 import { isIdText } from '../../../domains/labels/label-cache.ts'
 
 /* What is compared of the records that a call names, beyond who its customer is. */

@@ -1,11 +1,11 @@
-import { findOperation, type OperationName } from '../../catalog/index.ts'
-import type { Db } from '../../storage/database.ts'
-import type { Kernel } from './kernel.ts'
-import type { Actor } from './context.ts'
-import { createContext } from './create-context.ts'
-import { Problem } from './problem.ts'
-import { getLocalHandler } from './write-call.ts'
-import { validate } from './validate.ts'
+import { findOperation, type OperationName } from '../../../catalog/index.ts'
+import type { Db } from '../../../storage/database.ts'
+import type { Kernel } from '../../kernel/kernel.ts'
+import type { Actor } from '../../kernel/context.ts'
+import { createContext } from '../../kernel/create-context.ts'
+import { Problem } from '../../kernel/problem.ts'
+import { getLocalHandler } from '../../kernel/write-call.ts'
+import { validate } from '../../kernel/validate.ts'
 
 /*
  * Reads the records that a call names, by the operations that show them, so that what is masked or hidden elsewhere is
