@@ -73,10 +73,10 @@ const tryValidate = (op: Operation, given: unknown): Record<string, unknown> | u
  */
 export const confirmCall = async (
   app: App,
-  asked: AgentCall,
+  agentCall: AgentCall,
   context: ServerContext,
 ): Promise<Confirmation> => {
-  const { op, call, actor } = asked
+  const { op, call, actor } = agentCall
   if (!mayAskClient(actor, op) || actor.key.test || call.input.dry_run === true || !canElicit(context))
     return { call }
   const binding = `${actor.key.id}\n${op.name}\n${hash('sha256', canonicalJson(call.input), 'base64url')}`
@@ -86,14 +86,14 @@ export const confirmCall = async (
     const answered = {
       ...call,
       input: state.input ?? call.input,
-      ...(state.input ? { asked: call.input } : {}),
       idempotencyKey: state.key,
       plan: state.plan ?? call.plan,
     }
-    if (response.action !== 'accept') return { call: { ...answered, declinedByClient: true } }
+    const asked = state.input ? { asked: call.input } : {}
+    if (response.action !== 'accept') return { call: { ...answered, person: { said: 'no', ...asked } } }
     const isYes = response.content?.confirm === op.confirm
     if (isYes && (await isAsShown(app, { actor, op, call: answered, shown: state })))
-      return { call: { ...answered, confirm: op.confirm, confirmedByClient: true } }
+      return { call: { ...answered, confirm: op.confirm, person: { said: 'yes', ...asked } } }
     // A client whose form does not ask for the verb would ask its person without end.
     if (!isYes && state.isRepeated && actor.key.agent) return { call }
     if (!isYes && state.isRepeated)
@@ -102,9 +102,9 @@ export const confirmCall = async (
         `The client answered twice without ${op.confirm} in the field confirm. Let a person make the call.`,
         { confirm: op.confirm },
       )
-    return await ask(app, asked, { binding, key: state.key, isRepeated: !isYes })
+    return await ask(app, agentCall, { binding, key: state.key, isRepeated: !isYes })
   }
-  return await ask(app, asked, { binding, key: call.idempotencyKey, isRepeated: false })
+  return await ask(app, agentCall, { binding, key: call.idempotencyKey, isRepeated: false })
 }
 
 /**

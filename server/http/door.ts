@@ -86,8 +86,10 @@ export const serveUnknownRoute = async (app: App, event: DoorEvent): Promise<Res
       toCallRequest(app, event, {
         transport: 'rest',
         operation: undefined,
-        requestedName: `route ${event.req.method} ${event.url.pathname.slice(0, 200)}`,
-        findSimilarName: () => findSimilarRoute(app.operations, event.req.method, event.url.pathname),
+        unknown: {
+          name: `route ${event.req.method} ${event.url.pathname.slice(0, 200)}`,
+          findSimilar: () => findSimilarRoute(app.operations, event.req.method, event.url.pathname),
+        },
       }),
     ),
   )

@@ -40,12 +40,14 @@ export const serveOps = async (app: App, event: DoorEvent): Promise<Response> =>
         transport: getHeader(event, 'wcrm-door') === 'cli' ? 'cli' : 'ops',
         operation,
         requestId,
-        requestedName: `operation ${name.slice(0, 100)}`,
-        findSimilarName: () =>
-          findNearestName(
-            name,
-            app.operations.map((op) => op.name),
-          ),
+        unknown: {
+          name: `operation ${name.slice(0, 100)}`,
+          findSimilar: () =>
+            findNearestName(
+              name,
+              app.operations.map((op) => op.name),
+            ),
+        },
         locateError: (error) =>
           locateError(query, locateKeyError(error, getHeader(event, 'idempotency-key'))),
       })

@@ -75,13 +75,13 @@ const requireApiVersion = (requested: string | undefined): void => {
 /** Throws 404 for a request that names no operation. */
 export const requireOperation = (
   { config }: Pick<Kernel, 'config'>,
-  { operation, requestedName, findSimilarName }: CallRequest,
+  { operation, unknown }: CallRequest,
 ): Operation => {
   if (operation) return operation
-  const similar = findSimilarName?.()
+  const similar = unknown?.findSimilar()
   throw new Problem(
     'not_found',
-    `There is no ${requestedName ?? 'such operation'}. ${similar ? `Did you mean ${similar}? ` : ''}` +
+    `There is no ${unknown?.name ?? 'such operation'}. ${similar ? `Did you mean ${similar}? ` : ''}` +
       `${config.publicUrl}/docs lists them all.`,
   )
 }

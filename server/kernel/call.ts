@@ -18,10 +18,8 @@ export type CallRequest = {
   transport: Transport
   /** Undefined when the transport found no such route or operation. */
   operation: Operation | undefined
-  /** The name of the route or operation that was requested, for the 404. */
-  requestedName?: string
-  /** Finds the name that was probably meant instead. */
-  findSimilarName?: () => string | undefined
+  /** What was requested where there is no such thing, for the 404; `findSimilar`: what was probably meant instead. */
+  unknown?: { name: string; findSimilar: () => string | undefined }
   /** The raw input, with `dry_run`. */
   input: unknown
   /**
@@ -35,12 +33,12 @@ export type CallRequest = {
   apiVersion?: string | undefined
   idempotencyKey?: string | undefined
   confirm?: string | undefined
-  /** The person behind the client said no there: the call never runs under this key. */
-  declinedByClient?: boolean
-  /** The input as the client sent it, where what it refers to is written out in `input` as a person was shown it. */
-  asked?: Record<string, unknown>
-  /** The person behind the client confirmed the call there; only where the policy of an agent's key takes that. */
-  confirmedByClient?: boolean
+  /**
+   * What the person behind the client said there. `no`: the call never runs under this key. `yes`: only where the
+   * policy of an agent's key takes that. `asked`: the input as the client sent it, where what it refers to is written
+   * out in `input` as the person was shown it.
+   */
+  person?: { said?: 'yes' | 'no'; asked?: Record<string, unknown> }
   /** `show`: a dry run answers its plan. The token of a plan: the call does that, or is refused. */
   plan?: string | undefined
   /** Why an agent makes the call, for the person who decides on it. */

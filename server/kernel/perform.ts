@@ -125,7 +125,7 @@ const answer = async (app: Kernel, state: CallState): Promise<ExecutionResult> =
     watch: request.watch,
     request,
     progress,
-    ...(request.confirmedByClient ? { consent: { by: 'client' } } : {}),
+    ...(request.person?.said === 'yes' ? { consent: { by: 'client' } } : {}),
   }
   // A change is tried from its confirmation on (guards/confirm.ts).
   Object.assign(progress, { understood: true, begun: isDryRun })

@@ -33,7 +33,7 @@ export const agentTurns: Guard<App> = {
 const toAgentCall = (call: Call): AgentCall => ({
   ...call,
   key: call.key!,
-  asked: call.request?.asked && validate(call.op, call.request.asked).input,
+  asked: call.request?.person?.asked && validate(call.op, call.request.person.asked).input,
   reason: call.request?.reason,
 })
 

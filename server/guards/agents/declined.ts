@@ -17,11 +17,11 @@ export const declined: Guard<App> = {
   only: { changes: true },
   before: async (app, call) => {
     const { actor, op, input, dryRun, request } = call
-    if (dryRun || !request.declinedByClient) return
+    if (dryRun || request.person?.said !== 'no') return
     const result = await storeFailure(app, { ...call, key: call.key!, fresh: false }, clientDeclinedProblem())
     const { key, staff, workspace } = actor
     if (key.agent && result.status >= 400) {
-      const asked = request.asked ? validate(op, request.asked).input : input
+      const asked = request.person.asked ? validate(op, request.person.asked).input : input
       const now = app.now()
       const expiresAt = new Date(Date.parse(now) + RECORD_TTL_MS).toISOString()
       const asker = { workspaceId: workspace.id, staffId: staff.id, familyId: key.familyId }
