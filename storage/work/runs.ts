@@ -91,8 +91,7 @@ export type Claim = RunFilter & {
 }
 
 /**
- * Takes runs that are due for `leaseSeconds`: another worker may take them afterwards. That counts as a try, so that a
- * run whose server dies of it is not tried for ever; `attempts` are those before. Of each queue the earliest; the
+ * Takes runs that are due for `leaseSeconds`: another worker may take them afterwards. Of each queue the earliest; the
  * queue comes first of which the fewest are in work.
  */
 export const claimRuns = async (db: Db, claim: Claim): Promise<Run[]> => {
@@ -119,11 +118,9 @@ export const claimRuns = async (db: Db, claim: Claim): Promise<Run[]> => {
         d.workspace_id, d.queue
       limit ${limit} for update of r skip locked
     )
-    update runs r set lease = gen_random_uuid(), run_after = ${inSeconds(leaseSeconds)},
-      attempts = least(r.attempts + 1, 1000) from chosen c
+    update runs r set lease = gen_random_uuid(), run_after = ${inSeconds(leaseSeconds)} from chosen c
     where r.workspace_id = c.workspace_id and r.kind = ${kind} and r.subject = c.subject
-    returning r.workspace_id, r.kind, r.subject, r.queue, r.lease, r.attempts - 1 as attempts, r.step,
-      r.position`.execute(db)
+    returning r.workspace_id, r.kind, r.subject, r.queue, r.lease, r.attempts, r.step, r.position`.execute(db)
   return rows
 }
 
@@ -165,8 +162,7 @@ export const postponeRun = async (
 ): Promise<void> => {
   await sql`
     with postponed as (
-      update runs set lease = null, run_after = ${inSeconds(seconds)},
-        attempts = greatest(attempts - 1 + ${tries}::int, ${tries}::int)
+      update runs set lease = null, attempts = least(attempts + ${tries}::int, 1000), run_after = ${inSeconds(seconds)}
       where ${isOurs(run)} returning workspace_id, kind, order_key, id, run_after
     )
     update runs r set run_after = p.run_after from postponed p

@@ -5,14 +5,7 @@ import { sql } from 'kysely'
 import type { App } from '../../server/app.ts'
 import { withTransaction } from '../../server/kernel/write-call.ts'
 import { commitStep, createRunJob, type RunKind } from '../../server/work/engine.ts'
-import {
-  advanceRun,
-  claimRuns,
-  finishRun,
-  insertRun,
-  type NewRun,
-  postponeRun,
-} from '../../storage/work/runs.ts'
+import { advanceRun, finishRun, insertRun, type NewRun } from '../../storage/work/runs.ts'
 import { everyDatabase } from '../doors.ts'
 import { makeWorkspace } from '../servers.ts'
 
@@ -187,18 +180,6 @@ everyDatabase(
       assert.deepEqual(waits, [1, 2, 4])
       await work(job)
       assert.deepEqual(await readEffects(), wholeOf('a', 'b'))
-    })
-
-    it('counts a death as a try, and a stop as none', async () => {
-      const { db, add, endLeases } = await open()
-      await add('a')
-      const claim = async () => (await claimRuns(db, { kind: KIND, leaseSeconds: 20, limit: 1 }))[0]!
-      assert.equal((await claim()).attempts, 0)
-      await endLeases()
-      const stopped = await claim()
-      assert.equal(stopped.attempts, 1)
-      await postponeRun(db, stopped, { seconds: 0, tries: 0 })
-      assert.equal((await claim()).attempts, 1)
     })
 
     it('leaves to a later version what that one began, unless it is abandoned', async () => {
