@@ -42,8 +42,27 @@ const withoutGuard = (guard: string, test: string, name?: string): Fault => ({
   ...(name === undefined ? {} : { name }),
 })
 
+const inRuns = (find: string, replace: string): Fault => ({
+  file: 'storage/work/runs.ts',
+  find,
+  replace,
+  test: 'tests/work/engine.test.ts',
+})
+
 export const faults: readonly Fault[] = [
-  withoutGuard('workspaceClock', 'cli/names'),
+  inRuns(' and lease = ${lease}::uuid`', '`'),
+  inRuns('and ${isKnown(claim)} and ${isFirst}', 'and ${isKnown(claim)}'),
+  inRuns('and ${isKnown(claim)} and ${isFirst}', 'and ${isFirst}'),
+  inRuns('order by d.turn,', 'order by'),
+  inRuns('least(${limit}, ${perQueue} - coalesce(b.n, 0))', '${limit}'),
+  inRuns('least(attempts + ${tries}::int, 1000)', 'attempts'),
+  {
+    file: 'server/work/engine.ts',
+    find: 'await (isOurs ? tx.commit() : tx.rollback()).execute()',
+    replace: 'await tx.commit().execute()',
+    test: 'tests/work/engine.test.ts',
+  },
+  withoutGuard('workspaceClock', 'cli/reports-commands'),
   withoutGuard('shownLimits', 'core/rate-limits'),
   withoutGuard('access', 'core/allowed-addresses'),
   withoutGuard('rateLimits', 'core/rate-limits', 'takes no token, one rejected after it does'),
