@@ -80,8 +80,6 @@ export type AppState = KernelState & {
   readonly rateLimitBuckets: Map<string, RateLimitBucket>
   /** Contact ids that were taken from the database's sequence and not given to a contact yet. */
   readonly contactIdPool: string[]
-  /** By the idempotency key of an agent's call: the last call that began under it. */
-  readonly agentTurns: Map<string, Promise<unknown>>
   /** By the id of the key. */
   readonly seenContacts: Map<string, SeenContacts>
   readonly contactReads: Map<string, ContactReads>
@@ -106,7 +104,6 @@ export const createAppState = (): AppState => ({
   rateLimitBuckets: new Map(),
   contactIdPool: [],
   runningKeys: new Set(),
-  agentTurns: new Map(),
   seenContacts: new Map(),
   contactReads: new Map(),
   auditLimiter: { minute: 0, countByKey: new Map() },

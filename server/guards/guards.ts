@@ -1,7 +1,7 @@
 import type { App } from '../app.ts'
 import type { Guard } from '../kernel/guard.ts'
 import { access } from '../kernel/access.ts'
-import { agents, agentTurns } from './agents/agents.ts'
+import { agents } from './agents/agents.ts'
 import { approvers } from './agents/approvals/check-approver.ts'
 import { declined } from './agents/declined.ts'
 import { audit } from './audit/record.ts'
@@ -31,7 +31,6 @@ export const guards: readonly Guard<App>[] = [
   declined,
   confirmation,
   phoneBudget,
-  agentTurns,
   heavyTurns,
   // In the transaction of the change too, and with what came of it.
   agents,

@@ -176,6 +176,8 @@ everyDatabase('A no, and what waits', (server) => {
     const verbs = { ...defaultPolicy.verbs, send: 'allow' as const }
     await scene.setPolicy({ verbs, bounds: { sends_per_hour: 1 } })
     const options = { idempotencyKey: 'at-the-same-time-1' }
+    // While the first is under way, its send is counted and its answer is not stored.
+    await scene.sandbox.fault({ to: `+${scene.phone}`, latency_ms: 700, times: 1 })
     const sent = await Promise.all([1, 2, 3, 4].map(() => scene.ask(...scene.reply('Once.'), options)))
     assert.deepEqual(
       sent.filter(({ status }) => status === 202).map(({ body }) => body),

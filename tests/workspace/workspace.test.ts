@@ -86,6 +86,22 @@ everyDoor('workspace_whoami', (test) => {
 })
 
 everyDatabase('Staff, teams and channels', (server) => {
+  it('the clock of the workspace is told to terminals, whatever becomes of the call', async () => {
+    const { owner } = await makeWorkspace(server())
+    const ask = (headers: Record<string, string>) =>
+      fetch(`${server().url}/v1/ops/crm_get_contact`, {
+        method: 'POST',
+        headers: { Authorization: `Bearer ${owner.key}`, 'Content-Type': 'application/json', ...headers },
+        body: JSON.stringify({ contact_id: '999999999' }),
+      })
+    const [terminal, other] = [await ask({ 'Wcrm-Door': 'cli' }), await ask({})]
+    assert.deepEqual([terminal.status, terminal.headers.get('workspace-time-zone')], [404, 'UTC'])
+    assert.ok(
+      Math.abs(Date.parse(terminal.headers.get('workspace-time')!) - Date.parse(server().app.now())) < 60_000,
+    )
+    assert.equal(other.headers.get('workspace-time'), null)
+  })
+
   it('staff and teams are listed in creation order, and searched case-insensitively in Unicode', async () => {
     const workspace = await makeWorkspace(server())
     const run = doAs(server(), workspace.owner.key)

@@ -3,32 +3,11 @@ import type { AskReason } from '../../../catalog/approvals.ts'
 import type { App } from '../../app.ts'
 import type { Call } from '../../kernel/call.ts'
 import type { Guard } from '../../kernel/guard.ts'
-import { toRunningKey } from '../../kernel/idempotency.ts'
 import { validate } from '../../kernel/validate.ts'
 import { type AgentCall, askAbout, askPerson } from './approvals/ask.ts'
 import { requireStillApproved } from './approvals/run.ts'
 import { listQuestions, requireBounds, wouldAsk } from './policy.ts'
 import { createSendCount } from './send-count.ts'
-
-/** Waits until what began before under the same name has ended. Returns what ends this turn. */
-const takeTurn = async (turns: Map<string, Promise<unknown>>, name: string): Promise<() => void> => {
-  const before = turns.get(name)
-  const { promise, resolve } = Promise.withResolvers<void>()
-  turns.set(name, promise)
-  await before
-  return () => {
-    resolve()
-    if (turns.get(name) === promise) turns.delete(name)
-  }
-}
-
-/** A repeat finds what the first has become: it must not become a request of its own while that is under way. */
-export const agentTurns: Guard<App> = {
-  only: { changes: true, agents: true },
-  before: async ({ agentTurns: turns }, { actor, dryRun, key, fresh, onEnd }) => {
-    if (!dryRun && !fresh) onEnd(await takeTurn(turns, toRunningKey(actor, key!)))
-  },
-}
 
 const toAgentCall = (call: Call): AgentCall => ({
   ...call,
