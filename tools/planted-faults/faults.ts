@@ -50,10 +50,8 @@ const inRuns = (find: string, replace: string): Fault => ({
 })
 
 export const faults: readonly Fault[] = [
-  inRuns(' and lease = ${lease}::uuid`', '`'),
   inRuns('and ${isKnown(claim)} and ${isFirst}', 'and ${isKnown(claim)}'),
   inRuns('and ${isKnown(claim)} and ${isFirst}', 'and ${isFirst}'),
-  inRuns('order by d.turn,', 'order by'),
   inRuns('least(${limit}, ${perQueue} - coalesce(b.n, 0))', '${limit}'),
   inRuns('least(attempts + ${tries}::int, 1000)', 'attempts'),
   {
@@ -71,7 +69,6 @@ export const faults: readonly Fault[] = [
   withoutGuard('declined', 'approvals/client-answers'),
   withoutGuard('confirmation', 'core/perform'),
   withoutGuard('phoneBudget', 'visibility/phones'),
-  withoutGuard('heavyTurns', 'core/heavy-reads', 'use none of the connections'),
   withoutGuard('agents', 'approvals/policy'),
   withoutGuard('preconditions', 'core/record-versions', 'If-Match takes lists'),
   withoutGuard('plans', 'plans/plans'),
