@@ -95,7 +95,7 @@ export const fillWorkspace = async (
     await sql`alter table messages enable trigger user`.execute(tx)
     const at = new Date(Date.parse(now) - 12 * DAY_MS).toISOString()
     const { id } = await findOrInsertBroadcast(tx, workspaceId, {
-      name: 'Autumn blend is here',
+      name: 'Autumn blend for all',
       status: 'completed',
       template_name: 'autumn_blend',
       channel_id: null,
