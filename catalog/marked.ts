@@ -5,7 +5,7 @@ import { idOf } from './fields.ts'
 import { catalog, findOperation } from './index.ts'
 import { type JsonSchema, mapSchemas } from './json-schema.ts'
 import { type Marks, marks, type SchemaKind, toMarkedJsonSchema } from './marks.ts'
-import { getInputSchema, getPlannedSchema, listRoutes } from './operation.ts'
+import { getInputSchema, getPlannedSchema, listRoutes, type Operation } from './operation.ts'
 import { Plan } from './plan.ts'
 import { isObject } from './values.ts'
 
@@ -87,13 +87,13 @@ const undeclared = toMarkedJsonSchema(
   }),
 )
 
-/** The reads of one record by its id, by the kind of the record. */
-const readers = new Map(
+/** The operations that read one record by its id, by the kind of the record. */
+export const readers: ReadonlyMap<string, Operation> = new Map(
   catalog.flatMap((op) =>
     op.scope === 'mcp:read'
       ? listRoutes(op).flatMap(({ path }) => {
           const kind = /^[^{]*\{(\w+)_id\}$/.exec(path)?.[1]
-          return kind === undefined ? [] : [[kind, op] as const]
+          return kind === undefined ? [] : [[kind, op as Operation] as const]
         })
       : [],
   ),

@@ -1,7 +1,6 @@
-import type { DiskState } from './kernel.ts'
+import type { DiskState, Kernel } from './kernel.ts'
 import type { Logger } from 'pino'
 import { errorCode } from '../../storage/client/error-codes.ts'
-import type { Kernel } from './kernel.ts'
 
 /** A full disk fails every change and many background jobs: it is logged once per interval. */
 const LOG_INTERVAL_MS = 60_000

@@ -1,6 +1,5 @@
-import type { FailureBucket } from './kernel.ts'
+import type { FailureBucket, Kernel } from './kernel.ts'
 import { toClientNetwork } from '../client-address.ts'
-import type { Kernel } from './kernel.ts'
 import { Problem } from './problem.ts'
 
 /*

@@ -1,4 +1,4 @@
-import { getBatchSize } from './records.ts'
+import { getBatchSize, type RecordKind, type Target } from './records.ts'
 import type { InputOf } from '../../handler.ts'
 import type { EventTypeId } from '../../../catalog/events.ts'
 import { listContactNames, listMatchBatches } from '../../../storage/contacts/matches.ts'
@@ -6,7 +6,6 @@ import { parseConditions } from '../filters/parse-filter.ts'
 import { showContactName } from '../../visibility/phones.ts'
 import type { TargetChange } from './change-target.ts'
 import type { ContactSample } from './output.ts'
-import type { RecordKind, Target } from './records.ts'
 
 type ContactTarget = Target & Pick<InputOf<'crm_tag_contacts'>, 'saved_filter_id'>
 

@@ -1,4 +1,4 @@
-import { getBatchSize } from './records.ts'
+import { getBatchSize, type RecordKind, type Target } from './records.ts'
 import type { Context, InputOf, OutputOf } from '../../handler.ts'
 import type { EventTypeId } from '../../../catalog/events.ts'
 import { listMatchBatches } from '../../../storage/contacts/matches.ts'
@@ -13,7 +13,6 @@ import { distinctIds, type LabelRefs } from '../labels/labels.ts'
 import { refuseHiddenDigits, showContactName } from '../../visibility/phones.ts'
 import { listVisibleChannels } from '../../visibility/policy.ts'
 import type { TargetChange } from './change-target.ts'
-import type { RecordKind, Target } from './records.ts'
 
 type Output = OutputOf<'inbox_close_conversations'>
 type Sample = NonNullable<Output['samples']>[number]

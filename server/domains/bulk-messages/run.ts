@@ -1,8 +1,7 @@
 import { requireUndenied } from '../../agent-policy.ts'
 import type { InputOf } from '../../handler.ts'
 import { requireScope } from '../../kernel/access.ts'
-import type { Operation } from '../../../catalog/index.ts'
-import { findOperation } from '../../../catalog/index.ts'
+import { type Operation, findOperation } from '../../../catalog/index.ts'
 import { addSends } from '../../../storage/agents/policy.ts'
 import { listCandidates } from '../../../storage/broadcasts/audience.ts'
 import {

@@ -11,8 +11,7 @@ import {
   findTakenPhones,
 } from '../../../storage/contacts/import.ts'
 import { type ExistingContact, readExistingContacts } from '../../../storage/contacts/updates.ts'
-import { lockContactLimit } from '../../../storage/workspace/counters.ts'
-import { loadCounter } from '../../../storage/workspace/counters.ts'
+import { lockContactLimit, loadCounter } from '../../../storage/workspace/counters.ts'
 import { type FieldRow, listFields } from '../../../storage/contacts/custom-fields.ts'
 import type { Label } from '../../../storage/labels/labels.ts'
 import type { Actor } from '../../kernel/context.ts'

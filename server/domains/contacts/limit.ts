@@ -1,6 +1,5 @@
 import type { Context } from '../../handler.ts'
-import { lockContactLimit } from '../../../storage/workspace/counters.ts'
-import { loadCounter } from '../../../storage/workspace/counters.ts'
+import { lockContactLimit, loadCounter } from '../../../storage/workspace/counters.ts'
 import { Problem } from '../../kernel/problem.ts'
 
 /**

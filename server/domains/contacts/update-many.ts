@@ -1,4 +1,4 @@
-import { recordUndone } from '../bulk-jobs/output.ts'
+import { recordUndone, type BulkOutput, listMissing, toBulkOutput } from '../bulk-jobs/output.ts'
 import type { Context, Handler, InputOf } from '../../handler.ts'
 import { countWithFields, lockContacts } from '../../../storage/contacts/matches.ts'
 import type { StoredValue } from '../../../storage/contacts/values.ts'
@@ -10,7 +10,6 @@ import {
 } from '../../../storage/contacts/updates.ts'
 import { type FieldRow, listFields } from '../../../storage/contacts/custom-fields.ts'
 import { changeTarget } from '../bulk-jobs/change-target.ts'
-import { type BulkOutput, listMissing, toBulkOutput } from '../bulk-jobs/output.ts'
 import { contactRecords, type ContactsChange } from '../bulk-jobs/contact-records.ts'
 import { liftProviderOptOuts } from '../consent/record.ts'
 import { invalidField } from '../../kernel/problem.ts'

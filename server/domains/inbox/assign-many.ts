@@ -1,4 +1,4 @@
-import { recordUndone } from '../bulk-jobs/output.ts'
+import { recordUndone, type BulkOutput, toBulkOutput } from '../bulk-jobs/output.ts'
 import type { Context, Handler, InputOf } from '../../handler.ts'
 import type { EventTypeId } from '../../../catalog/events.ts'
 import { countIds } from '../../../storage/contacts/matches.ts'
@@ -12,7 +12,6 @@ import {
   lockVisibleConversations,
   toFailure,
 } from '../bulk-jobs/conversation-records.ts'
-import { type BulkOutput, toBulkOutput } from '../bulk-jobs/output.ts'
 import type { RecordFailure } from '../../kernel/context.ts'
 import { invalidField, Problem } from '../../kernel/problem.ts'
 import {

@@ -1,4 +1,4 @@
-import { recordUndone } from '../bulk-jobs/output.ts'
+import { recordUndone, type BulkOutput, toBulkOutput } from '../bulk-jobs/output.ts'
 import type { Context, Handler, InputOf } from '../../handler.ts'
 import type { EventTypeId } from '../../../catalog/events.ts'
 import { countIds } from '../../../storage/contacts/matches.ts'
@@ -9,7 +9,6 @@ import {
   type ConversationsChange,
   lockVisibleConversations,
 } from '../bulk-jobs/conversation-records.ts'
-import { type BulkOutput, toBulkOutput } from '../bulk-jobs/output.ts'
 import { toChangeContext } from '../../change-context.ts'
 import { applyCloses, applyReopen } from './lifecycle.ts'
 

@@ -1,7 +1,6 @@
 import { fetch, type Response } from 'undici'
 import { Problem } from '../../kernel/problem.ts'
-import type { WebhookGuard } from '../../outbound-guard.ts'
-import { checkWebhookUrl } from '../../outbound-guard.ts'
+import { type WebhookGuard, checkWebhookUrl } from '../../outbound-guard.ts'
 import { limitBytes, tooLargeProblem } from '../../media-store.ts'
 
 const MAX_REDIRECTS = 3

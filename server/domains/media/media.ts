@@ -1,4 +1,4 @@
-import { toMediaUrl } from './urls.ts'
+import { toMediaUrl, openMediaUrl } from './urls.ts'
 import type { Handler, OutputOf } from '../../handler.ts'
 import type { Reason } from '../../../catalog/reasons.ts'
 import { findMedia } from '../../../storage/messages/media.ts'
@@ -7,7 +7,6 @@ import { notFound, Problem } from '../../kernel/problem.ts'
 import { countFailure } from '../../kernel/throttle.ts'
 import { parseRange } from './range.ts'
 import type { MediaStore } from '../../media-store.ts'
-import { openMediaUrl } from './urls.ts'
 import { canSeeChannel } from '../../visibility/policy.ts'
 
 type Output = OutputOf<'messaging_get_media'>

@@ -1,5 +1,4 @@
-import type { Context } from '../../handler.ts'
-import type { OutputOf } from '../../handler.ts'
+import type { Context, OutputOf } from '../../handler.ts'
 import type { EndpointRow } from '../../../storage/webhooks/webhooks.ts'
 import { withVersion } from '../../visibility/record-version.ts'
 import { unsealHeaders, unsealSecrets } from './secrets.ts'

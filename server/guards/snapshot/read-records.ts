@@ -1,4 +1,6 @@
 import { findOperation, type OperationName } from '../../../catalog/index.ts'
+import { readers } from '../../../catalog/marked.ts'
+import type { RecordName } from '../../../catalog/marks.ts'
 import type { Db } from '../../../storage/database.ts'
 import type { Kernel } from '../../kernel/kernel.ts'
 import type { Actor } from '../../kernel/context.ts'
@@ -14,28 +16,18 @@ import { validate } from '../../kernel/validate.ts'
 
 type Json = Record<string, unknown>
 
-/** By which operation a record of each kind is read by its id, or found in a list. */
-const readers = {
-  contact: { name: 'crm_get_contact' },
-  conversation: { name: 'inbox_get_conversation' },
-  message: { name: 'messaging_get_message' },
-  template: { name: 'messaging_get_template' },
-  saved_filter: { name: 'crm_get_saved_filter' },
-  short_link: { name: 'messaging_get_short_link' },
-  endpoint: { name: 'webhooks_get_endpoint' },
-  delivery: { name: 'webhooks_get_delivery' },
-  approval: { name: 'approvals_get' },
-  job: { name: 'jobs_get' },
-  tag: { name: 'crm_list_tags', list: true },
-  group: { name: 'crm_list_groups', list: true },
-  custom_field: { name: 'crm_list_custom_fields', list: true },
-  quick_message: { name: 'messaging_list_quick_messages', list: true },
-  staff: { name: 'workspace_list_staff', list: true },
-  team: { name: 'workspace_list_teams', list: true },
-  channel: { name: 'workspace_channels', list: true },
-} as const satisfies Readonly<Record<string, { name: OperationName; list?: true }>>
+/** The lists in which records are found that no operation reads by their id. */
+const lists = {
+  tag: 'crm_list_tags',
+  group: 'crm_list_groups',
+  custom_field: 'crm_list_custom_fields',
+  quick_message: 'messaging_list_quick_messages',
+  staff: 'workspace_list_staff',
+  team: 'workspace_list_teams',
+  channel: 'workspace_channels',
+} as const satisfies Readonly<Record<string, OperationName>>
 
-export type RecordKind = keyof typeof readers
+export type RecordKind = RecordName | keyof typeof lists
 
 /** Runs an operation as the actor; null when what it reads does not exist, or not for them. Throws what passes. */
 export type Read = (name: OperationName, input: Json) => Promise<Json | null>
@@ -74,12 +66,13 @@ export type RecordReader = (record: { kind: RecordKind; id: string }) => Promise
 
 /** Creates a reader of records, which fetches each list once. */
 export const createRecordReader = (read: Read): RecordReader => {
-  const lists = new Map<OperationName, Promise<Map<unknown, Json>>>()
+  const fetched = new Map<OperationName, Promise<Map<unknown, Json>>>()
   return async ({ kind, id }) => {
-    const reader = readers[kind]
-    if (!('list' in reader)) return await read(reader.name, { [`${kind}_id`]: id })
-    const list = lists.get(reader.name) ?? readList(read, reader.name)
-    lists.set(reader.name, list)
+    const reader = readers.get(kind)
+    if (reader) return await read(reader.name as OperationName, { [`${kind}_id`]: id })
+    const name = lists[kind as keyof typeof lists]
+    const list = fetched.get(name) ?? readList(read, name)
+    fetched.set(name, list)
     return (await list).get(id) ?? null
   }
 }

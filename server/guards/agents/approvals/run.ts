@@ -1,4 +1,4 @@
-import type { Call, Consent, ExecutionResult } from '../../../kernel/call.ts'
+import type { Call, Consent } from '../../../kernel/call.ts'
 import { passesSoon } from '../../../../catalog/passing-reasons.ts'
 import { findOperation, operationNames } from '../../../../catalog/index.ts'
 import {
@@ -119,13 +119,10 @@ const runApproved = async (app: App, row: ApprovalRow): Promise<Ending> => {
   const count = createSendCount(app, call.actor, op)
   // Beyond the limit too, or the messages that follow would be too many.
   if (!hasRun) await count.take(false)
-  let result: ExecutionResult
-  try {
-    result = await execute(app, call)
-  } catch (error) {
+  const result = await execute(app, call).catch(async (error: unknown) => {
     await count.keepIfSent({ error })
     throw error
-  }
+  })
   await count.keepIfSent({ result })
   if (result.status < 400) return { status: 'done', answer: result.status, outcome: null }
   const problem =
