@@ -21,6 +21,9 @@ export type ThreadMessage = {
   readonly deleted_at: string | null
   readonly media: { readonly file_name: string | null; readonly content_type: string | null } | null
   readonly template: { readonly name: string } | null
+  readonly ad?: { readonly headline: string | null; readonly ad_id: string | null }
+  readonly product?: { readonly product_id: string | null }
+  readonly forwarded?: string
   readonly reactions: readonly { readonly emoji: string }[]
 }
 
@@ -44,6 +47,9 @@ const describeParts = (message: ThreadMessage): string[] => [
     ? [`[${message.type.toLowerCase()}${message.media.file_name ? ` ${message.media.file_name}` : ''}]`]
     : []),
   ...(message.template ? [`[template ${message.template.name}]`] : []),
+  ...(message.ad ? [`[from the ad ${message.ad.headline ?? message.ad.ad_id ?? ''}]`] : []),
+  ...(message.product ? [`[about the product ${message.product.product_id ?? ''}]`] : []),
+  ...(message.forwarded ? ['[forwarded]'] : []),
   ...(message.deleted_at ? ['[deleted]'] : []),
 ]
 

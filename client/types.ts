@@ -1490,27 +1490,201 @@ export type InboxGetConversationInput = {
   conversation_id: string
 }
 export type InboxGetConversationOutput = Conversation
-export type Message = Omit<LastMessage, 'text'> & {
-  /** Text or caption in full. */
+export type Message = ContentFieldsFields &
+  Omit<LastMessage, 'text'> & {
+    /** Text or caption in full. */
+    text: string | null
+    /** The image, video, audio file or document. */
+    media: MessageMedia | null
+    /** The template it was created from. */
+    template: MessageTemplate | null
+    /** Id of the message in the system that sent it, unique in the workspace. */
+    external_id: string | null
+    /** True: a note among staff; customers never see it. */
+    note: boolean
+    /** When it reached the customer. */
+    delivered_at: string | null
+    /** When the customer read it. */
+    read_at: string | null
+    /** When it failed. */
+    failed_at: string | null
+    /** When the customer last edited it; `text` is the new one. */
+    edited_at: string | null
+    /** Reactions to it. */
+    reactions: MessageReaction[]
+  }
+export type MessageContent =
+  | {
+      /** What it is. */
+      kind: 'contacts'
+      /** The cards. */
+      contacts: {
+        /** Name. */
+        name: string | null
+        /** Company. */
+        company: string | null
+        /** Position in the company. */
+        title: string | null
+        /** Phone numbers. */
+        phones: {
+          /** Number, as it was sent. */
+          phone: string
+          /** Such as `HOME` or `WORK`. */
+          kind: string | null
+        }[]
+        /** E-mail addresses. */
+        emails: {
+          /** Address. */
+          email: string
+          /** Such as `HOME` or `WORK`. */
+          kind: string | null
+        }[]
+        /** Postal addresses. */
+        addresses: {
+          /** Address in one line. */
+          address: string
+          /** Such as `HOME` or `WORK`. */
+          kind: string | null
+        }[]
+        /** Web pages. */
+        urls: {
+          /** URL. */
+          url: string
+          /** Such as `HOME` or `WORK`. */
+          kind: string | null
+        }[]
+        /** Birthday, as it was sent. */
+        birthday: string | null
+        /** True: the customer's own card, sent on request; its number is now theirs. */
+        own: boolean
+      }[]
+    }
+  | {
+      /** What it is. */
+      kind: 'form'
+      /** Name of the form. */
+      name: string | null
+      /** The answers in order. */
+      values: {
+        /** Name of the field in the form. */
+        field: string
+        /** The name in words. */
+        label: string
+        /** What the customer entered or chose. */
+        value: string
+      }[]
+    }
+  | {
+      /** What it is. */
+      kind: 'button'
+      /** What the button stands for: its id, or the payload of the template. */
+      payload: string | null
+      /** Its text. */
+      title: string | null
+    }
+  | {
+      /** What it is. */
+      kind: 'list'
+      /** Id of the row. */
+      row_id: string | null
+      /** Its title. */
+      title: string | null
+      /** Its description. */
+      description: string | null
+    }
+  | {
+      /** What it is. */
+      kind: 'order'
+      /** Catalog. */
+      catalog_id: string | null
+      /** What the customer wrote with it. */
+      note: string | null
+      /** The products. */
+      items: {
+        /** Id of the product in the catalog of the business. */
+        product_id: string | null
+        /** How many. */
+        quantity: number | null
+        /** Price of one. */
+        price: number | null
+        /** ISO 4217 code. */
+        currency: string | null
+      }[]
+      /** One for each currency. */
+      totals: {
+        /** ISO 4217 code. */
+        currency: string
+        /** Sum of the items that have a price. */
+        amount: number
+      }[]
+    }
+  | {
+      /** What it is. */
+      kind: 'location'
+      /** Degrees north. */
+      latitude: number | null
+      /** Degrees east. */
+      longitude: number | null
+      /** Name of the place. */
+      name: string | null
+      /** Its address. */
+      address: string | null
+      /** Its page. */
+      url: string | null
+    }
+  | {
+      /** What it is. */
+      kind: 'call_permission'
+      /** True: the business may call. */
+      accepted: boolean
+      /** Until when. */
+      expires_at: string | null
+      /** True: the app answered, because the business had called before. */
+      automatic: boolean
+    }
+  | {
+      /** What it is. */
+      kind: 'audio'
+      /** True: a voice message. */
+      voice: boolean
+    }
+  | {
+      /** What it is. */
+      kind: 'sticker'
+      /** True: it moves. */
+      animated: boolean
+    }
+  | {
+      /** What it is. */
+      kind: 'notice'
+      /** What the provider tells of the customer. */
+      notice: string | null
+    }
+  | {
+      /** What it is. */
+      kind: 'unsupported'
+      /** What it is, if the provider says so. */
+      type: string | null
+      /** Code of the provider's error. */
+      code: number | null
+      /** Why it cannot be shown, in words of the provider. */
+      reason: string | null
+    }
+export type Ad = {
+  /** Id of the ad or post. */
+  ad_id: string | null
+  /** `ad` or `post`. */
+  type: string | null
+  /** URL. */
+  url: string | null
+  /** Headline. */
+  headline: string | null
+  /** Text. */
   text: string | null
-  /** The image, video, audio file or document. */
-  media: MessageMedia | null
-  /** The template it was created from. */
-  template: MessageTemplate | null
-  /** Id of the message in the system that sent it, unique in the workspace. */
-  external_id: string | null
-  /** True: a note among staff; customers never see it. */
-  note: boolean
-  /** When it reached the customer. */
-  delivered_at: string | null
-  /** When the customer read it. */
-  read_at: string | null
-  /** When it failed. */
-  failed_at: string | null
-  /** When the customer last edited it; `text` is the new one. */
-  edited_at: string | null
-  /** Reactions to it. */
-  reactions: MessageReaction[]
+  /** Image or video. */
+  media_url: string | null
+  /** Click id, for conversions. */
+  click_id: string | null
 }
 export type InboxListMessagesInput = PageFields & {
   /** Conversation id. */
@@ -4301,6 +4475,16 @@ export type GroupRef = {
   /** Group name. */
   name: string | null
 }
+export type ContentFieldsFields = {
+  /** What the customer sent beyond text, by its `kind`; null for texts, and for what staff send. */
+  content: MessageContent | null
+  /** The ad or post that brought the customer with this message; absent without one. */
+  ad?: Ad
+  /** The product that the message asks about; absent without one. */
+  product?: MessageProduct
+  /** The customer forwarded it from another chat; absent if not. */
+  forwarded?: 'once' | 'often'
+}
 export type TagRef = {
   /** Tag id. */
   id: string
@@ -4962,6 +5146,13 @@ export type ActorApprovedBy = {
   /** Name. */
   name: string | null
 }
+/** The product that the message asks about; absent without one. */
+export type MessageProduct = {
+  /** Catalog. */
+  catalog_id: string | null
+  /** Id of the product in the catalog of the business. */
+  product_id: string | null
+}
 export type MessageMedia = {
   /** MIME type. */
   content_type: string | null
@@ -4995,10 +5186,11 @@ export type InboxConversationOutput = {
   dry_run?: true
 }
 /** The note. */
-export type InboxAddNoteMessage = Omit<Message, 'id'> & {
-  /** Message id; null in a dry run. */
-  id: string | null
-}
+export type InboxAddNoteMessage = ContentFieldsFields &
+  Omit<Message, 'id' | 'content' | 'ad' | 'product' | 'forwarded'> & {
+    /** Message id; null in a dry run. */
+    id: string | null
+  }
 export type InboxConversationsInput =
   | {
       /** 1 to 500 conversation ids; duplicates count once. */
@@ -5454,7 +5646,7 @@ export type MessageData = {
   actor?: Actor
 }
 /** The message. */
-export type MessageReceivedMessage = {
+export type MessageReceivedMessage = ContentFieldsFields & {
   /** Message id. */
   id: string
   /** Conversation. */

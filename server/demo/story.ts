@@ -172,19 +172,31 @@ const parseLine = (line: string, n: number, name: string | null) => {
   return { kind, text, emoji, file, url: file && `https://www.example.com/media/${n}.${file.extension}` }
 }
 
+const AD = {
+  ad_id: '120210000000001',
+  type: 'ad',
+  url: 'https://example.com/fresh',
+  headline: 'Fresh from the roastery',
+  text: null,
+  media_url: null,
+  click_id: null,
+}
+
 const toContent = (line: string, n: number, ad: boolean): InboundContent => {
   const { kind, text, file, url } = parseLine(line, n, null)
   const place = { latitude: 52.5251, longitude: 13.3694, address: 'Europaplatz 1' }
   return {
     type: kind === undefined ? 'TEXT' : (kind.toUpperCase() as InboundContent['type']),
     text: kind === 'location' ? place.address : text,
-    ...(kind === 'location' ? { content: { location: place } } : {}),
-    ...(ad ? { content: { ad: { kind: 'ad', headline: 'Fresh from the roastery' } } } : {}),
+    ...(kind === 'location'
+      ? { stored: { content: { kind: 'location', ...place, name: null, url: null } } }
+      : ad
+        ? { stored: { ad: AD } }
+        : {}),
     ...(file
       ? { media: { state: 'linked', content_type: file.type, file_name: null, size: 184_320, url: url! } }
       : {}),
     replyTo: null,
-    ad,
     isNotice: false,
   }
 }

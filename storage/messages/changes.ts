@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { StoredContent } from '../../catalog/message-content.ts'
 import type { Db, MediaState, MessageDirection, MessageStatus } from '../database.ts'
 import { removableAt } from './media.ts'
 
@@ -15,6 +16,7 @@ export type ChangedMessage = {
   type: string
   status: MessageStatus
   text: string | null
+  content: StoredContent | null
   reply_to_id: string | null
   error: string | null
   created_at: string
@@ -33,7 +35,7 @@ export const lockMessagesByProviderId = async (
     await sql<ChangedMessage>`
     select m.id, m.provider_id, m.conversation_id, v.channel_id, v.contact_id,
       coalesce(c.phone_key, c.phone) as contact_line,
-      c.chatapp_user_id as contact_user_id, m.direction, m.type, m.status, m.text, m.reply_to_id, m.error,
+      c.chatapp_user_id as contact_user_id, m.direction, m.type, m.status, m.text, m.content - 'call' as content, m.reply_to_id, m.error,
       m.created_at, m.edited_at, m.deleted_at, d.state as media_state
     from messages m
     join conversations v on v.workspace_id = m.workspace_id and v.id = m.conversation_id

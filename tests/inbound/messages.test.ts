@@ -11,6 +11,16 @@ import {
 } from '../provider/webhook-fixture.ts'
 import { types, countOf } from './events.ts'
 
+const NO_CARD = {
+  company: null,
+  title: null,
+  emails: [],
+  addresses: [],
+  urls: [],
+  birthday: null,
+  own: false,
+}
+
 /** What the provider sends, and the type, text and content that are stored. */
 const messageCases: [WebhookPart, string, string | null, WebhookPart | null][] = [
   [{ type: 'text', text: { body: 'hi' }, context: { forwarded: true } }, 'TEXT', 'hi', { forwarded: 'once' }],
@@ -31,7 +41,7 @@ const messageCases: [WebhookPart, string, string | null, WebhookPart | null][] =
     { type: 'audio', audio: { mime_type: 'audio/ogg; codecs=opus', id: '3', voice: true } },
     'AUDIO',
     null,
-    { voice: true },
+    { content: { kind: 'audio', voice: true } },
   ],
   [
     { type: 'document', document: { mime_type: 'application/pdf', id: '4', filename: 'bill.pdf' } },
@@ -43,7 +53,7 @@ const messageCases: [WebhookPart, string, string | null, WebhookPart | null][] =
     { type: 'sticker', sticker: { mime_type: 'image/webp', id: '5', animated: true } },
     'STICKER',
     null,
-    { animated: true },
+    { content: { kind: 'sticker', animated: true } },
   ],
   [
     {
@@ -52,13 +62,22 @@ const messageCases: [WebhookPart, string, string | null, WebhookPart | null][] =
     },
     'LOCATION',
     'Office\nMain St 1',
-    { location: { latitude: 37.44, longitude: -122.16, name: 'Office', address: 'Main St 1' } },
+    {
+      content: {
+        kind: 'location',
+        latitude: 37.44,
+        longitude: -122.16,
+        name: 'Office',
+        address: 'Main St 1',
+        url: null,
+      },
+    },
   ],
   [
     { type: 'location', location: { latitude: 1.5, longitude: 2 } },
     'LOCATION',
     '1.5, 2',
-    { location: { latitude: 1.5, longitude: 2 } },
+    { content: { kind: 'location', latitude: 1.5, longitude: 2, name: null, address: null, url: null } },
   ],
   [
     {
@@ -66,8 +85,13 @@ const messageCases: [WebhookPart, string, string | null, WebhookPart | null][] =
       contacts: [{ name: { formatted_name: 'Bo Li' }, phones: [{ phone: '+1 555 010 0077' }] }],
     },
     'CONTACTS',
-    'Bo Li',
-    { contacts: [{ name: { formatted_name: 'Bo Li' }, phones: [{ phone: '+1 555 010 0077' }] }] },
+    'Bo Li\n+1 555 010 0077',
+    {
+      content: {
+        kind: 'contacts',
+        contacts: [{ ...NO_CARD, name: 'Bo Li', phones: [{ phone: '+1 555 010 0077', kind: null }] }],
+      },
+    },
   ],
   [
     {
@@ -80,13 +104,21 @@ const messageCases: [WebhookPart, string, string | null, WebhookPart | null][] =
     },
     'ORDER',
     'please\n2 × mug',
-    { order: { catalog_id: 'c', items: [{ product_retailer_id: 'mug', quantity: 2 }] } },
+    {
+      content: {
+        kind: 'order',
+        catalog_id: 'c',
+        note: 'please',
+        items: [{ product_id: 'mug', quantity: 2, price: null, currency: null }],
+        totals: [],
+      },
+    },
   ],
   [
     { type: 'button', button: { payload: 'YES', text: 'Yes please' } },
     'INTERACTIVE',
     'Yes please',
-    { reply: { kind: 'button', id: 'YES', title: 'Yes please' } },
+    { content: { kind: 'button', payload: 'YES', title: 'Yes please' } },
   ],
   [
     {
@@ -95,7 +127,7 @@ const messageCases: [WebhookPart, string, string | null, WebhookPart | null][] =
     },
     'INTERACTIVE',
     'Track',
-    { reply: { kind: 'button', id: 'b1', title: 'Track' } },
+    { content: { kind: 'button', payload: 'b1', title: 'Track' } },
   ],
   [
     {
@@ -103,8 +135,8 @@ const messageCases: [WebhookPart, string, string | null, WebhookPart | null][] =
       interactive: { type: 'list_reply', list_reply: { id: 'r1', title: 'Row', description: 'First' } },
     },
     'INTERACTIVE',
-    'Row',
-    { reply: { kind: 'list', id: 'r1', title: 'Row', description: 'First' } },
+    'Row\nFirst',
+    { content: { kind: 'list', row_id: 'r1', title: 'Row', description: 'First' } },
   ],
   [
     {
@@ -115,27 +147,27 @@ const messageCases: [WebhookPart, string, string | null, WebhookPart | null][] =
       },
     },
     'INTERACTIVE',
-    'Sent',
-    { reply: { kind: 'form', name: 'flow', values: '{"a":1}' } },
+    'a: 1',
+    { content: { kind: 'form', name: 'flow', values: [{ field: 'a', label: 'a', value: '1' }] } },
   ],
   [
     // A kind that this version does not know, and that every object of JavaScript has a member of.
     { type: 'interactive', interactive: { type: 'constructor', constructor: { title: 'New' } } },
-    'INTERACTIVE',
-    'New',
-    { reply: { kind: 'constructor', title: 'New' } },
+    'SYSTEM',
+    'The customer sent a message of the kind interactive, which cannot be shown.\nconstructor\nNew',
+    { content: { kind: 'unsupported', type: 'interactive', code: null, reason: null } },
   ],
   [
     { type: 'unsupported', errors: [{ code: 131051, title: 'Message type unknown' }] },
     'SYSTEM',
-    'The customer sent a message of a kind that cannot be shown.',
-    { unsupported: { code: 131051, title: 'Message type unknown' } },
+    'The customer sent a message, which cannot be shown. Message type unknown',
+    { content: { kind: 'unsupported', type: null, code: 131051, reason: 'Message type unknown' } },
   ],
   [
     { type: 'hologram', hologram: {} },
     'SYSTEM',
-    'The customer sent a message of a kind that cannot be shown.',
-    { unsupported: { type: 'hologram' } },
+    'The customer sent a message of the kind hologram, which cannot be shown.',
+    { content: { kind: 'unsupported', type: 'hologram', code: null, reason: null } },
   ],
 ]
 
@@ -258,12 +290,11 @@ everyDatabase('Inbound messages', (server) => {
     await scene.deliver(scene.value({ messages: [buildCustomerMessage('15550100042', { referral })] }))
     assert.deepEqual((await scene.messages())[0]!.content, {
       ad: {
-        kind: 'ad',
-        id: '12',
+        ad_id: '12',
+        type: 'ad',
         url: 'https://ad.example/1',
         headline: 'Sale',
         text: 'Half price',
-        media_type: 'image',
         media_url: 'https://ad.example/1.jpg',
         click_id: 'clid',
       },

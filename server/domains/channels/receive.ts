@@ -125,7 +125,6 @@ const toContent = async (flow: Flow, channel: TokenChannel, message: Message): P
       }
     : {}),
   replyTo: await findRepliedId(flow, channel, message.reply_to_id),
-  ad: false,
   isNotice: false,
 })
 

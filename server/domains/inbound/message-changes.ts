@@ -136,7 +136,7 @@ const applyChange = async (
     return await applyReaction(context, message, { emoji: change.emoji, at, updateId }, reactions)
   if (change.kind === 'edit') return await applyEdit(context, message, change.text, at)
   await eraseMessage(context.tx, context.workspaceId, message.id, at)
-  Object.assign(message, { text: null, deleted_at: at })
+  Object.assign(message, { text: null, content: null, deleted_at: at })
   context.emit('message.deleted/1', { message: eventMessage(message), deleted_at: at })
 }
 

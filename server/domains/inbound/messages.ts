@@ -86,7 +86,7 @@ const toMessageRow = (
   type: content.type,
   status: content.isNotice ? 'system' : 'received',
   text: content.text,
-  content: content.content ?? null,
+  content: content.stored ?? null,
   reply_to_id: content.replyTo === null ? null : (repliedIds.get(content.replyTo) ?? null),
   provider_id: providerId,
   created_at: createdAt,
@@ -101,7 +101,7 @@ const recordMessage = async (
   await applyInboundMessage(context, conversation, {
     id,
     createdAt,
-    ad: content.ad,
+    ad: content.stored?.ad !== undefined,
   })
   context.emit('message.received/1', {
     message: eventMessage({
@@ -113,6 +113,7 @@ const recordMessage = async (
       direction: 'inbound',
       status: 'received',
       text: content.text,
+      content: content.stored ?? null,
       media_state: content.media?.state ?? null,
       reply_to_id: row.reply_to_id ?? null,
       error: null,

@@ -97,7 +97,11 @@ const toSeconds = (time: number): number => (time > 1e11 ? time / 1000 : time)
 const parseMessages = (number: string, value: JsonObject): NewProviderUpdate[] => {
   const contacts = asObjects(value['contacts'])
   const updates: NewProviderUpdate[] = []
-  for (const message of asObjects(value['messages'])) {
+  const messages = asObjects(value['messages'])
+  for (const given of messages) {
+    // Why a message cannot be shown may stand beside it.
+    const { errors = value['errors'] } = messages.length === 1 ? given : { errors: given['errors'] }
+    const message = errors === undefined ? given : { ...given, errors }
     const id = toProviderId(message['id'])
     if (id === null) continue
     const payload: MessagePayload = {
