@@ -133,7 +133,9 @@ export const contentFields = {
   content: MessageContent.nullable().describe(
     'What the customer sent beyond text, by its `kind`; null for texts, and for what staff send.',
   ),
-  ad: Ad.optional().describe('The ad or post that brought the customer with this message; absent without one.'),
+  ad: Ad.optional().describe(
+    'The ad or post that brought the customer with this message; absent without one.',
+  ),
   product: Product.optional().describe('The product that the message asks about; absent without one.'),
   forwarded: z
     .enum(['once', 'often'])

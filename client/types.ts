@@ -1407,6 +1407,8 @@ export type Conversation = {
   window: Window
   /** A chatbot answers. */
   bot_active: boolean
+  /** The last ad or post that brought the customer here; absent without one. */
+  ad?: Ad
   /** The newest message that is not a note. */
   last_message: LastMessage | null
   /** When it started. */
@@ -1427,6 +1429,22 @@ export type Window = {
   closed_at: string | null
   /** Why it is closed: `no_window`, `expired` or `never_opened`. */
   reason: 'no_window' | 'expired' | 'never_opened' | null
+}
+export type Ad = {
+  /** Id of the ad or post. */
+  ad_id: string | null
+  /** `ad` or `post`. */
+  type: string | null
+  /** URL. */
+  url: string | null
+  /** Headline. */
+  headline: string | null
+  /** Text. */
+  text: string | null
+  /** Image or video. */
+  media_url: string | null
+  /** Click id, for conversions. */
+  click_id: string | null
 }
 export type LastMessage = {
   /** Message id. */
@@ -1670,22 +1688,6 @@ export type MessageContent =
       /** Why it cannot be shown, in words of the provider. */
       reason: string | null
     }
-export type Ad = {
-  /** Id of the ad or post. */
-  ad_id: string | null
-  /** `ad` or `post`. */
-  type: string | null
-  /** URL. */
-  url: string | null
-  /** Headline. */
-  headline: string | null
-  /** Text. */
-  text: string | null
-  /** Image or video. */
-  media_url: string | null
-  /** Click id, for conversions. */
-  click_id: string | null
-}
 export type InboxListMessagesInput = PageFields & {
   /** Conversation id. */
   conversation_id: string
@@ -4428,6 +4430,8 @@ export type SearchFiltersFields = ConversationFiltersFields & {
   reply_status?: 'incoming_no_reply' | 'outgoing_no_response'
   /** Only of this contact. */
   contact_id?: string
+  /** Only from this ad, as in `ad`. */
+  ad_id?: string
   /** `failed`: the latest message to the customer failed. `unknown`: the provider has not confirmed a message, which is still `pending`. */
   delivery?: 'failed' | 'unknown'
 }

@@ -10,6 +10,7 @@ import {
   NextCursor,
   Timestamp,
 } from '../fields.ts'
+import { contentFields } from '../message-content.ts'
 import { LastMessage } from '../message-schemas.ts'
 import { defineOperation } from '../operation.ts'
 import { TagRef } from '../tags.ts'
@@ -108,6 +109,7 @@ export const Conversation = z
     ),
     window: Window.describe('Whether a free-form reply can be sent, by the same rule as a send.'),
     bot_active: z.boolean().describe('A chatbot answers.'),
+    ad: contentFields.ad.describe('The last ad or post that brought the customer here; absent without one.'),
     last_message: LastMessage.nullable().describe('The newest message that is not a note.'),
     created_at: Timestamp.describe('When it started.'),
     updated_at: Timestamp.describe('When it was last changed.'),

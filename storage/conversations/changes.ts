@@ -1,3 +1,4 @@
+import type { StoredContent } from '../../catalog/message-content.ts'
 import { type RawBuilder, sql } from 'kysely'
 import { markLatestRecipient } from '../broadcasts/sends.ts'
 import { recordActParts } from '../agents/sessions.ts'
@@ -152,7 +153,7 @@ export const updateOnInbound = async (
   next: ConversationState,
   windowExpiresAt: string | null,
   wait: ReplyWait | null,
-  { at, now }: { at: string; now: string },
+  { at, now, ad }: { at: string; now: string; ad: StoredContent['ad'] },
 ): Promise<string | null> =>
   (
     await sql<NextDue>`
@@ -174,6 +175,7 @@ export const updateOnInbound = async (
       last_activity_at = ${next.last_activity_at}::timestamptz, unread_count = ${next.unread_count}::int,
       reply_status = ${next.reply_status}, last_inbound_at = ${next.last_inbound_at}::timestamptz,
         free_entry_at = ${next.free_entry_at}::timestamptz,
+        ${ad ? sql`ad = ${JSON.stringify(ad)}::text::jsonb,` : sql``}
       window_expires_at = ${windowExpiresAt}::timestamptz,
         ${wait ? sql`${setNextResponseDue(wait)},` : sql``} updated_at = ${now}::timestamptz
     where workspace_id = ${workspaceId} and id = ${next.id}::bigint returning next_response_due_at`.execute(

@@ -103,7 +103,7 @@ export const eraseContactLinks = async (
         status = case when status = 'pending' then 'failed' else status end,
         failed_at = case when status = 'pending' then ${now}::timestamptz else failed_at end
       where workspace_id = ${workspaceId} and contact_id = any(${contactIds}::bigint[])),
-    v as (update conversations set title = null, contact_id = null
+    v as (update conversations set title = null, ad = null, contact_id = null
       where workspace_id = ${workspaceId} and id = any(${conversationIds}::bigint[]) returning 1),
     u as (${eraseMembersPart(workspaceId, contactIds)}),
     t as (delete from conversation_tags

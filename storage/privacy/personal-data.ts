@@ -88,9 +88,9 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
     until: WITH_CONTACT,
   },
   conversations: {
-    columns: ['contact_id', 'title'],
+    columns: ['contact_id', 'title', 'ad'],
     onDelete: 'unlinked',
-    erase: { contact_id: 'cleared', title: 'cleared' },
+    erase: { contact_id: 'cleared', title: 'cleared', ad: 'cleared' },
     exported: {},
     until: FOR_EVER,
   },

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { insertSlaPolicy } from '../../storage/conversations/sla.ts'
+import { doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import {
   createCustomerFixture,
@@ -299,8 +300,50 @@ everyDatabase('Inbound messages', (server) => {
         click_id: 'clid',
       },
     })
-    const [conversation] = (await scene.run('inbox_search_conversations')).data
-    assert.equal(conversation.window.kind, 'free_entry')
+    const fromAd = (adId: string) => scene.run('inbox_search_conversations', { ad_id: adId })
+    const [conversation] = (await fromAd('12')).data
+    assert.deepEqual([conversation.window.kind, conversation.ad.headline], ['free_entry', 'Sale'])
+    assert.deepEqual((await fromAd('1')).data, [])
+    const [shown] = (await scene.run('inbox_list_messages', { conversation_id: conversation.id })).data
+    assert.deepEqual([shown.ad.click_id, shown.content], ['clid', null])
+  })
+
+  it('what the text does not say is found, and numbers on cards are hidden from whom phones are', async () => {
+    const scene = await createCustomerFixture(server())
+    const card = { name: { formatted_name: 'Bo Li' }, phones: [{ phone: '+1 555 010 0077', type: 'CELL' }] }
+    await scene.deliver(
+      scene.value({
+        messages: [
+          buildCustomerMessage('15550100042', {
+            type: 'button',
+            button: { payload: 'CONFIRM_4711', text: 'Yes' },
+          }),
+          buildCustomerMessage('15550100042', { type: 'contacts', contacts: [card] }),
+          buildCustomerMessage('15550100042', {
+            context: { referred_product: { catalog_id: '19', product_retailer_id: 'MOKA-3' } },
+          }),
+        ],
+      }),
+    )
+    const find = async (query: string) =>
+      (await scene.run('inbox_search_messages', { query })).data.map((hit: WebhookPart) => hit['excerpt'])
+    assert.deepEqual(await find('4711'), ['Yes\nCONFIRM_**4711**'])
+    assert.deepEqual(await find('"moka 3"'), ['hello\n19\n**MOKA**-**3**'])
+    const { key } = await scene.workspace.staff({ hide_phone_numbers: true })
+    const blind = doAs(server(), key)
+    const [conversation] = (await blind('inbox_search_conversations')).data
+    const shown = (await blind('inbox_list_messages', { conversation_id: conversation.id })).data.find(
+      ({ type }: WebhookPart) => type === 'CONTACTS',
+    )
+    assert.deepEqual(
+      [shown.text, shown.content.contacts[0].phones],
+      ['Bo Li\n+* *** *** 0077', [{ phone: '+* *** *** 0077', kind: 'CELL' }]],
+    )
+    const event = (await scene.events()).find(({ data }) => data['message']?.['type'] === 'CONTACTS')!
+    assert.deepEqual(event.data['message']!['content'], {
+      kind: 'contacts',
+      contacts: [{ ...NO_CARD, name: 'Bo Li', phones: [{ phone: '+1 555 010 0077', kind: 'CELL' }] }],
+    })
   })
 
   it('notices are shown, and neither open nor count as anything', async () => {

@@ -101,7 +101,7 @@ const recordMessage = async (
   await applyInboundMessage(context, conversation, {
     id,
     createdAt,
-    ad: content.stored?.ad !== undefined,
+    ad: content.stored?.ad,
   })
   context.emit('message.received/1', {
     message: eventMessage({

@@ -1,3 +1,4 @@
+import type { StoredContent } from '../../../catalog/message-content.ts'
 import type { EventData } from '../../../catalog/events.ts'
 import {
   startReplyWait,
@@ -125,8 +126,8 @@ const startEpisode = async (
   context.emit('conversation.reopened/1', { conversation: toEventConversation(conversation) })
 }
 
-/** `ad`: it carries an ad's referral. Times are in UTC. */
-export type InboundMessageEvent = { id: string; createdAt: string; ad: boolean }
+/** `ad`: which brought the customer. Times are in UTC. */
+export type InboundMessageEvent = { id: string; createdAt: string; ad: StoredContent['ad'] }
 
 /**
  * Applies a customer's message that was inserted (for a closed conversation, with the number of the next
@@ -155,7 +156,7 @@ export const applyInboundMessage = async (
     conversation,
     expiry ? new Date(expiry.at).toISOString() : null,
     wait,
-    { at: message.createdAt, now: context.now },
+    { at: message.createdAt, now: context.now, ad: message.ad },
   )
 }
 
