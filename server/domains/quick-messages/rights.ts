@@ -8,7 +8,6 @@ import {
 } from '../../../storage/messages/quick-messages.ts'
 import type { Actor } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/problem.ts'
-import { withVersion } from '../../visibility/record-version.ts'
 import { isManager } from '../../visibility/policy.ts'
 
 /**
@@ -23,8 +22,7 @@ const canChange = (actor: Actor, row: QuickMessageRow): boolean =>
   isOwner(actor, row) || (row.visibility !== 'private' && isManager(actor))
 const isEditable = ({ type }: QuickMessageRow): boolean => (editableTypes as readonly string[]).includes(type)
 
-export const showQuickMessage = (actor: Actor, row: QuickMessageRow): z.input<typeof QuickMessageSchema> =>
-  withVersion('quick_message', row.version, {
+export const showQuickMessage = (actor: Actor, row: QuickMessageRow): z.input<typeof QuickMessageSchema> => ({
     id: row.id,
     code: row.code,
     title: row.title,
@@ -37,6 +35,7 @@ export const showQuickMessage = (actor: Actor, row: QuickMessageRow): z.input<ty
     favorite: row.favorite,
     can_edit: canChange(actor, row) && isEditable(row),
     updated_at: row.updated_at,
+    version: String(row.version),
   })
 
 /**

@@ -1,6 +1,5 @@
 import type { Context, OutputOf } from '../../handler.ts'
 import type { EndpointRow } from '../../../storage/webhooks/webhooks.ts'
-import { withVersion } from '../../visibility/record-version.ts'
 import { unsealHeaders, unsealSecrets } from './secrets.ts'
 
 /** Masks all but the last 4 characters; a value of at most 4 characters is masked entirely. */
@@ -10,8 +9,7 @@ export const maskValue = (value: string): string => `****${value.length > 4 ? va
 export const showEndpoint = (
   { services, realNow }: Pick<Context, 'services' | 'realNow'>,
   row: EndpointRow,
-): OutputOf<'webhooks_get_endpoint'> =>
-  withVersion('endpoint', row.version, {
+): OutputOf<'webhooks_get_endpoint'> => ({
     id: row.id,
     url: row.url,
     description: row.description,
@@ -31,4 +29,5 @@ export const showEndpoint = (
       all_active: row.subscriptions.every(({ active }) => active),
       event_types: row.subscriptions,
     },
+    version: String(row.version),
   })
