@@ -331,8 +331,7 @@ everyDatabase('Versions of records', (server) => {
     await contacts.update({ contact_id: id, name: 'Grace', dnd: true }, { ifVersion: read.version! })
     await assert.rejects(
       contacts.delete({ contact_id: id }, { ifVersion: read.version!, confirm: 'delete' }),
-      (error) =>
-        isWcrmError(error, 'precondition_failed') && error.currentVersion === '2',
+      (error) => isWcrmError(error, 'precondition_failed') && error.currentVersion === '2',
     )
     const { data } = await contacts.search({})
     await contacts.delete({ contact_id: id }, { ifVersion: data[0]!.version!, confirm: 'delete' })

@@ -23,20 +23,20 @@ const canChange = (actor: Actor, row: QuickMessageRow): boolean =>
 const isEditable = ({ type }: QuickMessageRow): boolean => (editableTypes as readonly string[]).includes(type)
 
 export const showQuickMessage = (actor: Actor, row: QuickMessageRow): z.input<typeof QuickMessageSchema> => ({
-    id: row.id,
-    code: row.code,
-    title: row.title,
-    type: row.type,
-    text: row.text,
-    media_url: row.media_url,
-    template_name: row.template_name,
-    visibility: row.visibility,
-    team_id: row.team_id,
-    favorite: row.favorite,
-    can_edit: canChange(actor, row) && isEditable(row),
-    updated_at: row.updated_at,
-    version: String(row.version),
-  })
+  id: row.id,
+  code: row.code,
+  title: row.title,
+  type: row.type,
+  text: row.text,
+  media_url: row.media_url,
+  template_name: row.template_name,
+  visibility: row.visibility,
+  team_id: row.team_id,
+  favorite: row.favorite,
+  can_edit: canChange(actor, row) && isEditable(row),
+  updated_at: row.updated_at,
+  version: String(row.version),
+})
 
 /**
  * Returns a quick message that the actor may change or delete, locked. Throws 404 when the actor may not see

@@ -32,15 +32,15 @@ const toShownFilter = (
   view: ConditionView,
   { id, kind, name, description, owner_staff_id, filter, updated_at, version }: SavedFilterRow,
 ) => ({
-    id,
-    kind,
-    name,
-    description,
-    owner_staff_id,
-    filter: showOwnedFilter(actor, owner_staff_id, view(filter)),
-    updated_at,
-    version: String(version),
-  })
+  id,
+  kind,
+  name,
+  description,
+  owner_staff_id,
+  filter: showOwnedFilter(actor, owner_staff_id, view(filter)),
+  updated_at,
+  version: String(version),
+})
 
 type ConditionView = Awaited<ReturnType<typeof loadConditionView>>
 
