@@ -90,7 +90,7 @@ export const errors = {
     title: 'Changed since it was read',
     description:
       'The record does not have the version in `If-Match` or `if_version`. `current_version` is its ' +
-      'version, `changed_fields` names the fields that differ. Nothing was changed.',
+      'version. Nothing was changed.',
     fix: 'Read the record again, apply the change to it, and send it with its new version.',
   },
   payload_too_large: {

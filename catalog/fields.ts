@@ -145,7 +145,7 @@ export const Changed = z.boolean().describe('False: nothing changed.')
 /** The version of a record, as operations with `versioned` show it. */
 export const Version = z
   .string()
-  .regex(/^\d+(?:\.[\w~-]*)?$/)
+  .regex(/^\d+$/)
   .nullable()
   .describe('Changes with each change of the record; send it as `if_version`. Null in a dry run.')
 

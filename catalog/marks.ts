@@ -9,7 +9,6 @@ import { z } from 'zod'
  * - `message`: the text of a message, which quotes phones where the type beside it is `SYSTEM` or `CONTACTS`.
  * - `value`: of a custom field, which is one where the type beside it is `phone`.
  * - `masked`: says whether the `phone` beside it is masked.
- * - `digests`: a version, with digests of what its reader was shown.
  * - `anything`: data of others, so it is left out.
  * - `filter`: a filter of the owner beside it.
  * - `job`: the input of a job.
@@ -22,7 +21,6 @@ export type PhoneMark =
   | 'message'
   | 'value'
   | 'masked'
-  | 'digests'
   | 'anything'
   | 'filter'
   | 'job'

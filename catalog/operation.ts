@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { mark } from './marks.ts'
 import type { ErrorCode } from './errors.ts'
 import type { EventTypeId } from './events.ts'
 import { Plan } from './plan.ts'
@@ -261,10 +260,11 @@ const DryRun = z
   .optional()
   .describe('Dry run: every check runs, nothing changes, and the response has `dry_run: true`.')
 
-/** `<n>.<digests>`, and what else an `ETag` has; `*`; or several with commas between them. */
-const PRECONDITION = /^(?:\*|\d{1,10}(?:\.[\w~-]{0,100}){0,2}(?:, ?\d{1,10}(?:\.[\w~-]{0,100}){0,2}){0,9})$/
+/** A version, several with commas between them, or `*`. */
+const PRECONDITION = /^(?:\*|\d{1,10}(?:, ?\d{1,10}){0,9})$/
 
-const IfVersion = mark(z.string(), { phone: 'digests' })
+const IfVersion = z
+  .string()
   .regex(PRECONDITION, 'must be the version of a record, or *')
   .optional()
   .describe(

@@ -94,7 +94,7 @@ const row = {
   favorite: false,
   can_edit: true,
   updated_at: '2026-10-01T09:30:00.000Z',
-  version: '2.hV8mQd1rT7yZbA9cX0k2p',
+  version: '2',
 }
 
 export const listQuickMessages = defineOperation({

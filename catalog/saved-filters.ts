@@ -44,7 +44,7 @@ const saved = {
   owner_staff_id: '1',
   filter: { createdAt: { gte: '2026-09-24T09:30:00.000Z' } },
   updated_at: '2026-10-01T09:30:00.000Z',
-  version: '1.hV8mQd1rT',
+  version: '1',
 }
 
 const MASKED =

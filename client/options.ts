@@ -19,7 +19,7 @@ export type ChangeOptions = CallOptions & {
 export type Versioned = {
   /**
    * The `version` that was read: where the record was changed since, nothing happens, and the call throws a `WcrmError`
-   * with the code `precondition_failed`, `currentVersion` and `changedFields`. `*`: any version.
+   * with the code `precondition_failed` and `currentVersion`. `*`: any version.
    */
   readonly ifVersion?: string | null
 }

@@ -45,8 +45,6 @@ export class WcrmError extends Error {
   readonly approval: Approval | undefined
   /** Of `precondition_failed`: the version that the record has now. */
   readonly currentVersion: string | undefined
-  /** Of `precondition_failed`: the fields that differ from what was read, as far as that is known. */
-  readonly changedFields: readonly string[] | undefined
   readonly problem: Readonly<Record<string, unknown>>
   /** The body of the answer as it was received; empty without one. */
   readonly body: string
@@ -61,7 +59,6 @@ export class WcrmError extends Error {
     this.reason = problem['reason'] as Reason | undefined
     this.errors = (problem['errors'] as FieldError[] | undefined) ?? []
     this.currentVersion = problem['current_version'] as string | undefined
-    this.changedFields = problem['changed_fields'] as string[] | undefined
     this.fix = problem['fix'] as string | undefined
     this.requestId = details.requestId
     this.idempotencyKey = details.idempotencyKey

@@ -105,7 +105,7 @@ export const Contact = z
       ),
     conversations: z.array(ContactConversation).max(10).describe('Newest first, at most 10.'),
     last_activity_at: Timestamp.nullable().describe('Latest conversation activity.'),
-    version: mark(Version, { phone: 'digests' }),
+    version: Version,
     unavailable: z
       .array(z.enum(['profile_extras', 'conversations']))
       .optional()
@@ -195,7 +195,7 @@ export const contact = {
   ],
   conversations: [],
   last_activity_at: null,
-  version: '3.k0X2hV8mQd1rT7yZbA9cW4eR6uI8oP',
+  version: '3',
 }
 
 export const compactContact = {

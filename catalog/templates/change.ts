@@ -22,7 +22,7 @@ const submitted = {
   business_account_name: 'Demo Coffee',
   lint,
   payload_preview: payload,
-  version: '2.hV8mQd1rT7yZbA9cX0k2pLwEk0X2hV8mQd1r',
+  version: '2',
 }
 
 const Payload = z.array(z.record(z.string(), z.unknown())).describe('The components that are submitted.')

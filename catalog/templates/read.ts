@@ -151,7 +151,7 @@ const template = {
   meta_errors: null,
   created_at: '2026-10-01T09:30:00.000Z',
   updated_at: '2026-10-01T09:30:02.000Z',
-  version: '3.hV8mQd1rT7yZbA9cX0k2pLwEk0X2hV8mQd1r',
+  version: '3',
 }
 
 const templateDetails = {

@@ -78,7 +78,7 @@ export const endpoint = {
   payload_format: 'envelope' as const,
   created_at: '2026-10-01T09:30:00.000Z',
   updated_at: '2026-10-01T09:30:00.000Z',
-  version: '2.hV8mQd1rT7yZbA9cX0',
+  version: '2',
   subscriptions: {
     count: 1,
     all_active: true,

@@ -6,14 +6,13 @@ import type { CallResponse } from '../kernel/respond.ts'
 import { acceptsGzip, isLongEnough } from './compress.ts'
 
 /*
- * Conditional requests (RFC 9110, section 13). An ETag is the version of the record
- * (server/visibility/record-version.ts) and a hash of what is shown: the whole decides whether a client has the
- * same answer (`If-None-Match`), its version alone whether the record was changed (`If-Match`), so that a
- * new message refuses no change of its contact.
+ * Conditional requests (RFC 9110, section 13). An ETag is the version of the record and a hash of what is shown: the
+ * whole decides whether a client has the same answer (`If-None-Match`), its version alone whether the record was
+ * changed (`If-Match`), so that a new message refuses no change of its contact.
  */
 
 /** A version, and the hash of an ETag where there is one. */
-const VERSION = /^\d{1,10}(?:\.[\w~-]{0,100}){0,2}$/
+const VERSION = /^\d{1,10}(?=(?:\.[\w-]+)?$)/
 /** The version of no record. */
 const NEVER = '0'
 const ENTITY_TAG = /\s*(?:(W\/)?"([^"]*)"|([^",\s]+))\s*(?:,|$)/gy
@@ -57,7 +56,7 @@ export const readIfMatch = (op: Operation, header: string | undefined): string |
       'must be entity tags in quotes, at most 10, with commas between them, or * alone',
       FIX,
     )
-  const versions = tags.filter(({ tag, isWeak }) => !isWeak && VERSION.test(tag)).map(({ tag }) => tag)
+  const versions = tags.filter(({ isWeak }) => !isWeak).flatMap(({ tag }) => VERSION.exec(tag) ?? [])
   return versions.join(', ') || NEVER
 }
 

@@ -47,7 +47,7 @@ export const headers: Record<string, Part> = {
   ),
   ETag: textHeader(
     'The version of the record, and of what is shown of it. Send it as `If-Match` of a change.',
-    '"3.k0X2hV8mQd1rT7yZbA9cW4eR6uI8oP.pN2w7vKx0cTq5LZb"',
+    '"3.pN2w7vKx0cTq5LZb"',
   ),
   'Approval-Id': textHeader('The request that a person decides on.', '12'),
   Location: textHeader('URL of the file.', 'https://files.example.com/invoice.pdf', { format: 'uri' }),

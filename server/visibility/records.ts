@@ -4,7 +4,6 @@ import type { PhoneMark, SchemaKind } from '../../catalog/marks.ts'
 import type { Operation } from '../../catalog/operation.ts'
 import { isObject } from '../../catalog/values.ts'
 import { maskFilter } from './filters.ts'
-import { withoutDigests } from './record-version.ts'
 import type { Actor } from '../kernel/context.ts'
 import { maskNumbers, maskPhone } from './numbers.ts'
 import { maskName, quotesPhones } from './phones.ts'
@@ -57,7 +56,6 @@ const masks: Readonly<Record<PhoneMark, Mask>> = {
   message: (value, record, actor) => (quotesPhones(record['type']) ? maskText(value, record, actor) : value),
   value: (value, record, actor) => (record['type'] === 'phone' ? maskNumber(value, record, actor) : value),
   masked: (_, record) => typeof record['phone'] === 'string',
-  digests: ofText(withoutDigests),
   anything: () => undefined,
   filter: (value, record, actor) => showOwnedFilter(actor, record['owner_staff_id'], value),
   unknown: (value) => maskEveryText(value),

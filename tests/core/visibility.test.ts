@@ -78,7 +78,7 @@ const createNormalizer = (world: TwinWorld): ((text: string) => string) => {
       .replaceAll(/\b(ep|evt|dlv|plan)_[0-9A-HJKMNP-TV-Z]{26}/g, toName)
       .replaceAll(/whsec_[\w+/=*]+/g, 'whsec')
       // The hash of an answer with ids and secrets.
-      .replaceAll(/(etag: "\d+\.[\w~-]+)\.[\w-]{16}"/g, '$1"')
+      .replaceAll(/(etag: "\d+)\.[\w-]{16}"/g, '$1"')
       // The provider's id of a user differs by account.
       .replaceAll(/\bUS\.[\d*]{15,20}(?!\w)/g, (id) => toName(id, 'user'))
       .replaceAll(

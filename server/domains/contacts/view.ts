@@ -4,7 +4,6 @@ import type { ContactRow, ContactConversationRow } from '../../../storage/contac
 import type { CachedField } from '../../../storage/workspace/names-cache.ts'
 import { toIsoTime } from '../../../storage/values/times.ts'
 import type { Actor } from '../../kernel/context.ts'
-import { withVersion } from '../../visibility/record-version.ts'
 import { showAttributes } from './attributes.ts'
 import { showContactName, showPhone, showQuotingText } from '../../visibility/phones.ts'
 import { canSeeField, canSeeMetadata, hasHiddenPhones, listVisibleChannels } from '../../visibility/policy.ts'
@@ -21,7 +20,7 @@ export const showContact = (
   const hidePhones = hasHiddenPhones(actor)
   const conversations = showTimeline(row.conversations ?? [])
   const emailHidden = fields.some((f) => f.key === 'email' && !canSeeField(actor, f))
-  const shown = {
+  return {
     id: row.id,
     name: showContactName(actor, row.name),
     phone: showPhone(actor, row.phone),
@@ -42,11 +41,8 @@ export const showContact = (
     last_activity_at:
       listVisibleChannels(actor) === null ? row.last_activity_at : (row.seen_activity_at ?? null),
     ...(row.conversations === undefined ? { unavailable: ['conversations' as const] } : {}),
+    version: String(row.version),
   }
-  // The digests of a page would take longer than all else that its answer does.
-  return detail === 'full'
-    ? withVersion('contact', row.version, shown)
-    : { ...shown, version: String(row.version) }
 }
 
 type ContactDetail = 'ids' | 'compact' | 'summary' | 'full'
@@ -84,7 +80,7 @@ export const showContactView = (
       full.attributes.map(({ key, typed_value: typed, display }) => [key, typed ?? display]),
     ),
     last_activity_at: full.last_activity_at,
-    version: String(row.version),
+    version: full.version,
   }
 }
 

@@ -8,7 +8,6 @@ import {
 } from '../../../storage/messages/quick-messages.ts'
 import type { Actor } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/problem.ts'
-import { withVersion } from '../../visibility/record-version.ts'
 import { isManager } from '../../visibility/policy.ts'
 
 /**
@@ -23,21 +22,21 @@ const canChange = (actor: Actor, row: QuickMessageRow): boolean =>
   isOwner(actor, row) || (row.visibility !== 'private' && isManager(actor))
 const isEditable = ({ type }: QuickMessageRow): boolean => (editableTypes as readonly string[]).includes(type)
 
-export const showQuickMessage = (actor: Actor, row: QuickMessageRow): z.input<typeof QuickMessageSchema> =>
-  withVersion('quick_message', row.version, {
-    id: row.id,
-    code: row.code,
-    title: row.title,
-    type: row.type,
-    text: row.text,
-    media_url: row.media_url,
-    template_name: row.template_name,
-    visibility: row.visibility,
-    team_id: row.team_id,
-    favorite: row.favorite,
-    can_edit: canChange(actor, row) && isEditable(row),
-    updated_at: row.updated_at,
-  })
+export const showQuickMessage = (actor: Actor, row: QuickMessageRow): z.input<typeof QuickMessageSchema> => ({
+  id: row.id,
+  code: row.code,
+  title: row.title,
+  type: row.type,
+  text: row.text,
+  media_url: row.media_url,
+  template_name: row.template_name,
+  visibility: row.visibility,
+  team_id: row.team_id,
+  favorite: row.favorite,
+  can_edit: canChange(actor, row) && isEditable(row),
+  updated_at: row.updated_at,
+  version: String(row.version),
+})
 
 /**
  * Returns a quick message that the actor may change or delete, locked. Throws 404 when the actor may not see

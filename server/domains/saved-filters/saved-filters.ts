@@ -19,7 +19,6 @@ import { canonicalJson } from '../../kernel/cursors.ts'
 import { parseConditions, parseFilter } from '../filters/parse-filter.ts'
 import { createPage } from '../../kernel/paging.ts'
 import { invalidField, Problem } from '../../kernel/problem.ts'
-import { withVersion } from '../../visibility/record-version.ts'
 import { toDatabaseProblem } from '../../kernel/deadline.ts'
 import { showOwnedFilter } from '../../visibility/records.ts'
 import { loadConditionView } from './hidden-conditions.ts'
@@ -32,17 +31,16 @@ const toShownFilter = (
   actor: Actor,
   view: ConditionView,
   { id, kind, name, description, owner_staff_id, filter, updated_at, version }: SavedFilterRow,
-) => {
-  return withVersion('saved_filter', version, {
-    id,
-    kind,
-    name,
-    description,
-    owner_staff_id,
-    filter: showOwnedFilter(actor, owner_staff_id, view(filter)),
-    updated_at,
-  })
-}
+) => ({
+  id,
+  kind,
+  name,
+  description,
+  owner_staff_id,
+  filter: showOwnedFilter(actor, owner_staff_id, view(filter)),
+  updated_at,
+  version: String(version),
+})
 
 type ConditionView = Awaited<ReturnType<typeof loadConditionView>>
 

@@ -4,7 +4,6 @@ import type { ProviderTemplate } from '../../provider/port.ts'
 import type { BusinessAccount } from './accounts.ts'
 import type { DraftLint } from './lint.ts'
 import type { PayloadComponent } from './payload.ts'
-import { showTemplate } from './view.ts'
 
 /**
  * What a submission stores between its parts. `payload` and `lint` are JSON text: the database's JSON type
@@ -52,7 +51,7 @@ export const completeSubmission = async (
     business_account_name: account.name,
     lint: JSON.parse(submission.lint) as DraftLint,
     payload_preview: parsePayload(submission),
-    version: showTemplate(ctx.actor, row).version,
+    version: String(row.version),
   }
 }
 

@@ -2,7 +2,6 @@ import type { z } from 'zod'
 import type { Template } from '../../../catalog/templates/read.ts'
 import type { TemplateDetails } from '../../../storage/templates/templates.ts'
 import type { Actor } from '../../kernel/context.ts'
-import { withVersion } from '../../visibility/record-version.ts'
 import { type JsonObject, asNumber, asObject, asObjects, asText } from '../inbound/json.ts'
 import { findPart, hasNamedVariables } from './parts.ts'
 import { templateBodyText } from '../messaging/template-components.ts'
@@ -23,7 +22,7 @@ export const showTemplate = (actor: Actor, row: TemplateDetails): ShownTemplate 
   const cards = asObjects(find('CAROUSEL')?.['cards']).map(({ components }) =>
     showParts(asObjects(components), null),
   )
-  return withVersion('template', row.version, {
+  return {
     id: row.id,
     name: row.name,
     language: row.language,
@@ -47,7 +46,8 @@ export const showTemplate = (actor: Actor, row: TemplateDetails): ShownTemplate 
     meta_errors: showTexts(actor, row.meta_errors),
     created_at: row.created_at,
     updated_at: row.updated_at,
-  })
+    version: String(row.version),
+  }
 }
 
 /** Shows the parts of the message, or of a card. */
