@@ -47,6 +47,7 @@ export const conversations = `
   ) with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
     autovacuum_vacuum_insert_scale_factor = 0.02);
   create index provider_updates_waiting on provider_updates (next_attempt_at, id) where state = 'waiting';
+  create index provider_updates_unmatched on provider_updates (subject) where state = 'unmatched';
   create index provider_updates_received on provider_updates (received_at);
 
   -- Bridged channels: replies are delivered to the channel's URL, and its bridge posts what customers write. All times

@@ -337,7 +337,7 @@ everyDatabase('Inbound messages', (server) => {
     )
     assert.deepEqual(
       [shown.text, shown.content.contacts[0].phones],
-      ['Bo Li\n+* *** *** 0077', [{ phone: '+* *** *** 0077', kind: 'CELL' }]],
+      ['Bo Li\n+* *** *** *077', [{ phone: '+* *** *** *077', kind: 'CELL' }]],
     )
     const event = (await scene.events()).find(({ data }) => data['message']?.['type'] === 'CONTACTS')!
     assert.deepEqual(event.data['message']!['content'], {

@@ -45,11 +45,14 @@ import {
 } from './parse-updates.ts'
 import { toEventTime } from './event-time.ts'
 
+/** A message that nobody sees yet: of a number without a channel, or from a sender that this version cannot read. */
+export type UnreadMessage = { number: string; why: 'no_channel' | 'no_sender' }
+
 /**
  * The updates of a batch that are not done. `unmatched`: they concern nothing of any workspace. `deferred`:
  * what they are about may still arrive.
  */
-type UnfinishedUpdates = { unmatched: string[]; deferred: ClaimedUpdate[] }
+type UnfinishedUpdates = { unmatched: string[]; deferred: ClaimedUpdate[]; unread: UnreadMessage[] }
 
 /**
  * Seconds to wait for what an update is about, such as a message whose send is in progress; after the last
@@ -57,12 +60,15 @@ type UnfinishedUpdates = { unmatched: string[]; deferred: ClaimedUpdate[] }
  */
 const RETRY_DELAYS_SECONDS = [1, 2, 5, 15, 60, 300, 900]
 
-/** Applies claimed updates: writes their effects, their events and their state in this transaction. */
+/**
+ * Applies claimed updates: writes their effects, their events and their state in this transaction. Returns what to
+ * announce, and messages that nobody sees yet.
+ */
 export const applyUpdates = async (
   tx: Db,
   updates: readonly ClaimedUpdate[],
   clocks: Clocks,
-): Promise<EventNews[]> => {
+): Promise<{ news: EventNews[]; unread: readonly UnreadMessage[] }> => {
   const contexts = new Map<string, { context: ChangeContext<EventTypeId>; events: EventRow[] }>()
   const contextOf = (workspaceId: string): ChangeContext<EventTypeId> => {
     const known = contexts.get(workspaceId)
@@ -78,7 +84,7 @@ export const applyUpdates = async (
     tx,
     changes.map(({ payload }) => changePrefix(payload as ChangePayload)),
   )
-  const unfinished: UnfinishedUpdates = { unmatched: [], deferred: [] }
+  const unfinished: UnfinishedUpdates = { unmatched: [], deferred: [], unread: [] }
   const routed = (await routeUpdates(tx, updates, unfinished)).map(({ update, channel }) => ({
     channel,
     update: { ...update, received_at: toBusinessTime(clocks, channel.workspace_id, update.received_at) },
@@ -99,7 +105,7 @@ export const applyUpdates = async (
     [...contexts].map(([workspaceId, { events }]) => [workspaceId, events]),
   )
   await finishBatch(tx, updates, unfinished)
-  return news
+  return { news, unread: unfinished.unread }
 }
 
 /** What messages failed with, as far as it concerns their whole number or account. */
@@ -143,7 +149,10 @@ const routeUpdates = async (
   const channels = await findChannelsByNumber(tx, [...new Set(addressed.map(({ number }) => number))])
   return addressed.flatMap(({ update, number }) => {
     const channel = channels.get(number)
-    if (!channel) unfinished.unmatched.push(update.id)
+    if (!channel) {
+      unfinished.unmatched.push(update.id)
+      if (update.kind === 'message') unfinished.unread.push({ number, why: 'no_channel' })
+    }
     return channel ? [{ update, channel }] : []
   })
 }
@@ -188,6 +197,7 @@ const applyWorkspaceUpdates = async (
     if (!customer) {
       // A message without a sender has no conversation to be shown in.
       unfinished.unmatched.push(update.id)
+      unfinished.unread.push({ number: channel.phone_number_id!, why: 'no_sender' })
       return []
     }
     const content = parseContent(message)
