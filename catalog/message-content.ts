@@ -137,6 +137,10 @@ export const contentFields = {
     'The ad or post that brought the customer with this message; absent without one.',
   ),
   product: Product.optional().describe('The product that the message asks about; absent without one.'),
+  phone_app: z
+    .literal(true)
+    .optional()
+    .describe('A colleague wrote it in the phone app of the number; absent if not.'),
   forwarded: z
     .enum(['once', 'often'])
     .optional()

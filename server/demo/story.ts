@@ -267,7 +267,8 @@ const playChat = async (caller: Caller, random: Random, chat: Chat, nowMs: numbe
     })
     if (emoji === undefined) return
     const change = { kind: 'reaction', target, emoji } as const
-    const reaction = { updateId: '0', channelId: channel.id, customer, change, at: toIso(atMs) }
+    const by = 'customer' as const
+    const reaction = { updateId: '0', channelId: channel.id, customer, by, change, at: toIso(atMs) }
     await applyMessageChanges(contextAt(atMs), [reaction])
   }
   for (const [i, { line, atMs }] of steps.entries()) {

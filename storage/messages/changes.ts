@@ -47,17 +47,16 @@ export const lockMessagesByProviderId = async (
 
 export type ReactionSender = 'customer' | 'staff'
 
-/** Returns the emoji with which this sender reacts to each of these messages, if any. */
+/** Returns the emoji with which each sender reacts to each of these messages, by `<sender> <message id>`. */
 export const readReactions = async (
   tx: Db,
   workspaceId: string,
   messageIds: readonly string[],
-  sender: ReactionSender,
 ): Promise<Map<string, string>> => {
-  const { rows } = await sql<{ message_id: string; emoji: string }>`
-    select message_id, emoji from message_reactions where workspace_id = ${workspaceId}
-      and message_id = any(${messageIds}::bigint[]) and sender = ${sender} and emoji is not null`.execute(tx)
-  return new Map(rows.map((row) => [row.message_id, row.emoji]))
+  const { rows } = await sql<{ key: string; emoji: string }>`
+    select sender || ' ' || message_id as key, emoji from message_reactions where workspace_id = ${workspaceId}
+      and message_id = any(${messageIds}::bigint[]) and emoji is not null`.execute(tx)
+  return new Map(rows.map((row) => [row.key, row.emoji]))
 }
 
 /** `emoji`: null removes the reaction. `updateId`: decides between two of the same time. */

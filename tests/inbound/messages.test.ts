@@ -8,6 +8,7 @@ import {
   buildCustomerMessage,
   type WebhookPart,
   buildCustomerProfile,
+  createWamid,
   insertSentMessage,
 } from '../provider/webhook-fixture.ts'
 import { types, countOf } from './events.ts'
@@ -273,6 +274,70 @@ everyDatabase('Inbound messages', (server) => {
     assert.deepEqual(
       (await scene.updates()).map((u) => u.state),
       ['done', 'done'],
+    )
+  })
+
+  it('what a colleague answers in the phone app counts as an answer, with its edits and reactions', async () => {
+    const scene = await createCustomerFixture(server())
+    const [asked, answered] = ['1697000000', '1697000060']
+    await scene.deliver(
+      scene.value({ messages: [buildCustomerMessage('15550100042', { timestamp: asked })] }),
+    )
+    const echo = (fields: WebhookPart) => ({
+      ...scene.value({
+        contacts: [buildCustomerProfile('15550100042', 'Ada', 'US.3')],
+        message_echoes: [
+          { ...buildCustomerMessage('15550100001', fields), to: '15550100042', to_user_id: 'US.3' },
+        ],
+      }),
+      field: 'smb_message_echoes',
+    })
+    const id = createWamid()
+    await scene.deliver(echo({ id, timestamp: answered, text: { body: 'We open at 9' } }))
+    const read = async () => {
+      const { data } = await scene.run('inbox_search_conversations')
+      assert.equal(data.length, 1)
+      const [conversation] = data
+      const messages = (await scene.run('inbox_list_messages', { conversation_id: conversation.id })).data
+      return { conversation, messages }
+    }
+    const { conversation, messages } = await read()
+    assert.deepEqual(
+      [conversation.unread_count, conversation.reply_status, conversation.waiting_since],
+      [0, 'outgoing_no_response', null],
+    )
+    assert.deepEqual(
+      messages.map((m: WebhookPart) => [m['direction'], m['status'], m['text'], m['from'], m['phone_app']]),
+      [
+        ['outbound', 'sent', 'We open at 9', { staff_id: null, name: 'Phone app' }, true],
+        ['inbound', 'received', 'hello', null, undefined],
+      ],
+    )
+    const later = '1697000120'
+    await scene.deliver(
+      echo({
+        timestamp: later,
+        type: 'edit',
+        edit: { original_message_id: id, message: { type: 'text', text: { body: 'At 10' } } },
+      }),
+      echo({ timestamp: later, type: 'reaction', reaction: { message_id: id, emoji: '🕙' } }),
+    )
+    const [edited] = (await read()).messages
+    assert.deepEqual(
+      [edited.text, edited.reactions.map((r: WebhookPart) => [r['emoji'], r['from']])],
+      ['At 10', [['🕙', 'staff']]],
+    )
+    await scene.deliver(echo({ timestamp: later, type: 'revoke', revoke: { original_message_id: id } }))
+    assert.deepEqual([(await read()).messages[0].text, (await scene.contacts()).length], [null, 1])
+    assert.deepEqual(
+      types(await scene.events()).filter((type) => type.startsWith('message.')),
+      [
+        'message.received/1',
+        'message.sent/1',
+        'message.edited/1',
+        'message.reaction_changed/1',
+        'message.deleted/1',
+      ],
     )
   })
 

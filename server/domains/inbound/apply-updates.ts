@@ -190,9 +190,9 @@ const applyWorkspaceUpdates = async (
   const preferences = ofKind<PreferencePayload>('preference')
     .toSorted((a, b) => byTime(a.update, b.update))
     .map(({ update, payload }) => ({ update, payload, customer: parsePreferenceCustomer(payload) }))
-  const received = messages.flatMap(({ update, channel, payload: { contact, message } }) => {
+  const received = messages.flatMap(({ update, channel, payload: { contact, message, echo } }) => {
     const change = parseIdentityChange(message)
-    const customer = change?.before ?? parseCustomer(message['from'], message['from_user_id'], contact)
+    const customer = change?.before ?? parseMessageCustomer({ contact, message, echo })
     if (isMessageChange(message)) return []
     if (!customer) {
       // A message without a sender has no conversation to be shown in.
@@ -200,7 +200,8 @@ const applyWorkspaceUpdates = async (
       unfinished.unread.push({ number: channel.phone_number_id!, why: 'no_sender' })
       return []
     }
-    const content = parseContent(message)
+    const parsed = parseContent(message)
+    const content = echo ? { ...parsed, stored: { ...parsed.stored, phone_app: echo } } : parsed
     const createdAt = toEventTime(message['timestamp'], update.received_at)
     const providerId = asText(message['id'])!
     return [{ customer, change, channelId: channel.id, providerId, content, createdAt }]
@@ -243,20 +244,32 @@ const applyReceivedChanges = async (
   routed: readonly RoutedMessage[],
   unfinished: UnfinishedUpdates,
 ): Promise<void> => {
-  const changes = routed.flatMap(({ update, channel, payload: { contact, message } }) => {
-    const customer = parseCustomer(message['from'], message['from_user_id'], contact)
+  const changes = routed.flatMap(({ update, channel, payload }) => {
+    const { message } = payload
+    const customer = parseMessageCustomer(payload)
     const change = parseMessageChange(message)
     if (!customer || !change) {
       unfinished.unmatched.push(update.id)
       return []
     }
     const at = toEventTime(message['timestamp'], update.received_at)
-    return [{ updateId: update.id, channelId: channel.id, customer, change, at }]
+    const by = payload.echo ? ('staff' as const) : ('customer' as const)
+    return [{ updateId: update.id, channelId: channel.id, customer, by, change, at }]
   })
   const { unknown, foreign } = await applyMessageChanges(context, changes)
   unfinished.unmatched.push(...foreign)
   unfinished.deferred.push(...routed.flatMap(({ update }) => (unknown.includes(update.id) ? update : [])))
 }
+
+/** The customer of a message: who wrote it, or to whom a colleague wrote it. */
+const parseMessageCustomer = ({
+  contact,
+  message,
+  echo,
+}: Omit<MessagePayload, 'number'>): InboundCustomer | undefined =>
+  echo
+    ? parseCustomer(message['to'], message['to_user_id'], contact)
+    : parseCustomer(message['from'], message['from_user_id'], contact)
 
 /**
  * The provider names the customer of a message with both its phone and its user id. It may arrive late, so

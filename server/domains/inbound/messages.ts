@@ -4,7 +4,7 @@ import type { ConversationState } from '../../../storage/conversations/conversat
 import type { ChangeContext } from '../../change-context.ts'
 import { addConsentWord } from '../consent/record.ts'
 import { readConsentWord } from '../consent/words.ts'
-import { findOrCreateConversation, applyInboundMessage } from '../inbox/lifecycle.ts'
+import { findOrCreateConversation, applyInboundMessage, applyOutboundMessage } from '../inbox/lifecycle.ts'
 import { eventMessage } from '../messaging/view.ts'
 import type { InboundContent } from './content.ts'
 
@@ -21,6 +21,7 @@ type PlacedMessage = InboundMessage & { conversation: ConversationState; row: Ne
 
 /** The events that a message of a customer can cause. */
 type ReceiveEvent =
+  | 'message.sent/1'
   | 'consent.changed/1'
   | 'message.received/1'
   | 'conversation.created/1'
@@ -69,7 +70,8 @@ export const receiveMessages = async (
   )
   for (const [i, message] of ordered.entries()) {
     const id = ids[i]
-    if (id != null && !message.content.isNotice) await recordMessage(context, message, id)
+    if (id == null || message.content.isNotice) continue
+    await (message.row.direction === 'outbound' ? recordEcho : recordMessage)(context, message, id)
   }
 }
 
@@ -78,48 +80,60 @@ const toMessageRow = (
   conversation: ConversationState,
   { channelId, providerId, content, createdAt }: InboundMessage,
   repliedIds: ReadonlyMap<string, string>,
-): NewMessage => ({
-  conversation_id: conversation.id,
-  channel_id: channelId,
-  episode: conversation.episode + (conversation.state === 'closed' && !content.isNotice ? 1 : 0),
-  direction: content.isNotice ? 'system' : 'inbound',
-  type: content.type,
-  status: content.isNotice ? 'system' : 'received',
-  text: content.text,
-  content: content.stored ?? null,
-  reply_to_id: content.replyTo === null ? null : (repliedIds.get(content.replyTo) ?? null),
-  provider_id: providerId,
-  created_at: createdAt,
-  ...(content.media ? { media: content.media } : {}),
-})
+): NewMessage => {
+  const direction = content.isNotice ? 'system' : content.stored?.phone_app ? 'outbound' : 'inbound'
+  return {
+    conversation_id: conversation.id,
+    channel_id: channelId,
+    episode: conversation.episode + (conversation.state === 'closed' && direction === 'inbound' ? 1 : 0),
+    direction,
+    type: content.type,
+    status: { system: 'system', outbound: 'sent', inbound: 'received' }[direction] as NewMessage['status'],
+    text: content.text,
+    content: content.stored ?? null,
+    reply_to_id: content.replyTo === null ? null : (repliedIds.get(content.replyTo) ?? null),
+    provider_id: providerId,
+    created_at: createdAt,
+    ...(content.media ? { media: content.media } : {}),
+  }
+}
+
+/** A message that a colleague wrote in the phone app of the number. */
+const recordEcho = async (
+  context: ChangeContext<'message.sent/1'>,
+  message: PlacedMessage,
+  id: string,
+): Promise<void> => {
+  const { conversation, createdAt } = message
+  await applyOutboundMessage(context, conversation, { id, createdAt, staffId: null })
+  context.emit('message.sent/1', { message: toEventMessage(message, id) })
+}
 
 const recordMessage = async (
   context: ChangeContext<'message.received/1' | 'conversation.reopened/1' | 'consent.changed/1'>,
-  { conversation, contact, content, createdAt, row }: PlacedMessage,
+  message: PlacedMessage,
   id: string,
 ): Promise<void> => {
-  await applyInboundMessage(context, conversation, {
-    id,
-    createdAt,
-    ad: content.stored?.ad,
-  })
-  context.emit('message.received/1', {
-    message: eventMessage({
-      id,
-      conversation_id: conversation.id,
-      contact_id: contact.id,
-      channel_id: row.channel_id,
-      type: row.type,
-      direction: 'inbound',
-      status: 'received',
-      text: content.text,
-      content: content.stored ?? null,
-      media_state: content.media?.state ?? null,
-      reply_to_id: row.reply_to_id ?? null,
-      error: null,
-      created_at: createdAt,
-    }),
-  })
+  const { conversation, contact, content, createdAt } = message
+  await applyInboundMessage(context, conversation, { id, createdAt, ad: content.stored?.ad })
+  context.emit('message.received/1', { message: toEventMessage(message, id) })
   const said = readConsentWord(content.text)
   if (said) await addConsentWord(context, contact.id, { state: said, proof: content.text, at: createdAt })
 }
+
+const toEventMessage = ({ conversation, contact, content, createdAt, row }: PlacedMessage, id: string) =>
+  eventMessage({
+    id,
+    conversation_id: conversation.id,
+    contact_id: contact.id,
+    channel_id: row.channel_id,
+    type: row.type,
+    direction: row.direction,
+    status: row.status,
+    text: content.text,
+    content: content.stored ?? null,
+    media_state: content.media?.state ?? null,
+    reply_to_id: row.reply_to_id ?? null,
+    error: null,
+    created_at: createdAt,
+  })

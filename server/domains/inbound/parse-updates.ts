@@ -11,8 +11,11 @@ import {
   asText,
 } from './json.ts'
 
-/** The stored payload of one update: what it is about, and its part of the body as the provider wrote it. */
-export type MessagePayload = { number: string; contact: JsonObject; message: JsonObject }
+/**
+ * The stored payload of one update: what it is about, and its part of the body as the provider wrote it. `echo`: of a
+ * message that a colleague wrote in the phone app.
+ */
+export type MessagePayload = { number: string; contact: JsonObject; message: JsonObject; echo?: true }
 export type StatusPayload = { number: string; status: JsonObject; contact?: JsonObject }
 export type PreferencePayload = { number: string; contact: JsonObject; preference: JsonObject }
 /** `time`: when the provider wrote it, in Unix seconds; null when it does not say. */
@@ -86,7 +89,7 @@ const parseChange = (
 ): NewProviderUpdate[] => {
   if (field === null || !isObject(value)) return []
   const number = asText(asObject(value['metadata'])['phone_number_id'])
-  if (field === 'messages' || field === 'user_preferences')
+  if (field === 'messages' || field === 'user_preferences' || field === 'smb_message_echoes')
     return number === null ? [] : parseMessages(number, value)
   return [toChangeUpdate({ account, time: Number.isFinite(time) ? toSeconds(time) : null, field, value })]
 }
@@ -109,6 +112,13 @@ const parseMessages = (number: string, value: JsonObject): NewProviderUpdate[] =
       contact: findSender(contacts, message['from'], message['from_user_id']),
       message,
     }
+    updates.push({ dedupe: toDedupeKey('message', number, id), kind: 'message', subject: number, payload })
+  }
+  for (const message of asObjects(value['message_echoes'])) {
+    const id = toProviderId(message['id'])
+    if (id === null) continue
+    const contact = findSender(contacts, message['to'], message['to_user_id'])
+    const payload: MessagePayload = { number, contact, message, echo: true }
     updates.push({ dedupe: toDedupeKey('message', number, id), kind: 'message', subject: number, payload })
   }
   for (const status of asObjects(value['statuses'])) {

@@ -110,6 +110,7 @@ export const showMessage = (
   row: MessageRow,
 ): z.input<typeof Message> => ({
   ...showShared(actor, row),
+  ...(row.content?.phone_app ? { from: { staff_id: null, name: 'Phone app' } } : {}),
   ...showRecord(actor, ['answer', 'messaging_get_message'], toContentFields(row.content)),
   media: hasMedia(row)
     ? {
