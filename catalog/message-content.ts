@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Timestamp } from './fields.ts'
+import { idOf, Timestamp } from './fields.ts'
 import { untrusted } from './text.ts'
 
 /* What a customer sent beyond text, by kind, and where it came from. `text` of the message says all of it in words. */
@@ -141,6 +141,13 @@ export const contentFields = {
     .literal(true)
     .optional()
     .describe('A colleague wrote it in the phone app of the number; absent if not.'),
+  author: z
+    .object({
+      contact_id: idOf('contact').describe('Their contact.'),
+      name: untrusted(z.string().nullable().describe('Their name then.'), { phone: 'name' }),
+    })
+    .optional()
+    .describe('In a group: which member wrote it; absent elsewhere.'),
   forwarded: z
     .enum(['once', 'often'])
     .optional()

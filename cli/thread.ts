@@ -23,6 +23,7 @@ export type ThreadMessage = {
   readonly template: { readonly name: string } | null
   readonly ad?: { readonly headline: string | null; readonly ad_id: string | null }
   readonly product?: { readonly product_id: string | null }
+  readonly author?: { readonly name: string | null }
   readonly forwarded?: string
   readonly reactions: readonly { readonly emoji: string }[]
 }
@@ -38,6 +39,8 @@ const describeSender = (message: ThreadMessage): string => {
   const { direction, note } = message
   const name = escapeControlCharacters(describeAuthor(message))
   if (note) return name ? `note by ${name}` : 'note'
+  if (direction === 'inbound' && message.author)
+    return escapeControlCharacters(message.author.name ?? 'a member of the group')
   return direction === 'inbound' ? 'customer' : name || (direction === 'system' ? 'system' : 'team')
 }
 

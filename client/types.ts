@@ -1407,6 +1407,11 @@ export type Conversation = {
   window: Window
   /** A chatbot answers. */
   bot_active: boolean
+  /** A group, which has no `contact`: each message has its `author`. Absent elsewhere. */
+  group?: {
+    /** Id of the group at the provider. */
+    id: string
+  }
   /** The last ad or post that brought the customer here; absent without one. */
   ad?: Ad
   /** The newest message that is not a note. */
@@ -4257,6 +4262,7 @@ export type Reason =
   | 'filter_too_deep'
   | 'filter_too_large'
   | 'filter_too_many_conditions'
+  | 'group'
   | 'headers_too_large'
   | 'host_not_allowed'
   | 'identity_conflict'
@@ -4486,6 +4492,10 @@ export type ContentFieldsFields = {
   ad?: Ad
   /** The product that the message asks about; absent without one. */
   product?: MessageProduct
+  /** A colleague wrote it in the phone app of the number; absent if not. */
+  phone_app?: true
+  /** In a group: which member wrote it; absent elsewhere. */
+  author?: MessageAuthor
   /** The customer forwarded it from another chat; absent if not. */
   forwarded?: 'once' | 'often'
 }
@@ -5157,6 +5167,13 @@ export type MessageProduct = {
   /** Id of the product in the catalog of the business. */
   product_id: string | null
 }
+/** In a group: which member wrote it; absent elsewhere. */
+export type MessageAuthor = {
+  /** Their contact. */
+  contact_id: string
+  /** Their name then. */
+  name: string | null
+}
 export type MessageMedia = {
   /** MIME type. */
   content_type: string | null
@@ -5191,7 +5208,7 @@ export type InboxConversationOutput = {
 }
 /** The note. */
 export type InboxAddNoteMessage = ContentFieldsFields &
-  Omit<Message, 'id' | 'content' | 'ad' | 'product' | 'forwarded'> & {
+  Omit<Message, 'id' | 'content' | 'ad' | 'product' | 'phone_app' | 'author' | 'forwarded'> & {
     /** Message id; null in a dry run. */
     id: string | null
   }

@@ -245,7 +245,7 @@ const playChat = async (caller: Caller, random: Random, chat: Chat, nowMs: numbe
     const providerId = `wamid.${Buffer.from(`${n}.${atMs}`).toString('base64')}`
     const content = toContent(line, n, writer.ad && first)
     await receiveMessages(context, [
-      { contact, channelId: channel.id, providerId, content, createdAt: context.now },
+      { contact, channelId: channel.id, providerId, groupId: null, content, createdAt: context.now },
     ])
     const { data } = events.find(({ type }) => type === 'message.received/1')!
     target.conversation_id = (data as { message: typeof target }).message.conversation_id

@@ -27,20 +27,24 @@ export type EpisodeStart = {
   now: string
 }
 
+/** With whom a conversation is: a customer, or a group. */
+export type Party = { contactId: string } | { groupId: string }
+
 /** Inserts a conversation with its first episode; one that is not open has none yet. */
 export const insertConversation = async (
   tx: Db,
   workspaceId: string,
-  contactId: string,
+  party: Party,
   channelId: string,
   { openedBy, title, clocks, now, isOpen }: EpisodeStart & { isOpen: boolean },
 ): Promise<{ id: string; channel_type: string | null }> =>
   (
     await sql<{ id: string; channel_type: string | null }>`
     with v as (
-      insert into conversations (workspace_id, contact_id, channel_id, state, episode, title, sla_policy_id,
+      insert into conversations (workspace_id, contact_id, group_id, channel_id, state, episode, title, sla_policy_id,
         first_response_due_at, resolution_due_at, created_at, updated_at)
-      values (${workspaceId}::bigint, ${contactId}::bigint, ${channelId}::bigint, ${isOpen ? 'open' : 'closed'},
+      values (${workspaceId}::bigint, ${'contactId' in party ? party.contactId : null}::bigint,
+        ${'groupId' in party ? party.groupId : null}, ${channelId}::bigint, ${isOpen ? 'open' : 'closed'},
         ${isOpen ? 1 : 0}::int, ${title},
         ${clocks.sla_policy_id}::bigint,
         ${clocks.first_response_due_at}::timestamptz, ${clocks.resolution_due_at}::timestamptz,

@@ -102,6 +102,7 @@ export const conversations = `
       + case reply_status when 'incoming_no_reply' then 4 when 'outgoing_no_response' then 8 else 0 end
       ) stored,
     waiting_since timestamptz(3), delivery_failed boolean not null default false, ad jsonb,
+    group_id text collate "C",
     primary key (workspace_id, id)
   ) with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
   create index conversations_activity on conversations (workspace_id, activity_at desc, id desc);
@@ -117,6 +118,8 @@ export const conversations = `
   create index conversations_waiting on conversations (workspace_id, (coalesce(waiting_since, activity_at)), id)
     where state = 'open' and reply_status = 'incoming_no_reply';
   create index conversations_failed on conversations (workspace_id, activity_at desc, id desc) where delivery_failed;
+  create unique index conversations_group on conversations (workspace_id, channel_id, group_id)
+    where group_id is not null;
   create index conversations_ad on conversations (workspace_id, (ad ->> 'ad_id'), activity_at desc, id desc)
     where ad is not null;
   -- The earliest clock that runs, and conversations in which one ran out: together they find the breached ones.

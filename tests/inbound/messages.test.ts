@@ -341,6 +341,48 @@ everyDatabase('Inbound messages', (server) => {
     )
   })
 
+  it('a group is a conversation of its own, with the author on each message, and takes no reply', async () => {
+    const scene = await createCustomerFixture(server())
+    const say = (from: string, body: string, fields: WebhookPart = {}) =>
+      scene.deliver(
+        scene.value({
+          contacts: [buildCustomerProfile(from, `Member ${from.at(-1)}`)],
+          messages: [buildCustomerMessage(from, { text: { body }, ...fields })],
+        }),
+      )
+    const group_id = 'Y2FwaV9ncm91cDox'
+    await say('15550100041', 'in private')
+    await say('15550100041', 'in the group', { group_id })
+    await say('15550100042', 'stop', { group_id })
+    const { data } = await scene.run('inbox_search_conversations')
+    const group = data.find((one: WebhookPart) => one['group'])
+    assert.deepEqual(
+      data.map((c: WebhookPart & { contact: WebhookPart }) => [c['group'], c.contact?.['name'] ?? null]),
+      [
+        [{ id: group_id }, null],
+        [undefined, 'Member 1'],
+      ],
+    )
+    const { data: messages } = await scene.run('inbox_list_messages', { conversation_id: group.id })
+    assert.deepEqual(
+      messages.map((m: { author: WebhookPart; text: string }) => [m.author['name'], m.text]),
+      [
+        ['Member 2', 'stop'],
+        ['Member 1', 'in the group'],
+      ],
+    )
+    const [, second] = await scene.contacts()
+    assert.deepEqual([second!.id, second!.dnd], [messages[0].author.contact_id, false])
+    const reply = scene.run('messaging_send_reply', { conversation_id: group.id, text: 'Hi' })
+    await assert.rejects(reply, /answered in the phone app/)
+    assert.deepEqual(
+      (await scene.events())
+        .filter(({ type }) => type === 'message.received/1')
+        .map(({ data: d }) => d['message']!['contact_id']),
+      [(await scene.contacts())[0]!.id, null, null],
+    )
+  })
+
   it('a message from an ad opens the free entry window', async () => {
     const scene = await createCustomerFixture(server())
     const referral = {

@@ -182,7 +182,9 @@ export const plantConversation = async (
         ).rows[0]!.id
       : null
   const id = await inChangeContext(server, workspaceId, now, async (context) => {
-    const { conversation } = await findOrCreateConversation(context, contact, channel, { by: openedBy })
+    const { conversation } = await findOrCreateConversation(context, { contactId: contact }, channel, {
+      by: openedBy,
+    })
     if (inboundAt !== null)
       await storeInbound(context, conversation, { at: inboundAt, ad: false, ...message })
     return conversation.id

@@ -87,6 +87,7 @@ const storeMessage = async (
       contact,
       channelId: channel.id,
       providerId: storedId,
+      groupId: null,
       content: await toContent(flow, channel, message),
       createdAt: toMessageTime(app, flow, message.at),
     },

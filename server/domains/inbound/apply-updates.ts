@@ -204,7 +204,8 @@ const applyWorkspaceUpdates = async (
     const content = echo ? { ...parsed, stored: { ...parsed.stored, phone_app: echo } } : parsed
     const createdAt = toEventTime(message['timestamp'], update.received_at)
     const providerId = asText(message['id'])!
-    return [{ customer, change, channelId: channel.id, providerId, content, createdAt }]
+    const groupId = asText(message['group_id'])
+    return [{ customer, change, channelId: channel.id, providerId, groupId, content, createdAt }]
   })
   const statuses = ofKind<StatusPayload>('status').toSorted((a, b) => byKey(a.update, b.update))
   const findContact = await findOrCreateContacts(

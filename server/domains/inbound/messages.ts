@@ -1,3 +1,4 @@
+import type { StoredContent } from '../../../catalog/message-content.ts'
 import { insertMessages, type NewMessage } from '../../../storage/messages/messages.ts'
 import { type CustomerRow, findMessageIds } from '../../../storage/messages/inbound.ts'
 import type { ConversationState } from '../../../storage/conversations/conversations.ts'
@@ -13,6 +14,8 @@ export type InboundMessage = {
   contact: CustomerRow
   channelId: string
   providerId: string
+  /** The id of the group at the provider; null: it is with one customer. */
+  groupId: string | null
   content: InboundContent
   createdAt: string
 }
@@ -40,14 +43,16 @@ export const receiveMessages = async (
     ...new Set(messages.flatMap((m) => m.content.replyTo ?? [])),
   ])
   const placed: PlacedMessage[] = []
-  const groups = Map.groupBy(messages, ({ contact, channelId }) => `${contact.id} ${channelId}`)
-  // In the order in which the contacts were locked, so that two batches never deadlock over conversations.
-  for (const group of [...groups.values()].toSorted(([a], [b]) =>
-    Number(BigInt(a!.contact.id) - BigInt(b!.contact.id)),
-  )) {
+  const groups = Map.groupBy(
+    messages,
+    ({ contact, groupId, channelId }) => `${groupId ?? contact.id} ${channelId}`,
+  )
+  // In the order in which the contacts were locked, then groups by their ids, so that two batches never deadlock over
+  // conversations.
+  for (const group of [...groups.values()].toSorted(byLocks)) {
     const { conversation } = await findOrCreateConversation(
       context,
-      group[0]!.contact.id,
+      group[0]!.groupId === null ? { contactId: group[0]!.contact.id } : { groupId: group[0]!.groupId },
       group[0]!.channelId,
       group.every(({ content }) => content.isNotice) ? null : { by: null },
     )
@@ -75,12 +80,19 @@ export const receiveMessages = async (
   }
 }
 
+const byLocks = ([a]: readonly InboundMessage[], [b]: readonly InboundMessage[]): number => {
+  const [left, right] = [a!.groupId ?? '', b!.groupId ?? '']
+  if (left !== right) return left < right ? -1 : 1
+  return left === '' ? Number(BigInt(a!.contact.id) - BigInt(b!.contact.id)) : 0
+}
+
 /** A message of the customer is about to reopen a closed conversation, as a new episode. */
 const toMessageRow = (
   conversation: ConversationState,
-  { channelId, providerId, content, createdAt }: InboundMessage,
+  message: InboundMessage,
   repliedIds: ReadonlyMap<string, string>,
 ): NewMessage => {
+  const { channelId, providerId, content, createdAt } = message
   const direction = content.isNotice ? 'system' : content.stored?.phone_app ? 'outbound' : 'inbound'
   return {
     conversation_id: conversation.id,
@@ -90,13 +102,19 @@ const toMessageRow = (
     type: content.type,
     status: { system: 'system', outbound: 'sent', inbound: 'received' }[direction] as NewMessage['status'],
     text: content.text,
-    content: content.stored ?? null,
+    content: toStored(message),
     reply_to_id: content.replyTo === null ? null : (repliedIds.get(content.replyTo) ?? null),
     provider_id: providerId,
     created_at: createdAt,
     ...(content.media ? { media: content.media } : {}),
   }
 }
+
+/** In a group a message says who wrote it. */
+const toStored = ({ contact, groupId, content: { stored } }: InboundMessage): StoredContent | null =>
+  groupId === null || stored?.phone_app
+    ? (stored ?? null)
+    : { ...stored, author: { contact_id: contact.id, name: contact.name } }
 
 /** A message that a colleague wrote in the phone app of the number. */
 const recordEcho = async (
@@ -114,24 +132,25 @@ const recordMessage = async (
   message: PlacedMessage,
   id: string,
 ): Promise<void> => {
-  const { conversation, contact, content, createdAt } = message
+  const { conversation, contact, groupId, content, createdAt } = message
   await applyInboundMessage(context, conversation, { id, createdAt, ad: content.stored?.ad })
   context.emit('message.received/1', { message: toEventMessage(message, id) })
-  const said = readConsentWord(content.text)
+  // A word among others is no word to the business.
+  const said = groupId === null && readConsentWord(content.text)
   if (said) await addConsentWord(context, contact.id, { state: said, proof: content.text, at: createdAt })
 }
 
-const toEventMessage = ({ conversation, contact, content, createdAt, row }: PlacedMessage, id: string) =>
+const toEventMessage = ({ conversation, content, createdAt, row }: PlacedMessage, id: string) =>
   eventMessage({
     id,
     conversation_id: conversation.id,
-    contact_id: contact.id,
+    contact_id: conversation.contact_id,
     channel_id: row.channel_id,
     type: row.type,
     direction: row.direction,
     status: row.status,
     text: content.text,
-    content: content.stored ?? null,
+    content: row.content as StoredContent | null,
     media_state: content.media?.state ?? null,
     reply_to_id: row.reply_to_id ?? null,
     error: null,

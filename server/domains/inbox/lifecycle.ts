@@ -4,6 +4,7 @@ import {
   startReplyWait,
   insertConversation,
   openEpisode,
+  type Party,
   updateConversation,
   updateOnClose,
   updateOnInbound,
@@ -11,6 +12,7 @@ import {
 } from '../../../storage/conversations/changes.ts'
 import {
   type ConversationState,
+  lockGroupConversation,
   lockLatestConversation,
 } from '../../../storage/conversations/conversations.ts'
 import { reopenWait, type WaitRow } from '../../../storage/conversations/reply-corrections.ts'
@@ -45,30 +47,34 @@ export const toEventConversation = ({
 })
 
 /**
- * Returns the latest conversation of a contact and a channel, open or closed; creates one when there is none.
+ * Returns the latest conversation of a party and a channel, open or closed; creates one when there is none.
  * `opened`: by the staff member; by null: by the customer; null: by nobody, so that a new one is closed until its
  * first episode. The caller holds the lock of the contact.
  */
 export const findOrCreateConversation = async (
   context: ChangeContext<'conversation.created/1'>,
-  contactId: string,
+  party: Party,
   channelId: string,
   opened: { by: string | null } | null,
 ): Promise<{ conversation: ConversationState; created: boolean }> => {
-  const latest = await lockLatestConversation(context.tx, context.workspaceId, contactId, channelId)
+  const { tx, workspaceId } = context
+  const latest = await ('contactId' in party
+    ? lockLatestConversation(tx, workspaceId, party.contactId, channelId)
+    : lockGroupConversation(tx, workspaceId, party.groupId, channelId))
   if (latest) return { conversation: latest, created: false }
   const clocks = opened ? await computeEpisodeClocks(context, channelId, opened.by === null) : NO_CLOCKS
-  const { id, channel_type } = await insertConversation(
-    context.tx,
-    context.workspaceId,
-    contactId,
-    channelId,
-    { openedBy: opened?.by ?? null, title: null, clocks, now: context.now, isOpen: opened !== null },
-  )
+  const { id, channel_type } = await insertConversation(tx, workspaceId, party, channelId, {
+    openedBy: opened?.by ?? null,
+    title: null,
+    clocks,
+    now: context.now,
+    isOpen: opened !== null,
+  })
   const conversation: ConversationState = {
     id,
     channel_type,
-    contact_id: contactId,
+    contact_id: 'contactId' in party ? party.contactId : null,
+    group_id: 'groupId' in party ? party.groupId : null,
     channel_id: channelId,
     state: opened ? 'open' : 'closed',
     episode: opened ? 1 : 0,

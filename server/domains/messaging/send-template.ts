@@ -46,9 +46,14 @@ export const sendTemplate = defineProviderHandler<'messaging_send_template', Int
     const recipient = known ? requireReachable(known) : await createContact(ctx, line!)
     // Events of rows that are created here are emitted once it is sure that no refusal undoes them.
     const silent = { ...toChangeContext(ctx), emit: () => {} }
-    const { conversation, created } = await findOrCreateConversation(silent, recipient.id, channel.id, {
-      by: ctx.actor.staff.id,
-    })
+    const { conversation, created } = await findOrCreateConversation(
+      silent,
+      { contactId: recipient.id },
+      channel.id,
+      {
+        by: ctx.actor.staff.id,
+      },
+    )
     const { name, language } = template
     const link = input.template.header?.media_url
     const content = {
