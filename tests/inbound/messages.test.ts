@@ -375,6 +375,16 @@ everyDatabase('Inbound messages', (server) => {
     assert.deepEqual([second!.id, second!.dnd], [messages[0].author.contact_id, false])
     const reply = scene.run('messaging_send_reply', { conversation_id: group.id, text: 'Hi' })
     await assert.rejects(reply, /answered in the phone app/)
+    await scene.run('crm_erase_contact', { contact_id: second!.id })
+    await server().app.jobs.job('erasures').runOnce()
+    const erased = (await scene.run('inbox_list_messages', { conversation_id: group.id })).data
+    assert.deepEqual(
+      erased.map((m: WebhookPart) => [m['text'], m['author']]),
+      [
+        [null, undefined],
+        ['in the group', messages[1].author],
+      ],
+    )
     assert.deepEqual(
       (await scene.events())
         .filter(({ type }) => type === 'message.received/1')
