@@ -109,9 +109,9 @@ const kinds = [
   }),
 ] as const
 
-export const MessageContent = z.discriminatedUnion('kind', kinds).meta({ id: 'MessageContent' })
+const MessageContent = z.discriminatedUnion('kind', kinds).meta({ id: 'MessageContent' })
 
-export const Ad = z
+const Ad = z
   .object({
     ad_id: given('Id of the ad or post.'),
     type: given('`ad` or `post`.'),

@@ -102,9 +102,8 @@ export const lockGroupConversation = async (
   groupId: string,
   channelId: string,
 ): Promise<ConversationState | undefined> => {
-  await sql`select pg_advisory_xact_lock(hashtextextended(${`group ${workspaceId} ${channelId} ${groupId}`}, 0))`.execute(
-    tx,
-  )
+  const name = `group ${workspaceId} ${channelId} ${groupId}`
+  await sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`.execute(tx)
   const { rows } = await sql<ConversationState>`
     select ${stateColumns} from conversations v left join channels h on h.workspace_id = v.workspace_id
       and h.id = v.channel_id

@@ -35,7 +35,8 @@ export const lockMessagesByProviderId = async (
     await sql<ChangedMessage>`
     select m.id, m.provider_id, m.conversation_id, v.channel_id, v.contact_id,
       coalesce(c.phone_key, c.phone) as contact_line,
-      c.chatapp_user_id as contact_user_id, m.direction, m.type, m.status, m.text, m.content - 'call' as content, m.reply_to_id, m.error,
+      c.chatapp_user_id as contact_user_id, m.direction, m.type, m.status, m.text, m.content - 'call' as content,
+      m.reply_to_id, m.error,
       m.created_at, m.edited_at, m.deleted_at, d.state as media_state
     from messages m
     join conversations v on v.workspace_id = m.workspace_id and v.id = m.conversation_id
@@ -44,8 +45,6 @@ export const lockMessagesByProviderId = async (
     where m.workspace_id = ${workspaceId} and m.provider_id = any(${providerIds}::text[])
     order by m.id for update of m`.execute(tx)
   ).rows
-
-export type ReactionSender = 'customer' | 'staff'
 
 /** Returns the emoji with which each sender reacts to each of these messages, by `<sender> <message id>`. */
 export const readReactions = async (
@@ -62,7 +61,7 @@ export const readReactions = async (
 /** `emoji`: null removes the reaction. `updateId`: decides between two of the same time. */
 export type NewReaction = {
   messageId: string
-  sender: ReactionSender
+  sender: 'customer' | 'staff'
   emoji: string | null
   at: string
   updateId: string

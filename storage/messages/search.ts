@@ -86,7 +86,8 @@ const isHit = (search: MessageSearch): RawBuilder<unknown> => {
         ? sql``
         : sql`and (
       select bool_and(position(p.phrase in t.words) > 0)
-      from (select message_words(message_searched(m)) as words offset 0) as t cross join unnest(${phrases}::text[]) as p (phrase))`
+      from (select message_words(message_searched(m)) as words offset 0) as t
+        cross join unnest(${phrases}::text[]) as p (phrase))`
     }
     ${
       forms.length === 0

@@ -27,8 +27,9 @@ export const listRunningTransactions = async (tx: Db): Promise<string[]> =>
 export type MessagePosition = { index: number; createdAt: string; id: string }
 
 /**
- * Erases what the next messages of a conversation, or by these members of groups, say, with their reactions and files; files in the store are removed
- * later (`listErasableMedia`). Rows stay for figures. Returns the last message, undefined at the end.
+ * Erases what the next messages of a conversation, or by these members of groups, say, with their reactions and
+ * files; files in the store are removed later (`listErasableMedia`). Rows stay for figures. Returns the last message,
+ * undefined at the end.
  */
 export const eraseMessages = async (
   tx: Db,
