@@ -10,6 +10,7 @@ import { searchText } from '../contacts/contacts.ts'
 import { counterUpsert } from '../workspace/counters.ts'
 import type { TableRow, Db } from '../database.ts'
 import { fold } from '../values/text.ts'
+import { isNamedBy, namedBy } from './provider-ids.ts'
 
 /** A channel that an update of the provider is for. */
 export type InboundChannel = {
@@ -181,17 +182,20 @@ export const updateCustomer = async (
     .execute()
 }
 
-/** Returns our ids of messages by the provider's ids. */
-export const findMessageIds = async (
+/** A message, its channel, and those of the given ids of the provider that are its own. */
+export type NamedMessage = { id: string; channel_id: string | null; named_by: string[] }
+
+/** Returns messages by the provider's ids. */
+export const findMessages = async (
   tx: Db,
   workspaceId: string,
   providerIds: readonly string[],
-): Promise<Map<string, string>> => {
-  if (providerIds.length === 0) return new Map()
-  const { rows } = await sql<{ id: string; provider_id: string }>`
-    select id, provider_id from messages where workspace_id = ${workspaceId}
-      and provider_id = any(${providerIds}::text[])`.execute(tx)
-  return new Map(rows.map((row) => [row.provider_id, row.id]))
+): Promise<NamedMessage[]> => {
+  if (providerIds.length === 0) return []
+  const { rows } = await sql<NamedMessage>`
+    select id, channel_id, ${namedBy(providerIds)} as named_by from messages m
+    where workspace_id = ${workspaceId} and ${isNamedBy(providerIds)}`.execute(tx)
+  return rows
 }
 
 export type InboundTemplate = {

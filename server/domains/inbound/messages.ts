@@ -1,5 +1,5 @@
 import { insertMessages, type NewMessage } from '../../../storage/messages/messages.ts'
-import { type CustomerRow, findMessageIds } from '../../../storage/messages/inbound.ts'
+import { type CustomerRow, findMessages, type NamedMessage } from '../../../storage/messages/inbound.ts'
 import type { ConversationState } from '../../../storage/conversations/conversations.ts'
 import type { ChangeContext } from '../../change-context.ts'
 import { addConsentWord } from '../consent/record.ts'
@@ -35,7 +35,7 @@ export const receiveMessages = async (
   messages: readonly InboundMessage[],
 ): Promise<void> => {
   if (messages.length === 0) return
-  const repliedIds = await findMessageIds(context.tx, context.workspaceId, [
+  const replied = await findMessages(context.tx, context.workspaceId, [
     ...new Set(messages.flatMap((m) => m.content.replyTo ?? [])),
   ])
   const placed: PlacedMessage[] = []
@@ -54,7 +54,7 @@ export const receiveMessages = async (
       ...group.map((message) => ({
         ...message,
         conversation,
-        row: toMessageRow(conversation, message, repliedIds),
+        row: toMessageRow(conversation, message, replied),
       })),
     )
   }
@@ -77,7 +77,7 @@ export const receiveMessages = async (
 const toMessageRow = (
   conversation: ConversationState,
   { channelId, providerId, content, createdAt }: InboundMessage,
-  repliedIds: ReadonlyMap<string, string>,
+  replied: readonly NamedMessage[],
 ): NewMessage => ({
   conversation_id: conversation.id,
   channel_id: channelId,
@@ -87,7 +87,8 @@ const toMessageRow = (
   status: content.isNotice ? 'system' : 'received',
   text: content.text,
   content: content.content ?? null,
-  reply_to_id: content.replyTo === null ? null : (repliedIds.get(content.replyTo) ?? null),
+  reply_to_id:
+    replied.find((r) => r.channel_id === channelId && r.named_by.includes(content.replyTo ?? ''))?.id ?? null,
   provider_id: providerId,
   created_at: createdAt,
   ...(content.media ? { media: content.media } : {}),
