@@ -11,9 +11,9 @@ export const UNDO_DAYS = 7
 const FieldName = z
   .string()
   .max(70)
-  .regex(/^(?:name|phone|email|external_id|chatapp_user_id|web_visitor_id|metadata|attributes\..+)$/, {
+  .regex(/^(?:name|phone|email|external_id|chatapp_user_id|username|web_visitor_id|metadata|attributes\..+)$/, {
     error:
-      'must be name, phone, email, external_id, chatapp_user_id, web_visitor_id, metadata or attributes.<key>',
+      'must be name, phone, email, external_id, chatapp_user_id, username, web_visitor_id, metadata or attributes.<key>',
   })
 
 export const mergeContacts = defineOperation({
@@ -49,7 +49,7 @@ export const mergeContacts = defineOperation({
       .optional()
       .describe(
         'Fields for which the value of the other contact wins, if it has one: `name`, `phone`, `email`, ' +
-          '`external_id`, `chatapp_user_id`, `web_visitor_id`, `metadata`, `attributes.<key>`.',
+          '`external_id`, `chatapp_user_id`, `username`, `web_visitor_id`, `metadata`, `attributes.<key>`.',
       ),
   }),
   output: z.object({

@@ -21,6 +21,7 @@ const fields = {
     'web_visitor_id',
     'external_id',
     'metadata',
+    'username',
   ],
   template: [
     'category',

@@ -180,20 +180,24 @@ const applyWorkspaceUpdates = async (
   const messages = ofKind<MessagePayload>('message')
   const preferences = ofKind<PreferencePayload>('preference')
     .toSorted((a, b) => byTime(a.update, b.update))
-    .map(({ update, payload }) => ({ update, payload, customer: parsePreferenceCustomer(payload) }))
+    .map(({ update, payload }) => ({
+      update,
+      payload,
+      customer: parsePreferenceCustomer(payload, update.received_at),
+    }))
   const received = messages.flatMap(({ update, channel, payload: { contact, message } }) => {
-    const change = parseIdentityChange(message)
-    const customer = change?.before ?? parseCustomer(message['from'], message['from_user_id'], contact)
     if (isMessageChange(message)) return []
+    const createdAt = toEventTime(message['timestamp'], update.received_at)
+    const change = parseIdentityChange(message, createdAt)
+    const customer = change?.before ?? parseSender({ contact, message }, createdAt)
     if (!customer) {
       // A message without a sender has no conversation to be shown in.
       unfinished.unmatched.push(update.id)
       return []
     }
     const content = parseContent(message)
-    const createdAt = toEventTime(message['timestamp'], update.received_at)
     const providerId = asText(message['id'])!
-    return [{ customer, change, channelId: channel.id, providerId, content, createdAt }]
+    return [{ update, customer, change, channelId: channel.id, providerId, content, createdAt }]
   })
   const statuses = ofKind<StatusPayload>('status').toSorted((a, b) => byKey(a.update, b.update))
   const findContact = await findOrCreateContacts(
@@ -206,9 +210,11 @@ const applyWorkspaceUpdates = async (
   )
   await receiveMessages(
     context,
-    received.flatMap(({ customer, change, ...message }) => {
+    received.flatMap(({ update, customer, change, ...message }) => {
       const contact = findContact(customer)
-      return !contact && change ? [] : [{ ...message, contact: contact! }]
+      // A notice that overtook the customer's messages waits for them.
+      if (!contact) unfinished.deferred.push(update)
+      return contact ? [{ ...message, contact }] : []
     }),
   )
   for (const { update, payload, customer } of preferences)
@@ -234,7 +240,7 @@ const applyReceivedChanges = async (
   unfinished: UnfinishedUpdates,
 ): Promise<void> => {
   const changes = routed.flatMap(({ update, channel, payload: { contact, message } }) => {
-    const customer = parseCustomer(message['from'], message['from_user_id'], contact)
+    const customer = parseSender({ contact, message }, null)
     const change = parseMessageChange(message)
     if (!customer || !change) {
       unfinished.unmatched.push(update.id)
@@ -248,17 +254,34 @@ const applyReceivedChanges = async (
   unfinished.deferred.push(...routed.flatMap(({ update }) => (unknown.includes(update.id) ? update : [])))
 }
 
+const parseSender = (
+  { contact, message }: Pick<MessagePayload, 'contact' | 'message'>,
+  at: string | null,
+): InboundCustomer | undefined =>
+  parseCustomer({ phone: message['from'], userId: message['from_user_id'] }, contact, at)
+
 /**
  * The provider names the customer of a message with both its phone and its user id. It may arrive late, so
  * that its spelling of the phone is not the last one.
  */
 const parseStatusCustomer = ({ status, contact = {} }: StatusPayload): InboundCustomer | undefined => {
-  const customer = parseCustomer(status['recipient_id'], status['recipient_user_id'], contact)
+  const customer = parseCustomer(
+    { phone: status['recipient_id'], userId: status['recipient_user_id'] },
+    contact,
+    null,
+  )
   return customer && { ...customer, phone: customer.phone && { ...customer.phone, spelling: null } }
 }
 
-const parsePreferenceCustomer = ({ preference, contact }: PreferencePayload): InboundCustomer | undefined =>
-  parseCustomer(preference['wa_id'], preference['user_id'], contact)
+const parsePreferenceCustomer = (
+  { preference, contact }: PreferencePayload,
+  receivedAt: string,
+): InboundCustomer | undefined =>
+  parseCustomer(
+    { phone: preference['wa_id'], userId: preference['user_id'] },
+    contact,
+    toEventTime(preference['timestamp'], receivedAt),
+  )
 
 /** The same order on every server, so that two never deadlock over messages. */
 const byKey = (a: ClaimedUpdate, b: ClaimedUpdate): number => (a.dedupe < b.dedupe ? -1 : 1)

@@ -239,9 +239,7 @@ export const applyStatus = async (
   )
   if (accepted && status.status === 'sent') return 'applied'
   const mayChangeReplies = status.status === 'failed' || row.status === 'failed'
-  const locked = mayChangeReplies
-    ? await lockMessageAndConversation(flow, row, status.providerId)
-    : undefined
+  const locked = mayChangeReplies ? await lockMessageAndConversation(flow, row, status.providerId) : undefined
   const message =
     locked?.message ?? (await lockOutboundMessage(flow.tx, flow.workspaceId, row.id, status.providerId))
   // The status may be of another message at the provider that carries our reference.
