@@ -296,6 +296,8 @@ export type ContactView = {
   phone_masked?: boolean
   /** Id at the messaging app; numbers in it are masked for staff with hidden phone numbers. */
   chatapp_user_id?: string | null
+  /** Username at the messaging app, without `@`; numbers in it are masked as in `chatapp_user_id`. */
+  username?: string | null
   /** Id of the contact in another system, unique in the workspace. */
   external_id?: string | null
   /** Do-not-disturb: receives no broadcasts or marketing. */
@@ -462,6 +464,8 @@ export type Contact = {
   phone_masked: boolean
   /** Id at the messaging app; numbers in it are masked for staff with hidden phone numbers. */
   chatapp_user_id: string | null
+  /** Username at the messaging app, without `@`; numbers in it are masked as in `chatapp_user_id`. */
+  username: string | null
   /** Id of the contact in another system, unique in the workspace. */
   external_id: string | null
   /** Do-not-disturb: receives no broadcasts or marketing. */
@@ -519,7 +523,7 @@ export type CrmMergeContactsInput = {
   contact_id: string
   /** The contact that is merged into it. */
   other_contact_id: string
-  /** Fields for which the value of the other contact wins, if it has one: `name`, `phone`, `email`, `external_id`, `chatapp_user_id`, `web_visitor_id`, `metadata`, `attributes.<key>`. */
+  /** Fields for which the value of the other contact wins, if it has one: `name`, `phone`, `email`, `external_id`, `chatapp_user_id`, `username`, `web_visitor_id`, `metadata`, `attributes.<key>`. */
   prefer_other?: string[]
 }
 export type CrmMergeContactsOutput = {
@@ -4426,7 +4430,7 @@ export type ConversationFiltersFields = {
   sla_status?: QueuedConversationSla
 }
 export type SearchFiltersFields = ConversationFiltersFields & {
-  /** Contact name or phone contains this, ignoring case. */
+  /** Contact name, phone or username contains this, ignoring case. */
   query?: string
   /** Only in this state. */
   state?: 'open' | 'closed'

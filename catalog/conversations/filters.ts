@@ -30,7 +30,7 @@ export const searchFilters = {
     .min(1)
     .max(255)
     .optional()
-    .describe('Contact name or phone contains this, ignoring case.'),
+    .describe('Contact name, phone or username contains this, ignoring case.'),
   state: z.enum(['open', 'closed']).optional().describe('Only in this state.'),
   assigned: z.boolean().optional().describe('False: the unassigned queue.'),
   ...conversationFilters,

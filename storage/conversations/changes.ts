@@ -281,6 +281,7 @@ export const updateAssignments = async (
 /** Columns of a conversation that are set directly. */
 export type ConversationSettings = {
   unread_count?: number
+  reply_status?: ConversationState['reply_status']
   reminder_at?: string | null
   window_corrected_at?: string
 }

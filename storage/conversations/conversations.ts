@@ -79,7 +79,24 @@ export const lockConversationsOf = async (
     order by id for update`.execute(tx)
 }
 
-/** Returns the latest conversation of a contact on a channel, locked. Creators hold the contact's lock. */
+/** Returns conversations of a contact, the open ones first, then the latest: as many as somebody may have. */
+export const listConversationsOf = async (
+  tx: Db,
+  workspaceId: string,
+  contactId: string,
+): Promise<ConversationState[]> =>
+  (
+    await sql<ConversationState>`
+    select ${stateColumns} from conversations v left join channels h on h.workspace_id = v.workspace_id
+      and h.id = v.channel_id
+    where v.workspace_id = ${workspaceId} and v.contact_id = ${contactId}::bigint
+    order by ${latestFirst} limit 1000`.execute(tx)
+  ).rows
+
+/** The one that goes on: an open one, else the latest. */
+const latestFirst = sql`(v.state = 'open') desc, v.activity_at desc, v.id desc`
+
+/** Returns the conversation of a contact that goes on on a channel, locked. Creators hold the contact's lock. */
 export const lockLatestConversation = async (
   tx: Db,
   workspaceId: string,
@@ -92,7 +109,7 @@ export const lockLatestConversation = async (
       and h.id = v.channel_id
     where v.workspace_id = ${workspaceId} and v.contact_id = ${contactId}::bigint
       and v.channel_id = ${channelId}::bigint
-    order by v.activity_at desc, v.id desc limit 1 for update of v`.execute(tx)
+    order by ${latestFirst} limit 1 for update of v`.execute(tx)
   ).rows[0]
 
 /** Returns the conversation of a group on a channel, locked; nobody else creates it until the transaction ends. */

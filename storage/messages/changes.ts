@@ -2,11 +2,15 @@ import { sql } from 'kysely'
 import type { StoredContent } from '../../catalog/message-content.ts'
 import type { Db, MediaState, MessageDirection, MessageStatus } from '../database.ts'
 import { removableAt } from './media.ts'
+import { isNamedBy, namedBy } from './provider-ids.ts'
 
-/** A message that a customer changes, with the contact of its conversation. `contact_line`: see `lineKey`. */
+/**
+ * A message that a customer changes, with the contact of its conversation. `contact_line`: see `lineKey`. `named_by`:
+ * the given ids of the provider that are its own.
+ */
 export type ChangedMessage = {
   id: string
-  provider_id: string
+  named_by: string[]
   conversation_id: string
   channel_id: string | null
   contact_id: string | null
@@ -33,7 +37,7 @@ export const lockMessagesByProviderId = async (
 ): Promise<ChangedMessage[]> =>
   (
     await sql<ChangedMessage>`
-    select m.id, m.provider_id, m.conversation_id, v.channel_id, v.contact_id,
+    select m.id, ${namedBy(providerIds)} as named_by, m.conversation_id, v.channel_id, v.contact_id,
       coalesce(c.phone_key, c.phone) as contact_line,
       c.chatapp_user_id as contact_user_id, m.direction, m.type, m.status, m.text, m.content - 'call' as content,
       m.reply_to_id, m.error,
@@ -42,7 +46,7 @@ export const lockMessagesByProviderId = async (
     join conversations v on v.workspace_id = m.workspace_id and v.id = m.conversation_id
     left join contacts c on c.workspace_id = v.workspace_id and c.id = v.contact_id
     left join media d on d.workspace_id = m.workspace_id and d.message_id = m.id
-    where m.workspace_id = ${workspaceId} and m.provider_id = any(${providerIds}::text[])
+    where m.workspace_id = ${workspaceId} and ${isNamedBy(providerIds)}
     order by m.id for update of m`.execute(tx)
   ).rows
 

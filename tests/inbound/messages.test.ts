@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { sql } from 'kysely'
 import { insertSlaPolicy } from '../../storage/conversations/sla.ts'
 import { doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
@@ -9,7 +10,9 @@ import {
   type WebhookPart,
   buildCustomerProfile,
   createWamid,
+  type CustomerFixture,
   insertSentMessage,
+  toUnixSeconds,
 } from '../provider/webhook-fixture.ts'
 import { types, countOf } from './events.ts'
 
@@ -21,6 +24,27 @@ const NO_CARD = {
   urls: [],
   birthday: null,
   own: false,
+}
+
+/** An id of the provider, which names the customer and who wrote the message beside the message itself. */
+const spellId = (customer: string, id: string, by: 'ours' | 'theirs' = 'theirs'): string => {
+  const ofUser = customer.includes('.')
+  const bytes = [
+    ...[0x1c, 0x18, customer.length],
+    ...Buffer.from(customer),
+    ...[0x15, ofUser ? 0x14 : 0x02, 0x00, by === 'ours' ? 0x11 : 0x12, 0x18, id.length],
+    ...Buffer.from(id),
+    0x00,
+  ]
+  return `wamid.${Buffer.from(bytes).toString('base64')}`
+}
+
+/** Adds a number to the workspace. Returns the provider's id of it. */
+const insertSecondChannel = async ({ server, workspace, number }: CustomerFixture): Promise<string> => {
+  await sql`insert into channels select (jsonb_populate_record(c, jsonb_build_object('id',
+      nextval(pg_get_serial_sequence('channels', 'id')), 'is_default', false, 'provider_phone_number_id', ${`${number}2`}::text))).*
+    from channels c where workspace_id = ${workspace.id}`.execute(server.db)
+  return `${number}2`
 }
 
 /** What the provider sends, and the type, text and content that are stored. */
@@ -391,6 +415,82 @@ everyDatabase('Inbound messages', (server) => {
         .map(({ data: d }) => d['message']!['contact_id']),
       [(await scene.contacts())[0]!.id, null, null],
     )
+  })
+
+  it('every spelling of its id names one message', async () => {
+    const scene = await createCustomerFixture(server())
+    const phone = '15550100042'
+    const [received, sent] = ['3AB46A8635A5665F9DFB', 'B6F950D4E7861A37ED']
+    const { id: sentId, wamid } = await insertSentMessage(scene, phone, {
+      providerId: spellId(phone, sent, 'ours'),
+    })
+    assert.notEqual(wamid, spellId(phone, sent, 'ours'))
+    // The customer's number, or the user id; by whom, as each of the two sees it; with and without the padding.
+    const spell = [
+      (id: string) => spellId(phone, id),
+      (id: string) => spellId('CO.2177313826172406', id),
+      (id: string) => spellId('CO.2177313826172406', id, 'ours'),
+      (id: string) => spellId(phone, id, 'ours').replaceAll('=', ''),
+    ] as const
+    const say = (fields: WebhookPart) => scene.value({ messages: [buildCustomerMessage(phone, fields)] })
+    for (const spelling of spell) await scene.deliver(say({ id: spelling(received) }))
+    const [inbound] = (await scene.messages()).filter(({ direction }) => direction === 'inbound')
+    for (const [i, spelling] of spell.entries()) {
+      await scene.deliver(
+        say({ text: { body: `reply ${i}` }, context: { id: spelling(sent) } }),
+        say({ text: { body: `quote ${i}` }, context: { id: spelling(received) } }),
+        say({ type: 'reaction', reaction: { message_id: spelling(sent), emoji: '👍' } }),
+        say({
+          type: 'edit',
+          edit: {
+            original_message_id: spelling(received),
+            message: { type: 'text', text: { body: `edit ${i}` } },
+          },
+        }),
+        scene.value({
+          statuses: [
+            {
+              id: spelling(sent),
+              status: ['sent', 'delivered', 'read', 'failed'][i],
+              timestamp: toUnixSeconds(new Date().toISOString()),
+              recipient_id: phone,
+            },
+          ],
+        }),
+      )
+      const now = await scene.messages()
+      assert.deepEqual(
+        ['reply', 'quote'].map((kind) => now.find(({ text }) => text === `${kind} ${i}`)!.reply_to_id),
+        [sentId, inbound!.id],
+      )
+      assert.deepEqual(
+        now.filter(({ id }) => id === inbound!.id || id === sentId).map(({ text, status }) => [text, status]),
+        [
+          ['hi', ['sent', 'delivered', 'read', 'read'][i]],
+          [`edit ${i}`, 'received'],
+        ],
+      )
+    }
+    await scene.deliver(say({ type: 'revoke', revoke: { original_message_id: spell[1](received) } }))
+    const shown = await scene.run('inbox_list_messages', { conversation_id: inbound!.conversation_id })
+    const find = (id: string) => shown.data.find((m: WebhookPart) => m['id'] === id)
+    assert.ok(find(inbound!.id).deleted_at)
+    assert.deepEqual((await scene.messages()).filter(({ direction }) => direction === 'inbound').length, 9)
+    assert.deepEqual([...new Set((await scene.updates()).map(({ state }) => state))], ['done'])
+  })
+
+  it('a message of one number to another of the workspace is one of each', async () => {
+    const scene = await createCustomerFixture(server())
+    const other = await insertSecondChannel(scene)
+    await insertSentMessage(scene, '15550100002', { providerId: spellId('15550100002', 'ABCDEF', 'ours') })
+    const message = buildCustomerMessage('15550100001', { id: spellId('15550100001', 'ABCDEF') })
+    const value = scene.value({ messages: [message] })
+    Object.assign(value['value'] as WebhookPart, { metadata: { phone_number_id: other } })
+    await scene.deliver(value)
+    assert.deepEqual((await scene.messages()).map(({ direction }) => direction).toSorted(), [
+      'inbound',
+      'outbound',
+    ])
   })
 
   it('a message from an ad opens the free entry window', async () => {

@@ -24,7 +24,7 @@ import { applyStatus, type MessageStatusUpdate } from '../messaging/message-stat
 import { applyHealthFacts } from '../health/record.ts'
 import { type ChannelProblem, readErrorCode } from '../health/rules.ts'
 import { applyChannelChange, applyTemplateChange, type GetChangeContext } from './changes.ts'
-import { parseContent } from './content.ts'
+import { findOwnNumber, parseContent } from './content.ts'
 import {
   findOrCreateContacts,
   type InboundCustomer,
@@ -189,11 +189,17 @@ const applyWorkspaceUpdates = async (
   const messages = ofKind<MessagePayload>('message')
   const preferences = ofKind<PreferencePayload>('preference')
     .toSorted((a, b) => byTime(a.update, b.update))
-    .map(({ update, payload }) => ({ update, payload, customer: parsePreferenceCustomer(payload) }))
-  const received = messages.flatMap(({ update, channel, payload: { contact, message, echo } }) => {
-    const change = parseIdentityChange(message)
-    const customer = change?.before ?? parseMessageCustomer({ contact, message, echo })
+    .map(({ update, payload }) => ({
+      update,
+      payload,
+      customer: parsePreferenceCustomer(payload, update.received_at),
+    }))
+  const received = messages.flatMap(({ update, channel, payload }) => {
+    const { message, echo } = payload
     if (isMessageChange(message)) return []
+    const createdAt = toEventTime(message['timestamp'], update.received_at)
+    const change = parseIdentityChange(message, createdAt)
+    const customer = change?.before ?? parseMessageCustomer(payload, createdAt)
     if (!customer) {
       // A message without a sender has no conversation to be shown in.
       unfinished.unmatched.push(update.id)
@@ -202,10 +208,9 @@ const applyWorkspaceUpdates = async (
     }
     const parsed = parseContent(message)
     const content = echo ? { ...parsed, stored: { ...parsed.stored, phone_app: echo } } : parsed
-    const createdAt = toEventTime(message['timestamp'], update.received_at)
     const providerId = asText(message['id'])!
     const groupId = asText(message['group_id'])
-    return [{ customer, change, channelId: channel.id, providerId, groupId, content, createdAt }]
+    return [{ update, customer, change, channelId: channel.id, providerId, groupId, content, createdAt }]
   })
   const statuses = ofKind<StatusPayload>('status').toSorted((a, b) => byKey(a.update, b.update))
   const findContact = await findOrCreateContacts(
@@ -218,9 +223,11 @@ const applyWorkspaceUpdates = async (
   )
   await receiveMessages(
     context,
-    received.flatMap(({ customer, change, ...message }) => {
+    received.flatMap(({ update, customer, change, ...message }) => {
       const contact = findContact(customer)
-      return !contact && change ? [] : [{ ...message, contact: contact! }]
+      // A notice that overtook the customer's messages waits for them.
+      if (!contact) unfinished.deferred.push(update)
+      return contact ? [{ ...message, contact }] : []
     }),
   )
   for (const { update, payload, customer } of preferences)
@@ -247,7 +254,7 @@ const applyReceivedChanges = async (
 ): Promise<void> => {
   const changes = routed.flatMap(({ update, channel, payload }) => {
     const { message } = payload
-    const customer = parseMessageCustomer(payload)
+    const customer = parseMessageCustomer(payload, null)
     const change = parseMessageChange(message)
     if (!customer || !change) {
       unfinished.unmatched.push(update.id)
@@ -262,27 +269,41 @@ const applyReceivedChanges = async (
   unfinished.deferred.push(...routed.flatMap(({ update }) => (unknown.includes(update.id) ? update : [])))
 }
 
-/** The customer of a message: who wrote it, or to whom a colleague wrote it. */
-const parseMessageCustomer = ({
-  contact,
-  message,
-  echo,
-}: Omit<MessagePayload, 'number'>): InboundCustomer | undefined =>
+/** The customer of a message: who wrote it, or to whom a colleague wrote it. `at`: when. */
+const parseMessageCustomer = (
+  { contact, message, echo }: MessagePayload,
+  at: string | null,
+): InboundCustomer | undefined =>
   echo
-    ? parseCustomer(message['to'], message['to_user_id'], contact)
-    : parseCustomer(message['from'], message['from_user_id'], contact)
+    ? parseCustomer({ phone: message['to'], userId: message['to_user_id'] }, contact, at)
+    : parseCustomer(
+        { phone: message['from'] ?? findOwnNumber(message), userId: message['from_user_id'] },
+        contact,
+        at,
+      )
 
 /**
  * The provider names the customer of a message with both its phone and its user id. It may arrive late, so
  * that its spelling of the phone is not the last one.
  */
 const parseStatusCustomer = ({ status, contact = {} }: StatusPayload): InboundCustomer | undefined => {
-  const customer = parseCustomer(status['recipient_id'], status['recipient_user_id'], contact)
+  const customer = parseCustomer(
+    { phone: status['recipient_id'], userId: status['recipient_user_id'] },
+    contact,
+    null,
+  )
   return customer && { ...customer, phone: customer.phone && { ...customer.phone, spelling: null } }
 }
 
-const parsePreferenceCustomer = ({ preference, contact }: PreferencePayload): InboundCustomer | undefined =>
-  parseCustomer(preference['wa_id'], preference['user_id'], contact)
+const parsePreferenceCustomer = (
+  { preference, contact }: PreferencePayload,
+  receivedAt: string,
+): InboundCustomer | undefined =>
+  parseCustomer(
+    { phone: preference['wa_id'], userId: preference['user_id'] },
+    contact,
+    toEventTime(preference['timestamp'], receivedAt),
+  )
 
 /** The same order on every server, so that two never deadlock over messages. */
 const byKey = (a: ClaimedUpdate, b: ClaimedUpdate): number => (a.dedupe < b.dedupe ? -1 : 1)

@@ -111,13 +111,16 @@ export const applyMessageChanges = async (
   const rows = await lockMessagesByProviderId(tx, workspaceId, [
     ...new Set(changes.map(({ change }) => change.target)),
   ])
-  const messages = new Map(rows.map((row) => [row.provider_id, row]))
-  const ids = rows.map((row) => row.id)
-  const reactions = await readReactions(tx, workspaceId, ids)
+  const reactions = await readReactions(
+    tx,
+    workspaceId,
+    rows.map((row) => row.id),
+  )
   for (const received of changes.toSorted(byTime)) {
-    const message = messages.get(received.change.target)
-    if (!message) result.unknown.push(received.updateId)
-    else if (!concerns(received, message)) result.foreign.push(received.updateId)
+    const named = rows.filter((row) => row.named_by.includes(received.change.target))
+    const message = named.find((row) => concerns(received, row))
+    if (named.length === 0) result.unknown.push(received.updateId)
+    else if (!message) result.foreign.push(received.updateId)
     else if (message.deleted_at === null) await applyChange(context, received, message, reactions)
   }
   return result

@@ -1,6 +1,6 @@
 import type { StoredContent } from '../../../catalog/message-content.ts'
 import { insertMessages, type NewMessage } from '../../../storage/messages/messages.ts'
-import { type CustomerRow, findMessageIds } from '../../../storage/messages/inbound.ts'
+import { type CustomerRow, findMessages, type NamedMessage } from '../../../storage/messages/inbound.ts'
 import type { ConversationState } from '../../../storage/conversations/conversations.ts'
 import type { ChangeContext } from '../../change-context.ts'
 import { addConsentWord } from '../consent/record.ts'
@@ -39,7 +39,7 @@ export const receiveMessages = async (
   messages: readonly InboundMessage[],
 ): Promise<void> => {
   if (messages.length === 0) return
-  const repliedIds = await findMessageIds(context.tx, context.workspaceId, [
+  const replied = await findMessages(context.tx, context.workspaceId, [
     ...new Set(messages.flatMap((m) => m.content.replyTo ?? [])),
   ])
   const placed: PlacedMessage[] = []
@@ -60,7 +60,7 @@ export const receiveMessages = async (
       ...group.map((message) => ({
         ...message,
         conversation,
-        row: toMessageRow(conversation, message, repliedIds),
+        row: toMessageRow(conversation, message, replied),
       })),
     )
   }
@@ -90,7 +90,7 @@ const byLocks = ([a]: readonly InboundMessage[], [b]: readonly InboundMessage[])
 const toMessageRow = (
   conversation: ConversationState,
   message: InboundMessage,
-  repliedIds: ReadonlyMap<string, string>,
+  replied: readonly NamedMessage[],
 ): NewMessage => {
   const { channelId, providerId, content, createdAt } = message
   const direction = content.isNotice ? 'system' : content.stored?.phone_app ? 'outbound' : 'inbound'
@@ -103,7 +103,9 @@ const toMessageRow = (
     status: { system: 'system', outbound: 'sent', inbound: 'received' }[direction] as NewMessage['status'],
     text: content.text,
     content: toStored(message),
-    reply_to_id: content.replyTo === null ? null : (repliedIds.get(content.replyTo) ?? null),
+    reply_to_id:
+      replied.find((r) => r.channel_id === channelId && r.named_by.includes(content.replyTo ?? ''))?.id ??
+      null,
     provider_id: providerId,
     created_at: createdAt,
     ...(content.media ? { media: content.media } : {}),

@@ -243,6 +243,35 @@ export const applyWindowCorrection = async (
   )
 }
 
+/** Closes open conversations that go on in another one of the same contact and channel, which waits in their place. */
+export const applyJoin = async (
+  context: ChangeContext<'conversation.closed/1'>,
+  conversation: ConversationState,
+  doubles: readonly ConversationState[],
+): Promise<void> => {
+  if (doubles.length === 0) return
+  const { tx, workspaceId, now } = context
+  const waiting = doubles.filter((double) => double.reply_status === 'incoming_no_reply')
+  await applyCloses(
+    context,
+    doubles,
+    { by: null, keyId: null },
+    `It goes on in conversation ${conversation.id}: the customers are one.`,
+  )
+  if (waiting.length === 0) return
+  const isWaiting = conversation.reply_status === 'incoming_no_reply'
+  conversation.unread_count += waiting.reduce((sum, { unread_count: n }) => sum + n, 0)
+  conversation.reply_status = 'incoming_no_reply'
+  const { unread_count, reply_status } = conversation
+  await updateConversation(tx, workspaceId, conversation.id, { unread_count, reply_status }, now)
+  if (isWaiting) return
+  const since = waiting.map(({ last_inbound_at: at }) => at ?? now).toSorted()[0]!
+  conversation.next_response_due_at = await startReplyWait(tx, workspaceId, conversation, {
+    since,
+    nextDue: await computeNextResponseDue({ ...context, now: since }, conversation),
+  })
+}
+
 /** Closes open conversations: their episodes, clocks and waits end. `keyId`: the key that closes them. */
 export const applyCloses = async (
   context: ChangeContext<'conversation.closed/1'>,

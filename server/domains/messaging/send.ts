@@ -14,8 +14,7 @@ import {
   type SendingChannel,
 } from '../../../storage/messages/sends.ts'
 import { createUlid } from '../../ids.ts'
-import type { MergeEvent } from '../contacts/merge.ts'
-import { applyCustomerReport, parseCustomer } from '../inbound/customers.ts'
+import { applyCustomerReport, type JoinEvent, parseCustomer } from '../inbound/customers.ts'
 import type { CorrectionEvent } from '../inbox/corrections.ts'
 import { toChangeContext } from '../../change-context.ts'
 import { toWindow } from '../inbox/window.ts'
@@ -238,7 +237,7 @@ export const giveUpSend = async (
  * would be created has no id.
  */
 export const completeSend = async (
-  ctx: Context<'message.sent/1' | MergeEvent>,
+  ctx: Context<'message.sent/1' | JoinEvent>,
   intent: SendIntent,
   { id, customer }: SentMessage,
   emitCreated?: EmitCreated,
@@ -247,7 +246,7 @@ export const completeSend = async (
   const deferred: Parameters<typeof flow.emit>[] = []
   const emitLater: typeof flow.emit = (...event) => void deferred.push(event)
   // Before the message: contacts are locked first. Its events come after that of a contact which the send made.
-  const report = customer && parseCustomer(customer.phone, customer.userId, {})
+  const report = customer && parseCustomer(customer, {}, null)
   if (report)
     await applyCustomerReport({ ...flow, emit: intent.makesContact ? emitLater : flow.emit }, report)
   if (!intent.queued) await markSent(flow, { id: intent.messageId }, id, ctx.now, emitCreated)
