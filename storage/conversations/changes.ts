@@ -279,12 +279,18 @@ export const updateAssignments = async (
 }
 
 /** Columns of a conversation that are set directly. */
-export type ConversationSettings = {
-  unread_count?: number
-  reply_status?: ConversationState['reply_status']
-  reminder_at?: string | null
-  window_corrected_at?: string
-}
+export type ConversationSettings = Partial<
+  Pick<
+    ConversationState,
+    | 'unread_count'
+    | 'reply_status'
+    | 'reminder_at'
+    | 'window_corrected_at'
+    | 'last_message_id'
+    | 'last_activity_at'
+    | 'last_inbound_at'
+  >
+>
 
 export const updateConversation = async (
   tx: Db,

@@ -365,6 +365,46 @@ everyDatabase('Inbound messages', (server) => {
     )
   })
 
+  it('the history of a number that joins with its phone app is there, and is nothing to do', async () => {
+    const scene = await createCustomerFixture(server())
+    const phone = '15550100042'
+    const past = (from: string, body: string, timestamp: string) =>
+      buildCustomerMessage(from, { text: { body }, timestamp, history_context: { status: 'READ' } })
+    const thread = {
+      id: phone,
+      context: { wa_id: phone, user_id: 'US.7', username: 'ada' },
+      messages: [past(phone, 'Are you open?', '1697000000'), past('15550100001', 'Yes', '1697000060')],
+    }
+    const history = {
+      ...scene.value({
+        history: [{ metadata: { phase: 0, chunk_order: 1, progress: 100 }, threads: [thread] }],
+      }),
+      field: 'history',
+    }
+    await scene.deliver(history)
+    await scene.deliver(history)
+    const { data } = await scene.run('inbox_search_conversations')
+    const [{ id, state, unread_count, reply_status, waiting_since, last_message }] = data
+    assert.deepEqual(
+      [data.length, state, unread_count, reply_status, waiting_since, last_message.text],
+      [1, 'closed', 0, null, null, 'Yes'],
+    )
+    assert.deepEqual(
+      (await scene.run('inbox_list_messages', { conversation_id: id })).data.map((m: WebhookPart) => [
+        m['direction'],
+        m['text'],
+        m['created_at'],
+      ]),
+      [
+        ['outbound', 'Yes', '2023-10-11T04:54:20.000Z'],
+        ['inbound', 'Are you open?', '2023-10-11T04:53:20.000Z'],
+      ],
+    )
+    assert.deepEqual(await scene.events(), [])
+    await scene.deliver(scene.value({ messages: [buildCustomerMessage(phone)] }))
+    assert.deepEqual(types(await scene.events()), ['conversation.reopened/1', 'message.received/1'])
+  })
+
   it('a group is a conversation of its own, with the author on each message, and takes no reply', async () => {
     const scene = await createCustomerFixture(server())
     const say = (from: string, body: string, fields: WebhookPart = {}) =>

@@ -91,8 +91,13 @@ export const applyUpdates = async (
   }))
   const byWorkspace = Map.groupBy(routed, ({ channel }) => channel.workspace_id)
   // The same order on every server, so that two never deadlock.
-  for (const [workspaceId, group] of [...byWorkspace].toSorted(([a], [b]) => Number(BigInt(a) - BigInt(b))))
-    await applyWorkspaceUpdates(contextOf(workspaceId), group, unfinished)
+  for (const [workspaceId, group] of [...byWorkspace].toSorted(([a], [b]) => Number(BigInt(a) - BigInt(b)))) {
+    const context = contextOf(workspaceId)
+    const { past = [], present = [] } = Object.groupBy(group, isPast)
+    // Nobody is told now of what happened before.
+    await applyWorkspaceUpdates({ ...context, emit: () => {} }, past, unfinished)
+    await applyWorkspaceUpdates(context, present, unfinished)
+  }
   await applyFailureCodes(tx, contextOf, routed, clocks.now())
   for (const update of changes) {
     const payload = update.payload as ChangePayload
@@ -107,6 +112,9 @@ export const applyUpdates = async (
   await finishBatch(tx, updates, unfinished)
   return { news, unread: unfinished.unread }
 }
+
+const isPast = ({ update: { kind, payload } }: RoutedUpdate): 'past' | 'present' =>
+  kind === 'message' && (payload as MessagePayload).past ? 'past' : 'present'
 
 /** What messages failed with, as far as it concerns their whole number or account. */
 const applyFailureCodes = async (
@@ -182,6 +190,7 @@ const applyWorkspaceUpdates = async (
   routed: readonly RoutedUpdate[],
   unfinished: UnfinishedUpdates,
 ): Promise<void> => {
+  if (routed.length === 0) return
   const ofKind = <P>(kind: ClaimedUpdate['kind']) =>
     routed
       .filter(({ update }) => update.kind === kind)
@@ -195,7 +204,7 @@ const applyWorkspaceUpdates = async (
       customer: parsePreferenceCustomer(payload, update.received_at),
     }))
   const received = messages.flatMap(({ update, channel, payload }) => {
-    const { message, echo } = payload
+    const { message, echo, past } = payload
     if (isMessageChange(message)) return []
     const createdAt = toEventTime(message['timestamp'], update.received_at)
     const change = parseIdentityChange(message, createdAt)
@@ -210,7 +219,8 @@ const applyWorkspaceUpdates = async (
     const content = echo ? { ...parsed, stored: { ...parsed.stored, phone_app: echo } } : parsed
     const providerId = asText(message['id'])!
     const groupId = asText(message['group_id'])
-    return [{ update, customer, change, channelId: channel.id, providerId, groupId, content, createdAt }]
+    const place = { channelId: channel.id, providerId, groupId, past: past === true }
+    return [{ update, customer, change, ...place, content, createdAt }]
   })
   const statuses = ofKind<StatusPayload>('status').toSorted((a, b) => byKey(a.update, b.update))
   const findContact = await findOrCreateContacts(

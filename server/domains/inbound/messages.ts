@@ -5,7 +5,12 @@ import type { ConversationState } from '../../../storage/conversations/conversat
 import type { ChangeContext } from '../../change-context.ts'
 import { addConsentWord } from '../consent/record.ts'
 import { readConsentWord } from '../consent/words.ts'
-import { findOrCreateConversation, applyInboundMessage, applyOutboundMessage } from '../inbox/lifecycle.ts'
+import {
+  findOrCreateConversation,
+  applyInboundMessage,
+  applyOutboundMessage,
+  applyPastMessage,
+} from '../inbox/lifecycle.ts'
 import { eventMessage } from '../messaging/view.ts'
 import type { InboundContent } from './content.ts'
 
@@ -16,6 +21,8 @@ export type InboundMessage = {
   providerId: string
   /** The id of the group at the provider; null: it is with one customer. */
   groupId: string | null
+  /** It is from before the number was connected: it has its time, and changes nothing that is to be done. */
+  past?: boolean
   content: InboundContent
   createdAt: string
 }
@@ -54,7 +61,7 @@ export const receiveMessages = async (
       context,
       group[0]!.groupId === null ? { contactId: group[0]!.contact.id } : { groupId: group[0]!.groupId },
       group[0]!.channelId,
-      group.every(({ content }) => content.isNotice) ? null : { by: null },
+      group.every(({ content, past }) => content.isNotice || past) ? null : { by: null },
     )
     placed.push(
       ...group.map((message) => ({
@@ -76,7 +83,12 @@ export const receiveMessages = async (
   for (const [i, message] of ordered.entries()) {
     const id = ids[i]
     if (id == null || message.content.isNotice) continue
-    await (message.row.direction === 'outbound' ? recordEcho : recordMessage)(context, message, id)
+    const record = message.past
+      ? recordPast
+      : message.row.direction === 'outbound'
+        ? recordEcho
+        : recordMessage
+    await record(context, message, id)
   }
 }
 
@@ -92,12 +104,13 @@ const toMessageRow = (
   message: InboundMessage,
   replied: readonly NamedMessage[],
 ): NewMessage => {
-  const { channelId, providerId, content, createdAt } = message
+  const { channelId, providerId, content, createdAt, past } = message
   const direction = content.isNotice ? 'system' : content.stored?.phone_app ? 'outbound' : 'inbound'
   return {
     conversation_id: conversation.id,
     channel_id: channelId,
-    episode: conversation.episode + (conversation.state === 'closed' && direction === 'inbound' ? 1 : 0),
+    episode:
+      conversation.episode + (conversation.state === 'closed' && direction === 'inbound' && !past ? 1 : 0),
     direction,
     type: content.type,
     status: { system: 'system', outbound: 'sent', inbound: 'received' }[direction] as NewMessage['status'],
@@ -117,6 +130,12 @@ const toStored = ({ contact, groupId, content: { stored } }: InboundMessage): St
   groupId === null || stored?.phone_app
     ? (stored ?? null)
     : { ...stored, author: { contact_id: contact.id, name: contact.name } }
+
+const recordPast = async (
+  context: ChangeContext,
+  { conversation, createdAt, row }: PlacedMessage,
+  id: string,
+): Promise<void> => await applyPastMessage(context, conversation, { id, createdAt, direction: row.direction })
 
 /** A message that a colleague wrote in the phone app of the number. */
 const recordEcho = async (

@@ -13,9 +13,15 @@ import {
 
 /**
  * The stored payload of one update: what it is about, and its part of the body as the provider wrote it. `echo`: of a
- * message that a colleague wrote in the phone app.
+ * message that a colleague wrote in the phone app. `past`: from before the number was connected.
  */
-export type MessagePayload = { number: string; contact: JsonObject; message: JsonObject; echo?: true }
+export type MessagePayload = {
+  number: string
+  contact: JsonObject
+  message: JsonObject
+  echo?: true
+  past?: true
+}
 export type StatusPayload = { number: string; status: JsonObject; contact?: JsonObject }
 export type PreferencePayload = { number: string; contact: JsonObject; preference: JsonObject }
 /** `time`: when the provider wrote it, in Unix seconds; null when it does not say. */
@@ -81,6 +87,8 @@ export const serializeUpdates = (updates: readonly NewProviderUpdate[]): string 
   return /\\u(?:0000|d[89a-f])/.test(json) ? JSON.stringify(updates.map(toStorableJson)) : json
 }
 
+const numberFields = new Set(['messages', 'user_preferences', 'smb_message_echoes', 'history'])
+
 const parseChange = (
   account: string | null,
   time: number,
@@ -89,8 +97,7 @@ const parseChange = (
 ): NewProviderUpdate[] => {
   if (field === null || !isObject(value)) return []
   const number = asText(asObject(value['metadata'])['phone_number_id'])
-  if (field === 'messages' || field === 'user_preferences' || field === 'smb_message_echoes')
-    return number === null ? [] : parseMessages(number, value)
+  if (numberFields.has(field)) return number === null ? [] : parseMessages(number, value)
   return [toChangeUpdate({ account, time: Number.isFinite(time) ? toSeconds(time) : null, field, value })]
 }
 
@@ -121,6 +128,21 @@ const parseMessages = (number: string, value: JsonObject): NewProviderUpdate[] =
     const payload: MessagePayload = { number, contact, message, echo: true }
     updates.push({ dedupe: toDedupeKey('message', number, id), kind: 'message', subject: number, payload })
   }
+  for (const thread of asObjects(value['history']).flatMap(({ threads }) => asObjects(threads)))
+    for (const message of asObjects(thread['messages'])) {
+      const id = toProviderId(message['id'])
+      if (id === null) continue
+      const { wa_id: phone = thread['id'], user_id, username } = asObject(thread['context'])
+      const isTheirs = message['from'] === thread['id'] || message['from'] === phone
+      const payload: MessagePayload = {
+        number,
+        contact: { wa_id: phone, user_id, profile: { username } },
+        message: isTheirs ? message : { ...message, to: phone, to_user_id: user_id },
+        past: true,
+        ...(isTheirs ? {} : { echo: true }),
+      }
+      updates.push({ dedupe: toDedupeKey('message', number, id), kind: 'message', subject: number, payload })
+    }
   for (const status of asObjects(value['statuses'])) {
     const [id, name] = [toProviderId(status['id']), asText(status['status'])]
     if (id === null || name === null) continue

@@ -166,6 +166,19 @@ export const applyInboundMessage = async (
   )
 }
 
+/** Applies a message from before the number was connected: only what is shown of the conversation's times changes. */
+export const applyPastMessage = async (
+  { tx, workspaceId, now }: ChangeContext,
+  conversation: ConversationState,
+  { id, createdAt, direction }: { id: string; createdAt: string; direction: string },
+): Promise<void> => {
+  updateLastMessage(conversation, { id, createdAt })
+  if (direction === 'inbound') conversation.last_inbound_at = latest(conversation.last_inbound_at, createdAt)
+  const { last_message_id, last_activity_at, last_inbound_at } = conversation
+  const times = { last_message_id, last_activity_at, last_inbound_at }
+  await updateConversation(tx, workspaceId, conversation.id, times, now)
+}
+
 /** `staffId`, `keyId`: of whom wrote it; null, or absent, when unknown, as for the business's own app. */
 export type OutboundMessageEvent = {
   id: string
