@@ -148,6 +148,13 @@ export const contentFields = {
     })
     .optional()
     .describe('In a group: which member wrote it; absent elsewhere.'),
+  held: z
+    .enum(['held_for_quality_assessment', 'paused'])
+    .optional()
+    .describe(
+      'Why the provider has not delivered a template yet: it checks the quality of a new one first, or paused it. ' +
+        'Wait, and send no repeat; after a pause, send another template. Absent once it is delivered.',
+    ),
   forwarded: z
     .enum(['once', 'often'])
     .optional()

@@ -23,6 +23,7 @@ export type ThreadMessage = {
   readonly template: { readonly name: string } | null
   readonly ad?: { readonly headline: string | null; readonly ad_id: string | null }
   readonly product?: { readonly product_id: string | null }
+  readonly held?: string
   readonly author?: { readonly name: string | null }
   readonly forwarded?: string
   readonly reactions: readonly { readonly emoji: string }[]
@@ -52,6 +53,9 @@ const describeParts = (message: ThreadMessage): string[] => [
   ...(message.template ? [`[template ${message.template.name}]`] : []),
   ...(message.ad ? [`[from the ad ${message.ad.headline ?? message.ad.ad_id ?? ''}]`] : []),
   ...(message.product ? [`[about the product ${message.product.product_id ?? ''}]`] : []),
+  ...(message.held
+    ? [`[${message.held.replaceAll('_', ' ')} by the provider: wait, and do not send it again]`]
+    : []),
   ...(message.forwarded ? ['[forwarded]'] : []),
   ...(message.deleted_at ? ['[deleted]'] : []),
 ]

@@ -4500,6 +4500,8 @@ export type ContentFieldsFields = {
   phone_app?: true
   /** In a group: which member wrote it; absent elsewhere. */
   author?: MessageAuthor
+  /** Why the provider has not delivered a template yet: it checks the quality of a new one first, or paused it. Wait, and send no repeat; after a pause, send another template. Absent once it is delivered. */
+  held?: 'held_for_quality_assessment' | 'paused'
   /** The customer forwarded it from another chat; absent if not. */
   forwarded?: 'once' | 'often'
 }
@@ -5212,7 +5214,7 @@ export type InboxConversationOutput = {
 }
 /** The note. */
 export type InboxAddNoteMessage = ContentFieldsFields &
-  Omit<Message, 'id' | 'content' | 'ad' | 'product' | 'phone_app' | 'author' | 'forwarded'> & {
+  Omit<Message, 'id' | 'content' | 'ad' | 'product' | 'phone_app' | 'author' | 'held' | 'forwarded'> & {
     /** Message id; null in a dry run. */
     id: string | null
   }

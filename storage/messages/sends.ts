@@ -97,6 +97,13 @@ export const markMessageSent = async (
     ${updateRecipient}`.execute(tx)
 }
 
+/** Writes why the provider does not deliver a message yet that it accepted. */
+export const markHeld = async (tx: Db, workspaceId: string, id: string, held: string): Promise<void> => {
+  await sql`
+    update messages set content = coalesce(content, '{}') || jsonb_build_object('held', ${held}::text)
+    where workspace_id = ${workspaceId} and id = ${id}::bigint`.execute(tx)
+}
+
 /** Writes the delivery of the message `m` to the recipient of a broadcast that it was sent to. */
 const updateRecipient = sql`
   update broadcast_recipients r set status = m.status, sent_at = m.sent_at, delivered_at = m.delivered_at,

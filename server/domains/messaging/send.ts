@@ -9,6 +9,7 @@ import {
   deletePendingMessage,
   findOutboundMessage,
   isContactUntouched,
+  markHeld,
   type Recipient,
   readWindowFacts,
   type SendingChannel,
@@ -239,7 +240,7 @@ export const giveUpSend = async (
 export const completeSend = async (
   ctx: Context<'message.sent/1' | JoinEvent>,
   intent: SendIntent,
-  { id, customer }: SentMessage,
+  { id, customer, held }: SentMessage,
   emitCreated?: EmitCreated,
 ) => {
   const flow = toChangeContext(ctx)
@@ -250,6 +251,7 @@ export const completeSend = async (
   if (report)
     await applyCustomerReport({ ...flow, emit: intent.makesContact ? emitLater : flow.emit }, report)
   if (!intent.queued) await markSent(flow, { id: intent.messageId }, id, ctx.now, emitCreated)
+  if (held) await markHeld(ctx.tx, intent.workspaceId, intent.messageId, held)
   for (const event of deferred) flow.emit(...event)
   const message = showMessage(ctx, (await readMessage(ctx.tx, intent.workspaceId, intent.messageId))!)
   const conversationId = ctx.dryRun && intent.opens ? null : intent.conversationId

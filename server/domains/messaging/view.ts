@@ -99,10 +99,10 @@ const mediaUrl = (publicUrl: string, { id, media_state: state, media_url: url }:
       ? `${publicUrl}/v1/messages/${id}/media`
       : null
 
-const toContentFields = (stored: StoredContent | null | undefined) => ({
-  content: null,
-  ...stored,
-})
+const toContentFields = ({ content, status }: { content?: StoredContent | null; status: string }) => {
+  const { held, ...stored } = content ?? {}
+  return { content: null, ...stored, ...(held && status === 'sent' ? { held } : {}) }
+}
 
 /** Returns a message as this staff member may see it. */
 export const showMessage = (
@@ -111,7 +111,7 @@ export const showMessage = (
 ): z.input<typeof Message> => ({
   ...showShared(actor, row),
   ...(row.content?.phone_app ? { from: { staff_id: null, name: 'Phone app' } } : {}),
-  ...showRecord(actor, ['answer', 'messaging_get_message'], toContentFields(row.content)),
+  ...showRecord(actor, ['answer', 'messaging_get_message'], toContentFields(row)),
   media: hasMedia(row)
     ? {
         content_type: row.media_type,
@@ -164,7 +164,7 @@ export const eventMessage = (
   direction: row.direction,
   status: row.status,
   text: row.text,
-  ...toContentFields(row.content),
+  ...toContentFields(row),
   has_media: hasMedia(row),
   reply_to_id: row.reply_to_id,
   external_id: row.external_id ?? null,
