@@ -27,8 +27,9 @@ everyDatabase('A template to many, asked for by an agent', (server) => {
 
   it('waits for a person, who sees the text and how many get it', async () => {
     const scene = await createScene()
-    const rehearsed = (await scene.ask('messaging_send_bulk', { ...scene.input, dry_run: true })).body
-    const asked = await scene.ask('messaging_send_bulk', { ...scene.input, plan_id: rehearsed.plan_id })
+    const dry = { ...scene.input, dry_run: true }
+    const { plan } = (await scene.ask('messaging_send_bulk', dry, { plan: 'show' })).body
+    const asked = await scene.ask('messaging_send_bulk', scene.input, { plan: plan.token })
     assert.deepEqual([asked.status, asked.body.approval?.status], [202, 'pending'], asked.text)
     const approvalId = asked.body.approval.id
     const { summary, input } = (await scene.person('approvals_get', { approval_id: approvalId })).body

@@ -1,11 +1,16 @@
 import type { Call, Transaction } from '../../kernel/call.ts'
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
+import { isByFilter } from '../../../catalog/operation.ts'
 import type { Plan } from '../../../catalog/plan.ts'
 import { isObject } from '../../../catalog/values.ts'
 import { undone } from '../../../storage/client/savepoint.ts'
+import { insertJob, takePlan } from '../../../storage/work/bulk-jobs.ts'
+import { countIds } from '../../../storage/contacts/matches.ts'
 import type { App } from '../../app.ts'
-import type { Actor } from '../../kernel/context.ts'
+import { businessTime } from '../../clock.ts'
+import { toNewJob } from '../../domains/bulk-jobs/find-records.ts'
+import type { Actor, FoundRecords, PendingWrites } from '../../kernel/context.ts'
 import { canonicalJson } from '../../kernel/cursors.ts'
 import { type Rehearsed, rehearseIn } from '../../kernel/dry-run.ts'
 import type { Guard } from '../../kernel/guard.ts'
@@ -18,7 +23,8 @@ import { createExistenceTest, listTouched, type Touched } from './touched.ts'
 /*
  * What a change would do: the fields of each record that would differ, before and after. A token seals a digest of it.
  * A change that is sent with the token is rehearsed again, in the transaction in which it then runs and from the same
- * snapshot, and is refused where the digest differs (docs/decisions/0035).
+ * snapshot, and is refused where the digest differs (docs/decisions/0035). Where a filter finds the records of a change,
+ * they are kept, and the token names what is kept.
  */
 
 type Json = Record<string, unknown>
@@ -156,7 +162,15 @@ const observe = async (
   return { rehearsed, observed: { touched: visible, changes, records, more: touched.length - shown.length } }
 }
 
-const toBinding = ({ workspace, staff }: Actor): string => `${workspace.id} ${staff.id}`
+/** Whose plan it is. */
+type Owner = { readonly workspace_id: string; readonly staff_id: string }
+
+export const toOwner = ({ workspace, staff }: Actor): Owner => ({
+  workspace_id: workspace.id,
+  staff_id: staff.id,
+})
+
+const toBinding = ({ workspace_id, staff_id }: Owner): string => `${workspace_id} ${staff_id}`
 
 /**
  * Returns what a call would do. The transaction must be one snapshot (`repeatable read`); nothing of the call is left
@@ -165,7 +179,7 @@ const toBinding = ({ workspace, staff }: Actor): string => `${workspace.id} ${st
 const makePlan = async (app: App, tx: Transaction, call: Call, attempt: number): Promise<Planned> => {
   const { rehearsed, observed } = await observe(app, tx, call, attempt)
   const digest = toDigest(call, rehearsed, observed)
-  const token = app.planSealer.seal(digest, toBinding(call.actor))
+  const token = app.planSealer.seal(digest, toBinding(toOwner(call.actor)))
   return {
     digest,
     touched: observed.touched,
@@ -173,19 +187,8 @@ const makePlan = async (app: App, tx: Transaction, call: Call, attempt: number):
   }
 }
 
-/** Throws 409 `plan_changed` with the present plan, unless that is the one of the token. */
-const requirePlan = (
-  app: App,
-  actor: Actor,
-  token: string,
-  { plan, digest }: { plan: Plan; digest: string },
-): void => {
-  const expected = app.planSealer.open(token, toBinding(actor))
-  if (expected === undefined)
-    throw planProblem(
-      'is no plan of this workspace and key owner',
-      'Send the `token` that a dry run with Api-Plan: show answers.',
-    )
+/** Throws 409 `plan_changed` with the present plan, unless that is the one that was made. */
+const requirePlan = (expected: string, { plan, digest }: { plan: Plan; digest: string }): void => {
   if (expected === digest) return
   throw new Problem(
     'conflict',
@@ -193,6 +196,71 @@ const requirePlan = (
     { reason: 'plan_changed', plan },
   )
 }
+
+/** How long the records that a filter found are kept, unless a person decides on the call. */
+const KEPT_MS = 60 * 60_000
+
+/** What the token of a plan that is kept seals, before its id; others seal a digest. */
+const KEPT = 'kept '
+
+/** Returns the id of the plan that a token names; undefined for any other token, and for none. */
+export const findKeptId = (
+  { planSealer }: Pick<App, 'planSealer'>,
+  owner: Owner,
+  token: string | null | undefined,
+): string | undefined => {
+  const opened = token ? planSealer.open(token, toBinding(owner)) : undefined
+  return opened?.startsWith(KEPT) ? opened.slice(KEPT.length) : undefined
+}
+
+/**
+ * Keeps the records that the filter of a call has found, for an hour or until then. Returns the token of the plan;
+ * undefined for a call that looked for none.
+ */
+export const keepFound = async (
+  app: App,
+  { actor, op, input, trace }: Pick<Call, 'actor' | 'op' | 'input' | 'trace'>,
+  { found }: PendingWrites,
+  until?: string,
+): Promise<string | undefined> => {
+  if (!found) return undefined
+  const now = businessTime(app, actor.workspace.id)
+  const batches = found.map(({ ids }) => ids)
+  const plan = {
+    ...toNewJob({ actor, call: { trace }, now }),
+    operation: op.name,
+    input: {},
+    total: countIds(batches),
+    state: 'planned',
+    digest: computeFingerprint(op, input),
+    expires_at: until ?? new Date(Date.parse(now) + KEPT_MS).toISOString(),
+  } as const
+  const digests = found.map((batch) => batch.digests)
+  const id = await insertJob(app.db, plan, batches, digests)
+  return app.planSealer.seal(`${KEPT}${id}`, toBinding(toOwner(actor)))
+}
+
+/** Returns what a plan keeps, for the one call that carries it out. */
+const takeFound = async (
+  app: App,
+  tx: Transaction,
+  { actor, op, input }: Call,
+  id: string,
+): Promise<FoundRecords> => {
+  const plan = await takePlan(tx, actor.workspace.id, id)
+  const now = Date.parse(businessTime(app, actor.workspace.id))
+  if (!plan || now > Date.parse(plan.expires_at!))
+    throw new Problem(
+      'conflict',
+      'The plan was carried out, or has expired. Nothing was changed; make a new dry run.',
+      { reason: 'plan_unknown' },
+    )
+  if (!computeFingerprint(op, input).equals(plan.digest!)) throw otherCallProblem()
+  return plan.found
+}
+
+const otherCallProblem = (): Problem =>
+  planProblem('is the plan of another call', 'Send the input of the dry run with it, unchanged.')
 
 /** Returns what a call would do, if it was rehearsed with a plan. */
 export const getPlanned = ({ planned }: Pick<Call, 'planned'>): Planned | undefined =>
@@ -211,24 +279,53 @@ export const planTokens: Guard<App> = {
   },
 }
 
-/** A call with a plan is rehearsed in the transaction in which it runs, and does what the plan says or nothing. */
+/**
+ * A call with a plan is rehearsed in the transaction in which it runs, and does what the plan says or nothing. One by a
+ * filter is not: it is for the records that its plan keeps.
+ */
 export const plans: Guard<App> = {
   only: { changes: true },
   inTransaction: async (app, call, tx, attempt) => {
-    if (call.plan === undefined) return
-    const planned = await makePlan(app, tx, call, attempt)
-    if (call.plan !== SHOW_PLAN) requirePlan(app, call.actor, call.plan, planned)
-    call.planned = planned
-  },
-  after: async (app, call, { kind, db, output, answer }) => {
-    const planned = getPlanned(call)
-    if (kind !== 'dry_run' || !planned) return
     const { actor, op, input, plan } = call
+    if (plan === undefined) return
+    const owner = toOwner(actor)
+    const opened = plan === SHOW_PLAN ? undefined : app.planSealer.open(plan, toBinding(owner))
+    if (plan !== SHOW_PLAN && opened === undefined)
+      throw planProblem(
+        'is no plan of this workspace and key owner',
+        'Send the `token` that a dry run with Api-Plan: show answers.',
+      )
+    const keptId = findKeptId(app, owner, plan)
+    if (keptId !== undefined) call.found = await takeFound(app, tx, call, keptId)
+    else if (!isByFilter(op, input)) {
+      const planned = await makePlan(app, tx, call, attempt)
+      if (opened !== undefined) requirePlan(opened, planned)
+      call.planned = planned
+    } else if (opened !== undefined) throw otherCallProblem()
+  },
+  after: async (app, call, { kind, db, output, pending, answer }) => {
+    const { actor, op, input, plan } = call
+    const { plan: planned } = getPlanned(call) ?? {}
+    if (kind !== 'dry_run' || plan === undefined) return
+    if (plan !== SHOW_PLAN) {
+      if (planned) answer!['plan'] = planned
+      return
+    }
+    const token = await keepFound(app, call, pending!)
     // In words, for those who may read the records that it names.
-    const summary =
-      plan === SHOW_PLAN && actor.key.scopes.includes('mcp:read')
-        ? await app.summarizeCall(db, actor, op, input, output as Json)
-        : undefined
-    answer!['plan'] = { ...planned.plan, ...(plan === SHOW_PLAN ? { summary } : {}) }
+    const summary = actor.key.scopes.includes('mcp:read')
+      ? await app.summarizeCall(db, actor, {
+          op,
+          input,
+          output: output as Json,
+          planId: findKeptId(app, toOwner(actor), token),
+        })
+      : undefined
+    const more = countIds((pending!.found ?? []).map(({ ids }) => ids))
+    answer!['plan'] = {
+      ...(planned ?? { records: [], more_records: more }),
+      ...(token ? { token } : {}),
+      summary,
+    }
   },
 }
