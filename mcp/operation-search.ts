@@ -19,7 +19,7 @@ export type OperationIndex = {
 }
 
 /** Fields that every list or change has say nothing about an operation. */
-const commonFields = ['dry_run', 'idempotency_key', 'limit', 'cursor', 'detail', 'fields', 'reason', 'plan']
+const commonFields = ['dry_run', 'idempotency_key', 'limit', 'cursor', 'detail', 'fields', 'reason']
 
 const toTexts = ({ op, input: { properties } }: Document): SearchedTexts => {
   const own = Object.entries(properties).filter(([name]) => !commonFields.includes(name))

@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { isByFilter } from '../../../catalog/operation.ts'
 import type { Plan } from '../../../catalog/plan.ts'
 import { isObject } from '../../../catalog/values.ts'
+import type { Db } from '../../../storage/database.ts'
 import { undone } from '../../../storage/client/savepoint.ts'
 import { insertJob, takePlan } from '../../../storage/work/bulk-jobs.ts'
 import { countIds } from '../../../storage/contacts/matches.ts'
@@ -172,6 +173,24 @@ export const toOwner = ({ workspace, staff }: Actor): Owner => ({
 
 const toBinding = ({ workspace_id, staff_id }: Owner): string => `${workspace_id} ${staff_id}`
 
+/** What a token says: a digest of what the call would do, or the id of what is kept of it. */
+type Sealed = { readonly digest?: string; readonly keptId?: string }
+
+const seal = ({ planSealer }: App, actor: Actor, sealed: Sealed): string =>
+  planSealer.seal(JSON.stringify(sealed), toBinding(toOwner(actor)))
+
+const open = ({ planSealer }: Pick<App, 'planSealer'>, owner: Owner, token: string): Sealed | undefined => {
+  const text = planSealer.open(token, toBinding(owner))
+  return text === undefined ? undefined : (JSON.parse(text) as Sealed)
+}
+
+/** Returns the id of the plan that a token names; undefined where nothing is kept of one, or there is none. */
+export const findKeptId = (
+  app: Pick<App, 'planSealer'>,
+  owner: Owner,
+  token: string | null | undefined,
+): string | undefined => (token ? open(app, owner, token)?.keptId : undefined)
+
 /**
  * Returns what a call would do. The transaction must be one snapshot (`repeatable read`); nothing of the call is left
  * in it.
@@ -179,16 +198,19 @@ const toBinding = ({ workspace_id, staff_id }: Owner): string => `${workspace_id
 const makePlan = async (app: App, tx: Transaction, call: Call, attempt: number): Promise<Planned> => {
   const { rehearsed, observed } = await observe(app, tx, call, attempt)
   const digest = toDigest(call, rehearsed, observed)
-  const token = app.planSealer.seal(digest, toBinding(toOwner(call.actor)))
   return {
     digest,
     touched: observed.touched,
-    plan: { token, records: observed.records, more_records: observed.more },
+    plan: {
+      token: seal(app, call.actor, { digest }),
+      records: observed.records,
+      more_records: observed.more,
+    },
   }
 }
 
 /** Throws 409 `plan_changed` with the present plan, unless that is the one that was made. */
-const requirePlan = (expected: string, { plan, digest }: { plan: Plan; digest: string }): void => {
+const requirePlan = (expected: string, { plan, digest }: Planned): void => {
   if (expected === digest) return
   throw new Problem(
     'conflict',
@@ -199,19 +221,6 @@ const requirePlan = (expected: string, { plan, digest }: { plan: Plan; digest: s
 
 /** How long the records that a filter found are kept, unless a person decides on the call. */
 const KEPT_MS = 60 * 60_000
-
-/** What the token of a plan that is kept seals, before its id; others seal a digest. */
-const KEPT = 'kept '
-
-/** Returns the id of the plan that a token names; undefined for any other token, and for none. */
-export const findKeptId = (
-  { planSealer }: Pick<App, 'planSealer'>,
-  owner: Owner,
-  token: string | null | undefined,
-): string | undefined => {
-  const opened = token ? planSealer.open(token, toBinding(owner)) : undefined
-  return opened?.startsWith(KEPT) ? opened.slice(KEPT.length) : undefined
-}
 
 /**
  * Keeps the records that the filter of a call has found, for an hour or until then. Returns the token of the plan;
@@ -236,8 +245,7 @@ export const keepFound = async (
     expires_at: until ?? new Date(Date.parse(now) + KEPT_MS).toISOString(),
   } as const
   const digests = found.map((batch) => batch.digests)
-  const id = await insertJob(app.db, plan, batches, digests)
-  return app.planSealer.seal(`${KEPT}${id}`, toBinding(toOwner(actor)))
+  return seal(app, actor, { keptId: await insertJob(app.db, plan, batches, digests) })
 }
 
 /** Returns what a plan keeps, for the one call that carries it out. */
@@ -279,6 +287,25 @@ export const planTokens: Guard<App> = {
   },
 }
 
+type Rehearsal = Rehearsed & { planned: Plan | undefined }
+
+/** Returns the plan of a dry run that was asked for it, in words too for those who may read what it names. */
+const showPlan = async (
+  app: App,
+  db: Db,
+  call: Call,
+  { planned, output, pending }: Rehearsal,
+): Promise<Json> => {
+  const { actor, op, input } = call
+  const token = await keepFound(app, call, pending)
+  const planId = findKeptId(app, toOwner(actor), token)
+  const more = countIds((pending.found ?? []).map(({ ids }) => ids))
+  const summary = actor.key.scopes.includes('mcp:read')
+    ? await app.summarizeCall(db, actor, { op, input, output, planId })
+    : undefined
+  return { ...(planned ?? { records: [], more_records: more }), ...(token ? { token } : {}), summary }
+}
+
 /**
  * A call with a plan is rehearsed in the transaction in which it runs, and does what the plan says or nothing. One by a
  * filter is not: it is for the records that its plan keeps.
@@ -288,44 +315,26 @@ export const plans: Guard<App> = {
   inTransaction: async (app, call, tx, attempt) => {
     const { actor, op, input, plan } = call
     if (plan === undefined) return
-    const owner = toOwner(actor)
-    const opened = plan === SHOW_PLAN ? undefined : app.planSealer.open(plan, toBinding(owner))
-    if (plan !== SHOW_PLAN && opened === undefined)
+    const opened = plan === SHOW_PLAN ? {} : open(app, toOwner(actor), plan)
+    if (!opened)
       throw planProblem(
         'is no plan of this workspace and key owner',
         'Send the `token` that a dry run with Api-Plan: show answers.',
       )
-    const keptId = findKeptId(app, owner, plan)
+    const { keptId, digest } = opened
     if (keptId !== undefined) call.found = await takeFound(app, tx, call, keptId)
-    else if (!isByFilter(op, input)) {
+    else if (isByFilter(op, input)) {
+      if (digest !== undefined) throw otherCallProblem()
+    } else {
       const planned = await makePlan(app, tx, call, attempt)
-      if (opened !== undefined) requirePlan(opened, planned)
+      if (digest !== undefined) requirePlan(digest, planned)
       call.planned = planned
-    } else if (opened !== undefined) throw otherCallProblem()
+    }
   },
   after: async (app, call, { kind, db, output, pending, answer }) => {
-    const { actor, op, input, plan } = call
-    const { plan: planned } = getPlanned(call) ?? {}
-    if (kind !== 'dry_run' || plan === undefined) return
-    if (plan !== SHOW_PLAN) {
-      if (planned) answer!['plan'] = planned
-      return
-    }
-    const token = await keepFound(app, call, pending!)
-    // In words, for those who may read the records that it names.
-    const summary = actor.key.scopes.includes('mcp:read')
-      ? await app.summarizeCall(db, actor, {
-          op,
-          input,
-          output: output as Json,
-          planId: findKeptId(app, toOwner(actor), token),
-        })
-      : undefined
-    const more = countIds((pending!.found ?? []).map(({ ids }) => ids))
-    answer!['plan'] = {
-      ...(planned ?? { records: [], more_records: more }),
-      ...(token ? { token } : {}),
-      summary,
-    }
+    const planned = getPlanned(call)?.plan
+    if (kind === 'dry_run' && call.plan === SHOW_PLAN)
+      answer!['plan'] = await showPlan(app, db, call, { planned, output: output as Json, pending: pending! })
+    else if (kind === 'dry_run' && planned) answer!['plan'] = planned
   },
 }
