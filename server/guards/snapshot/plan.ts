@@ -24,8 +24,8 @@ import { createExistenceTest, listTouched, type Touched } from './touched.ts'
 /*
  * What a change would do: the fields of each record that would differ, before and after. A token seals a digest of it.
  * A change that is sent with the token is rehearsed again, in the transaction in which it then runs and from the same
- * snapshot, and is refused where the digest differs (docs/decisions/0035). Where a filter finds the records of a change,
- * they are kept, and the token names what is kept.
+ * snapshot, and is refused where the digest differs (docs/decisions/0035). Records that a filter found are kept, and
+ * the token names what is kept.
  */
 
 type Json = Record<string, unknown>
