@@ -2,7 +2,6 @@ import type { Context } from '../../handler.ts'
 import { MAX_PLAN_CHANGE_PERCENT } from '../../../catalog/bulk-jobs.ts'
 import type { NewJob } from '../../../storage/work/bulk-jobs.ts'
 import { toIds } from '../../../storage/contacts/matches.ts'
-import type { FoundRecords } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/problem.ts'
 import type { RecordKind } from './records.ts'
 
@@ -55,9 +54,8 @@ export const findRecords = (
   records: Pick<RecordKind<never, unknown>, 'plural'>,
   matches: readonly string[],
 ): readonly string[] => {
-  const planned = call.found?.map(({ ids }) => ids)
-  if (planned) requireSimilar(records, planned, matches)
-  const batches = planned ?? matches
-  pending.found = batches.map((ids): FoundRecords[number] => ({ ids, digests: null }))
+  pending.found = call.found ?? matches.map((ids) => ({ ids, digests: null }))
+  const batches = pending.found.map(({ ids }) => ids)
+  if (call.found) requireSimilar(records, batches, matches)
   return batches
 }

@@ -198,7 +198,9 @@ const rehearse = async (
   const { recipients, lacking } = audience
   const labels = personal.label()
   const shown = fillTemplate(template, { ...labels, ...withoutLabels(personal) }, ctx.now)
-  ctx.pending.found = named.batches.map((ids) => ({ ids, digests: listDigests(ids, audience.digests) }))
+  // Of a plan that is carried out, the values stay those that it holds.
+  if (!named.approved)
+    ctx.pending.found = named.batches.map((ids) => ({ ids, digests: listDigests(ids, audience.digests) }))
   return {
     ...(hasHiddenPhones(ctx.actor) ? {} : { countries: countCountries(recipients) }),
     values: personal.sources.map(({ variable, fallback }) => ({
