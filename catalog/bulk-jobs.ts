@@ -76,13 +76,6 @@ export const targetIds = (noun: 'contact' | 'conversation') =>
     .max(MAX_AT_ONCE)
     .describe(`1 to ${MAX_AT_ONCE} ${noun} ids; duplicates count once.`)
 
-export const planId = (noun: string) =>
-  z
-    .string()
-    .max(40)
-    .optional()
-    .describe(`With the same filter: exactly the ${noun}s of a dry run, which returned this.`)
-
 /** The input fields that say for which contacts a change is. */
 export const target = {
   contact_ids: targetIds('contact').optional(),
@@ -94,7 +87,6 @@ export const target = {
     .optional()
     .describe('All contacts that match this saved filter.'),
   all: z.literal(true).optional().describe('Required with an empty filter, which matches every contact.'),
-  plan_id: planId('contact'),
 }
 
 /** The ways to say for which contacts a change is. */
@@ -104,19 +96,22 @@ export const targetAlternatives = [
   { needs: ['saved_filter_id'] },
 ] as const
 
+/** What is said of the plan of a change by a filter. */
+export const KEPT_PLAN =
+  'With `Api-Plan: show` (MCP: `plan`) it also returns `plan.token`: the same call, sent with that as ' +
+  '`Api-Plan` within an hour, is for exactly those records, or is a 409 `plan_changed` if more than ' +
+  `${MAX_PLAN_CHANGE_PERCENT} percent of them no longer match.`
+
 /** What is said of operations that take a filter in place of ids. */
 export const BY_FILTER =
   `Instead of ids it takes a filter, for which the key needs \`mcp:read\`. If more than ${MAX_AT_ONCE} ` +
   'records match, it returns 202 with a `job` that continues in the background (`jobs_get`). A dry ' +
-  'run returns how many would change, samples, and a `plan_id`: sent with that within an hour, the ' +
-  'same call changes exactly those, or is a 409 `plan_changed` if more than ' +
-  `${MAX_PLAN_CHANGE_PERCENT} percent of them no longer match. By filter it is ${EXPENSIVE_READ}`
+  `run returns how many would change, and samples. ${KEPT_PLAN} By filter it is ${EXPENSIVE_READ}`
 
 /** What changes of many records answer, of whichever kind. */
 export const recordsResult = {
   ...bulkResult,
   job: Job.optional().describe('Present with 202: the change continues in this job.'),
-  plan_id: z.string().optional().describe('Only in a dry run by filter: identifies its plan.'),
   would_change: z.int().optional().describe('Only in a dry run by filter: how many would change.'),
   unchanged: z.int().optional().describe('Only in a dry run by filter: how many would not change.'),
 }

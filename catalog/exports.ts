@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { MAX_AT_ONCE, MAX_PLAN_CHANGE_PERCENT, target, targetAlternatives } from './bulk-jobs.ts'
+import { KEPT_PLAN, MAX_AT_ONCE, target, targetAlternatives } from './bulk-jobs.ts'
 import { ContactId } from './contacts/schemas.ts'
 import { ContactName, EXPENSIVE_READ, Id, idOf, list, page, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
@@ -165,10 +165,8 @@ export const exportContacts = defineOperation({
     'at the start; values are those at the time of writing, and contacts deleted meanwhile are left ' +
     'out. The export fails if the key is revoked or its visibility changes. `crm_get_export` shows the ' +
     'progress, then a URL, to this key and to owners, admins and managers without visibility limits. ' +
-    'The file is kept for 7 days, or until a person in it is erased. A dry run counts the contacts, ' +
-    'and by filter returns a `plan_id`: sent with that within an hour, the export has exactly those ' +
-    `contacts, or is a 409 \`plan_changed\` if more than ${MAX_PLAN_CHANGE_PERCENT} percent no longer ` +
-    `match. By filter it is ${EXPENSIVE_READ}`,
+    'The file is kept for 7 days, or until a person in it is erased. A dry run counts the contacts. ' +
+    `${KEPT_PLAN} By filter it is ${EXPENSIVE_READ}`,
   words: 'download contacts as CSV, Excel, spreadsheet, export customers, dump, list to a file, backup',
   scope: 'crm:write',
   dryRun: true,
@@ -189,7 +187,6 @@ export const exportContacts = defineOperation({
     export: Export.extend({
       id: Id.nullable().describe('Export id; null in a dry run.'),
     }).describe('The export as it begins. In a dry run: what it would be.'),
-    plan_id: z.string().optional().describe('Only in a dry run by filter: identifies its plan.'),
   }),
   alternatives: targetAlternatives,
   heavy: ['filter', 'saved_filter_id'],

@@ -300,6 +300,13 @@ export const getOutputSchema = (op: Operation): Fields =>
 export const getPlannedSchema = (op: Operation): Fields =>
   op.dryRun ? getOutputSchema(op).extend({ plan: Plan.optional() }) : getOutputSchema(op)
 
+/** Whether the records of an operation are named, or those that a filter finds. */
+export const takesFilter = ({ input: { shape } }: Operation): boolean => 'all' in shape
+
+/** Whether those of a call are what a filter finds, which its plan keeps. */
+export const isByFilter = (op: Operation, input: Readonly<Record<string, unknown>>): boolean =>
+  takesFilter(op) && (input['filter'] ?? input['saved_filter_id']) !== undefined
+
 /** A REST route with its fields sorted by where they are sent. */
 export type Route = {
   readonly method: Method

@@ -143,9 +143,10 @@ export const reasons = {
   phone_budget: of('rate_limited', 'The daily budget of phone numbers is used up.'),
   plan_changed: of(
     'conflict',
-    'The effect of the call now differs from its plan; for `Api-Plan`, `plan` shows the new effect.',
+    'The effect of the call now differs from its plan, and `plan` shows the new effect; or too many records of the ' +
+      'plan do not match its filter any more.',
   ),
-  plan_unknown: of('conflict', 'The plan was executed, has expired, or belongs to another staff member.'),
+  plan_unknown: of('conflict', 'The plan of a change by filter was executed, or has expired.'),
   phone_hidden: of('forbidden', 'Phone numbers are hidden from the staff member.'),
   phone_taken: of('conflict', 'Another contact has the phone.'),
   phone_required: of('conflict', 'This can only be sent to a phone number.'),

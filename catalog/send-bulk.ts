@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Broadcast, broadcastExample } from './broadcasts.ts'
-import { jobExample, Job, MAX_PLAN_CHANGE_PERCENT, target, targetAlternatives } from './bulk-jobs.ts'
+import { jobExample, Job, KEPT_PLAN, target, targetAlternatives } from './bulk-jobs.ts'
 import { ContactName, EXPENSIVE_READ, Id, idOf, VisibleName } from './fields.ts'
 import { defineOperation } from './operation.ts'
 import { weekdays } from './policy.ts'
@@ -152,7 +152,7 @@ export const sendBulk = defineOperation({
   summary: 'Send an approved template to many contacts',
   forModels:
     'Reaches customers. Dry run first: it renders ten messages and shows who is skipped and why; then ' +
-    'send the same with its `plan_id`. Values: `{"text": "Friday"}`, `{"field": "name", "fallback": ' +
+    'send the same with the token of its plan. Values: `{"text": "Friday"}`, `{"field": "name", "fallback": ' +
     '"there"}` or `{"attribute": "city", "fallback": "your city"}`.',
   description:
     'The set of contacts is fixed at the start, and a job sends each of them one message, shown as a ' +
@@ -163,11 +163,10 @@ export const sendBulk = defineOperation({
     "The job respects the number's customers per day, messages per second and `hours`, pauses when the " +
     'provider throttles, and stops when too many messages fail. A message whose outcome is unknown ' +
     'stays pending and is never sent again. Values are those at the time of sending; for a call that a ' +
-    'person approved, or with a `plan_id`, those of its dry run: a contact whose values changed since ' +
-    'gets none. The key also needs `mcp:read`, because values and previews come from contacts. Sent ' +
-    'with the `plan_id` of a dry run within an hour, it is for exactly those contacts, or 409 ' +
-    `\`plan_changed\` if more than ${MAX_PLAN_CHANGE_PERCENT} percent no longer match the filter. At ` +
-    `most ${MAX_RECIPIENTS.toLocaleString('en-US')} recipients. By filter it is ${EXPENSIVE_READ}`,
+    'person approved, or of an AI agent with a plan, those of its dry run: a contact whose values ' +
+    'changed since gets none. The key also needs `mcp:read`, because values and previews come from ' +
+    `contacts. ${KEPT_PLAN} At most ${MAX_RECIPIENTS.toLocaleString('en-US')} recipients. By filter it is ` +
+    EXPENSIVE_READ,
   words:
     'broadcast, create, start or schedule a broadcast, campaign, newsletter, mass message, blast, ' +
     'marketing to everyone of a segment, send to all customers with a tag',
@@ -248,7 +247,6 @@ export const sendBulk = defineOperation({
       )
       .optional()
       .describe('Only in a dry run: up to ten messages.'),
-    plan_id: z.string().optional().describe('Only in a dry run: identifies its plan.'),
   }),
   alternatives: targetAlternatives,
   heavy: ['filter', 'saved_filter_id'],

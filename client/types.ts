@@ -618,16 +618,12 @@ export type CrmExportPersonOutput = {
   dry_run?: true
 }
 export type CrmExportContactsInput = TargetAlternatives & {
-  /** With the same filter: exactly the contacts of a dry run, which returned this. */
-  plan_id?: string
   /** `csv`, for spreadsheets, or `jsonl`: one JSON object on a line. */
   format?: 'csv' | 'jsonl'
 }
 export type CrmExportContactsOutput = {
   /** The export as it begins. In a dry run: what it would be. */
   export: CrmExportPersonExport
-  /** Only in a dry run by filter: identifies its plan. */
-  plan_id?: string
   /** Present on a dry run: nothing was changed. */
   dry_run?: true
 }
@@ -782,8 +778,6 @@ export type Job = {
   undone_by_job_id: string | null
 }
 export type CrmUpdateContactsInput = TargetAlternatives & {
-  /** With the same filter: exactly the contacts of a dry run, which returned this. */
-  plan_id?: string
   /** Values of custom fields by key; null clears one. */
   attributes?: { [key: string]: unknown }
   /** Do-not-disturb. `false` undoes opt-outs: an AI agent's key asks a person. */
@@ -792,10 +786,7 @@ export type CrmUpdateContactsInput = TargetAlternatives & {
   starred?: boolean
 }
 export type CrmUpdateContactsOutput = CrmContactsOutput
-export type CrmDeleteContactsInput = TargetAlternatives & {
-  /** With the same filter: exactly the contacts of a dry run, which returned this. */
-  plan_id?: string
-}
+export type CrmDeleteContactsInput = TargetAlternatives
 export type CrmDeleteContactsOutput = RecordsResultFields & {
   /** Only in a dry run by filter: up to 20 of the contacts. */
   samples?: CrmEraseContactSample[]
@@ -1878,8 +1869,6 @@ export type ConversationFilter = SearchFiltersFields & {
   contact?: { [key: string]: unknown }
 }
 export type InboxAssignConversationsInput = InboxConversationsInput & {
-  /** With the same filter: exactly the conversations of a dry run, which returned this. */
-  plan_id?: string
   /** Staff member to assign them to. */
   staff_id?: string
   /** Team to assign them to. */
@@ -1889,8 +1878,6 @@ export type InboxAssignConversationsInput = InboxConversationsInput & {
 }
 export type InboxAssignConversationsOutput = InboxConversationsOutput
 export type InboxCloseConversationsInput = InboxConversationsInput & {
-  /** With the same filter: exactly the conversations of a dry run, which returned this. */
-  plan_id?: string
   /** Why they are closed, at most 200 characters. */
   reason?: string
 }
@@ -1998,8 +1985,6 @@ export type Broadcast = {
   } | null
 }
 export type MessagingSendBulkInput = TargetAlternatives & {
-  /** With the same filter: exactly the contacts of a dry run, which returned this. */
-  plan_id?: string
   /** The template and the values of its variables. */
   template: {
     /** Template name. */
@@ -2122,8 +2107,6 @@ export type MessagingSendBulkOutput = {
     /** The body as this contact gets it. */
     text: string
   }[]
-  /** Only in a dry run: identifies its plan. */
-  plan_id?: string
   /** Present on a dry run: nothing was changed. */
   dry_run?: true
 }
@@ -4367,8 +4350,6 @@ export type Reason =
 export type RecordsResultFields = BulkResultFields & {
   /** Present with 202: the change continues in this job. */
   job?: Job
-  /** Only in a dry run by filter: identifies its plan. */
-  plan_id?: string
   /** Only in a dry run by filter: how many would change. */
   would_change?: number
   /** Only in a dry run by filter: how many would not change. */
@@ -5056,8 +5037,6 @@ export type CrmUpdateContactsFailure = {
   message: string
 }
 export type CrmContactsInput = TargetAlternatives & {
-  /** With the same filter: exactly the contacts of a dry run, which returned this. */
-  plan_id?: string
   /** 1 to 20 tag names or ids. */
   tags: (string | number)[]
 }
@@ -5071,8 +5050,6 @@ export type CrmRenameTagTag = {
 export type CrmContactsGroupInput = TargetAlternatives & {
   /** Group id. */
   group_id: string
-  /** With the same filter: exactly the contacts of a dry run, which returned this. */
-  plan_id?: string
 }
 export type CustomFieldType =
   | 'text'

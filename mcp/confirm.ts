@@ -17,7 +17,8 @@ import {
 import { summarizeCall } from '../server/guards/agents/approvals/call-summary.ts'
 import { mayReplay } from '../server/guards/agents/approvals/stored-call.ts'
 import { wasAsked } from '../server/guards/agents/approvals/ask.ts'
-import { digestTemplate, freezeContent, planFrozen } from '../server/guards/agents/approvals/freeze.ts'
+import { digestTemplate, freezeCall } from '../server/guards/agents/approvals/freeze.ts'
+import { findKeptId, toOwner } from '../server/guards/snapshot/plan.ts'
 import type { App } from '../server/app.ts'
 import type { Actor } from '../server/kernel/context.ts'
 import { canonicalJson } from '../server/kernel/cursors.ts'
@@ -118,7 +119,7 @@ const isAsShown = async (
   const { template, subjects } = shown
   if (subjects) {
     const { input } = validate(op, call.input)
-    const acted = { input, conversationId: subjects.conversationId }
+    const acted = { input, conversationId: subjects.conversationId, plan: call.plan }
     const version = await readSubjects(app, app.db, { asker: actor, op, call: acted, salt: subjects.salt })
     // What the call has changed itself is no reason to ask again: its answer is given again.
     if (version !== subjects.version) return await mayReplay(app, { actor, key: shown.key })
@@ -149,22 +150,20 @@ const ask = async (
   const { input } = validate(op, call.input)
   // Where the same call waits for a person, or got a no, that is the answer.
   if (actor.key.agent && (await wasAsked(app, actor, op, input))) return { call }
-  const output = JSON.parse(dryRun.body) as Record<string, unknown>
   // What the person is shown is what runs.
-  const { input: frozen, output: shown } = await freezeContent(app, actor, op, {
-    input,
-    output,
-    trace: toTrace(call),
-  })
+  const asking = { actor, op, input, trace: toTrace(call), plan: call.plan }
+  const { input: frozen, output: shown, plan } = await freezeCall(app, asking)
   const subjects = { conversationId: toConversationId(shown), salt: createSalt() }
   const acted = frozen === input ? input : validate(op, frozen).input
   const version = await readSubjects(app, app.db, {
     asker: actor,
     op,
-    call: { input: acted, conversationId: subjects.conversationId },
+    call: { input: acted, conversationId: subjects.conversationId, plan },
     salt: subjects.salt,
   })
-  const question = (await summarizeCall(app, app.db, { actor, op, input: frozen, output: shown })).join('\n')
+  const planId = findKeptId(app, toOwner(actor), plan)
+  const summary = await summarizeCall(app, app.db, { actor, op, input: frozen, output: shown, planId })
+  const question = summary.join('\n')
   // For an agent's key a person decides elsewhere then.
   if (question.length > MAX_QUESTION_CHARACTERS && actor.key.agent) return { call }
   if (question.length > MAX_QUESTION_CHARACTERS)
@@ -178,7 +177,7 @@ const ask = async (
   const state = JSON.stringify({
     until,
     key,
-    plan: await planFrozen(app, { actor, op, input, trace: toTrace(call), plan: call.plan }, frozen),
+    plan,
     template: digestTemplate(op, shown),
     subjects: { ...subjects, version },
     ...(frozen === input ? {} : { input: frozen }),

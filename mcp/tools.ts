@@ -1,5 +1,5 @@
 import { Cursor, Limit } from '../catalog/fields.ts'
-import { type Operation, takesVersion } from '../catalog/operation.ts'
+import { type Operation, takesFilter, takesVersion } from '../catalog/operation.ts'
 import { getWriteHints } from './write-hints.ts'
 import { type ToolInputSchema, type ToolSchema, toToolInput } from './input-schema.ts'
 import { listViewArguments } from './view.ts'
@@ -32,6 +32,11 @@ const idempotencyKey: ToolSchema = {
 const ifVersion: ToolSchema = {
   type: 'string',
   description: '`version` that you read: changed since, 412.',
+}
+
+const plan: ToolSchema = {
+  type: 'string',
+  description: '`show` with `dry_run` answers `plan.token`; that token: exactly the records of that dry run.',
 }
 
 const reason: ToolSchema = { type: 'string', description: 'Why, for the person who approves it.' }
@@ -67,6 +72,7 @@ export const createTool = (op: Operation): Tool => {
         ...listViewArguments(op),
         ...(takesVersion(op) ? { if_version: ifVersion } : {}),
         ...(op.dryRun ? { dry_run: dryRun, idempotency_key: idempotencyKey } : {}),
+        ...(takesFilter(op) ? { plan } : {}),
         ...(op.confirm && !('reason' in op.input.shape) ? { reason } : {}),
       },
     },

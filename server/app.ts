@@ -75,9 +75,12 @@ export type App = Kernel &
     readonly summarizeCall: (
       db: Db,
       actor: Actor,
-      op: Operation,
-      input: Record<string, unknown>,
-      output: Record<string, unknown> | null,
+      call: {
+        op: Operation
+        input: Record<string, unknown>
+        output: Record<string, unknown> | null
+        planId: string | undefined
+      },
     ) => Promise<string[]>
     /** Returns the version of what a request of an agent acts on (server/guards/agents/approvals/call-subjects.ts). */
     readonly readRequestVersion: (db: Db, request: ApprovalRow) => Promise<string | null>

@@ -155,7 +155,7 @@ export const createApp = ({
     outbox: createOutbox(signals),
     wake: (job) => app.jobs.job(job as JobName).wake(),
     toView: toStoredView,
-    summarizeCall: (db, actor, op, input, output) => summarizeCall(app, db, { actor, op, input, output }),
+    summarizeCall: (db, actor, call) => summarizeCall(app, db, { actor, ...call }),
     readRequestVersion: (db, request) => readRequestVersion(app, db, request),
     handlers: { ...handlers, ...Object.fromEntries(extra.map((e) => [e.operation.name, e.handler])) },
     log,

@@ -1,4 +1,8 @@
+import { randomUUID } from 'node:crypto'
 import { channel } from 'node:diagnostics_channel'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { after, before, describe, it } from 'node:test'
 import type { z } from 'zod'
@@ -33,7 +37,7 @@ export type CallOptions = {
   idempotencyKey?: string
   confirm?: string
   version?: string
-  /** `show`, or the token of a plan. Not for the command line, which uses plan files. */
+  /** `show`, or the token of a plan, which the command line has in a file. */
   plan?: string
 }
 export type Door = {
@@ -185,23 +189,59 @@ export const runCli = async (
 
 const manifest = readManifest()
 
+/** The steps of plan files, by their tokens. */
+const steps = new Map<string, Record<string, unknown>>()
+
+/** Returns the arguments that write a plan, or apply one; `read`: what they print as the other doors answer it. */
+const planArgv = (name: string, input: Record<string, unknown>, { plan, idempotencyKey }: CallOptions) => {
+  const folder = mkdtempSync(join(tmpdir(), 'plan-'))
+  const file = join(folder, 'a.plan')
+  if (plan === 'show')
+    return {
+      folder,
+      argv: [
+        ...toArgv(
+          manifest.commands.find((c) => c.operation === name)!,
+          input,
+        ),
+        '--plan',
+        file,
+      ],
+      read: ({ steps: [step] }: any) => {
+        steps.set(step.plan.token, step)
+        return { ...step.answer, plan: step.plan, dry_run: true }
+      },
+    }
+  const step = { ...steps.get(plan!), input, idempotency_key: idempotencyKey ?? randomUUID() }
+  writeFileSync(file, JSON.stringify(step))
+  return { folder, argv: ['apply', file], read: ({ steps: [{ answer }] }: any) => answer }
+}
+
 const cliCall =
   (base: string, key: string | undefined) =>
   async (name: string, input: Record<string, unknown> = {}, options: CallOptions = {}): Promise<Reply> => {
     const spec = manifest.commands.find((c) => c.operation === name)!
+    const planned = options.plan === undefined ? undefined : planArgv(name, input, options)
     const flags = [
-      ...(options.idempotencyKey ? ['--idempotency-key', options.idempotencyKey] : []),
+      ...(options.idempotencyKey && options.plan === undefined
+        ? ['--idempotency-key', options.idempotencyKey]
+        : []),
       ...(options.confirm ? ['--confirm', options.confirm] : []),
     ]
     const used = 'key' in options ? options.key : key
-    const { exit, stdout, stderr } = await runCli([...toArgv(spec, input), ...flags, '--json'], {
-      WCRM_URL: base,
-      ...(used ? { WCRM_API_KEY: used } : {}),
-      XDG_CONFIG_HOME: '/nonexistent',
-      ...(options.version ? { WCRM_API_VERSION: options.version } : {}),
-    })
+    const { exit, stdout, stderr } = await runCli(
+      [...(planned?.argv ?? toArgv(spec, input)), ...flags, '--json'],
+      {
+        WCRM_URL: base,
+        ...(used ? { WCRM_API_KEY: used } : {}),
+        XDG_CONFIG_HOME: '/nonexistent',
+        ...(options.version ? { WCRM_API_VERSION: options.version } : {}),
+      },
+    )
     const text = stdout !== '' ? stdout : stderr
-    const body = JSON.parse(text) as { status?: number }
+    const answer = JSON.parse(text)
+    const body = stdout !== '' && planned ? planned.read(answer) : answer
+    if (planned) rmSync(planned.folder, { recursive: true })
     return {
       status: stdout !== '' ? getSuccess(name, body) : body.status!,
       body,

@@ -61,9 +61,6 @@ export const seedJobs = async (
   const { ids, total } = contacts.rows[0]!
   const job: NewJob = {
     workspace_id: id,
-    plan_id: null,
-    digest: null,
-    expires_at: null,
     state: 'planned',
     operation: 'crm_untag_contacts',
     input: { tags: [`${marker} none`] },

@@ -340,8 +340,8 @@ const findTable = (field: string): string | undefined => {
   return noun === undefined ? undefined : (tablesByField[noun] ?? `${noun}s`)
 }
 
-/** Id fields without a table: the provider's accounts, event types, ids of other systems, and plans. */
-const externalIdFields = new Set(['business_account_id', 'event_type_id', 'external_id', 'plan_id'])
+/** Id fields without a table: the provider's accounts, event types and ids of other systems. */
+const externalIdFields = new Set(['business_account_id', 'event_type_id', 'external_id'])
 
 /** Returns the fields of an operation that hold ids. */
 export const listIdFields = (op: Operation): string[] =>

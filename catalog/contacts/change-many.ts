@@ -64,7 +64,7 @@ export const deleteContacts = defineOperation({
   since: '2026-10-01',
   stability: 'beta',
   summary: 'Delete many contacts',
-  forModels: 'It cannot be undone. By filter: dry run first, and send its plan_id.',
+  forModels: 'It cannot be undone. By filter: dry run first, and send the token of its plan.',
   description:
     'Each is deleted as by `crm_delete_contact`: its conversations remain, without a contact. It ' +
     `cannot be undone. ${BY_FILTER}`,

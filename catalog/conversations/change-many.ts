@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { mark } from '../marks.ts'
-import { BY_FILTER, planId, recordsResult, targetIds } from '../bulk-jobs.ts'
+import { BY_FILTER, recordsResult, targetIds } from '../bulk-jobs.ts'
 import { Id, IdInput, idOf } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
@@ -34,7 +34,6 @@ const target = {
     .literal(true)
     .optional()
     .describe('Required with an empty filter, which matches every conversation.'),
-  plan_id: planId('conversation'),
 }
 
 const result = {

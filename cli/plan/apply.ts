@@ -154,7 +154,7 @@ const explain = (error: CliError, path: string, { confirm }: Step): CliError => 
     })
   if (error.problem.code === 'confirm_required' && confirm !== null)
     return Object.assign(error, { hint: `To confirm, add: --confirm ${confirm}` })
-  return error.problem['reason'] === 'plan_changed'
+  return ['plan_changed', 'plan_unknown'].includes(String(error.problem['reason']))
     ? Object.assign(error, { hint: 'Nothing was done. Create the plan again, and review it.' })
     : error
 }

@@ -149,7 +149,7 @@ export const planParameter: Part = {
   required: false,
   description:
     '`show`: a dry run answers `plan`, what it would change, with a token. The token: the change does exactly ' +
-    'that, or is refused with the reason `plan_changed`.',
+    'that, by filter for exactly the records of the dry run, or is refused with the reason `plan_changed`.',
   schema: { type: 'string' },
 }
 

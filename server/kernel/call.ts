@@ -6,7 +6,7 @@ import type { StoredView } from '../../storage/access/idempotency.ts'
 import type { Database } from '../../storage/database.ts'
 import type { ClientPresence } from '../../storage/client/client-presence.ts'
 import { isConfirmed } from './confirm.ts'
-import type { Actor, CallTrace, CallWatch, Transport } from './context.ts'
+import type { Actor, CallTrace, CallWatch, FoundRecords, Transport } from './context.ts'
 import type { FieldError, Problem } from './problem.ts'
 
 /** What a body gives. */
@@ -89,6 +89,8 @@ export type Call = {
   readonly progress?: { limited: boolean; understood: boolean; begun: boolean }
   /** What the call would do, once that was rehearsed (`server/guards/snapshot/`). */
   planned?: unknown
+  /** What its plan keeps of the records that its filter found, once that was looked up. */
+  found?: FoundRecords | undefined
 }
 
 /** A validated call of an operation that changes data, with its idempotency key. */

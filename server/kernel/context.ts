@@ -110,10 +110,14 @@ export type CallContext<Emits extends EventTypeId = never, Services = unknown> =
   readonly services: Services
 }
 
-/** `trace`: of a change. `plan`: its token. */
+/** Records that a filter found: texts of arrays of their ids, each with what is kept of them beside it, or null. */
+export type FoundRecords = readonly { readonly ids: string; readonly digests: string | null }[]
+
+/** `trace`: of a change. `plan`: its token. `found`: what that plan keeps, in place of what its filter finds now. */
 export type CallOrigin = {
   readonly trace?: CallTrace | undefined
   readonly plan?: string | undefined
+  readonly found?: FoundRecords | undefined
   readonly watch?: CallWatch | undefined
   readonly presence?: ClientPresence | undefined
 }
@@ -139,10 +143,8 @@ export type PendingWrites = {
   undo?: UndoneRecord[]
   /** All records that failed, of which the answer of a job lists the first alone; unused elsewhere. */
   failures?: readonly RecordFailure[]
-  /**
-   * Writes what a dry run leaves behind, once it was rolled back: its plan, for as long as usual or until `expiresAt`.
-   */
-  afterDryRun?: (db: Db, expiresAt?: string) => Promise<void>
+  /** What a change by a filter is for: a plan of it keeps that. */
+  found?: FoundRecords
   /** The background jobs that have work once the change is committed. */
   wakes?: readonly string[]
 }

@@ -17,7 +17,6 @@ export type Rehearsed = { output: Record<string, unknown>; pending: PendingWrite
  */
 export const dryRun = async (app: Kernel, call: Call): Promise<ExecutionResult> => {
   const { output, pending } = await rehearse(app, call)
-  await pending.afterDryRun?.(app.db)
   const answer = { ...output, dry_run: true }
   const headers: Record<string, string> = {}
   await guardOutcome(app, call, { kind: 'dry_run', db: app.db, output, pending, answer, headers })

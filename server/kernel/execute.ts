@@ -108,7 +108,7 @@ const findOutcome = (app: Kernel, call: WriteCall): Promise<ExecutionResult | un
 const FINAL_STATUSES = new Set([403, 404, 409])
 
 /** Conflicts that end with something else than the records: with what the caller may see, or with another plan. */
-const UNSTORED_REASONS = new Set<unknown>(['visibility_changed', 'plan_changed'])
+const UNSTORED_REASONS = new Set<unknown>(['visibility_changed', 'plan_changed', 'plan_unknown'])
 
 /**
  * Whether an error of the handler is stored for retries. A 400 never is, whenever it was found: the caller

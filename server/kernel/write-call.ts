@@ -1,4 +1,5 @@
 import type { Operation } from '../../catalog/index.ts'
+import { isByFilter } from '../../catalog/operation.ts'
 import { isObject } from '../../catalog/values.ts'
 import type { Db } from '../../storage/database.ts'
 import {
@@ -130,15 +131,15 @@ export const commitWith = async <T>(tx: Transaction, last: Promise<T>): Promise<
 /** Ends a transaction that found the result of an earlier call, which may be sent once it cannot be lost any more. */
 export const endReplay = (tx: Transaction): Promise<void> => commitWith(tx, commitReplicated(tx))
 
+type Begun = Pick<Call, 'plan' | 'op' | 'input'>
+
 /**
  * Begins the transaction of a call. One with a plan is one snapshot: what is rehearsed in it and what then runs see the
- * same, and a change of another call to what this one writes is a serialization failure, which is retried.
+ * same, and a change of another call to what this one writes is a serialization failure, which is retried. By a filter
+ * it is none: such a call is not rehearsed, and its plan says which records, not how they are.
  */
-export const beginFor = (
-  app: { readonly db: Db },
-  call: Pick<Call, 'plan'> | undefined,
-): Promise<Transaction> =>
-  call?.plan === undefined
+export const beginFor = (app: { readonly db: Db }, call: Begun | undefined): Promise<Transaction> =>
+  call?.plan === undefined || isByFilter(call.op, call.input)
     ? app.db.startTransaction().execute()
     : app.db.startTransaction().setIsolationLevel('repeatable read').execute()
 
@@ -146,7 +147,7 @@ export const beginFor = (
 export const withTransaction = async <T>(
   app: { readonly db: Db },
   work: (tx: Transaction) => Promise<T>,
-  call?: Pick<Call, 'plan'>,
+  call?: Begun,
 ): Promise<T> => {
   const tx = await beginFor(app, call)
   try {

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Operation, OperationName } from '../../catalog/index.ts'
 import { visitIds } from '../../catalog/marked.ts'
+import { isByFilter } from '../../catalog/operation.ts'
 import type { SchemaKind } from '../../catalog/marks.ts'
 import { isObject } from '../../catalog/values.ts'
 import type { ContactSubjects } from '../../storage/contacts/budgets.ts'
@@ -44,8 +45,8 @@ const identityFields: { readonly [name in OperationName]?: readonly string[] } =
 }
 
 /** Returns the fields by which contacts, or conversations by their contacts and texts, are looked for. */
-const listQuestionFields = ({ name, jobs, heavy }: Operation, input: Json): string[] => {
-  switch (name) {
+const listQuestionFields = (op: Operation, input: Json): string[] => {
+  switch (op.name) {
     case 'crm_search_contacts':
     case 'crm_count_contacts':
     case 'inbox_search_messages':
@@ -59,14 +60,10 @@ const listQuestionFields = ({ name, jobs, heavy }: Operation, input: Json): stri
     case 'crm_check_filter':
       // It reads no contact.
       return []
-    default: {
-      if (!heavy) return []
-      const isFiltered = input['filter'] !== undefined || input['saved_filter_id'] !== undefined
+    default:
+      if (!op.heavy) return []
       // What a change would do to those that match tells who has what already.
-      return jobs && isFiltered
-        ? Object.keys(input).filter((field) => field !== 'plan_id' && field !== 'dry_run')
-        : ['filter', 'saved_filter_id']
-    }
+      return op.jobs && isByFilter(op, input) ? Object.keys(input) : ['filter', 'saved_filter_id']
   }
 }
 

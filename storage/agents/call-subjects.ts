@@ -66,12 +66,3 @@ export const listOptOuts = async (
         and (c.dnd or w.withdrawn is not null)
       order by c.id`.execute(db)
   ).rows
-
-/** Returns the records of a plan in order, as texts of arrays of ids. */
-export const listPlanBatches = async (db: Db, workspaceId: string, planId: string): Promise<string[]> =>
-  (
-    await sql<{ ids: string }>`
-      select b.record_ids::text as ids
-      from bulk_jobs j join bulk_job_batches b on b.workspace_id = j.workspace_id and b.job_id = j.id
-      where j.workspace_id = ${workspaceId} and j.plan_id = ${planId} order by b.no`.execute(db)
-  ).rows.map(({ ids }) => ids)

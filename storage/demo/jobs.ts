@@ -8,9 +8,6 @@ type By = Pick<NewJob, 'workspace_id' | 'staff_id' | 'key_id'>
 export const insertDemoJobs = async (tx: Db, by: By, now: string): Promise<void> => {
   const made = {
     ...by,
-    plan_id: null,
-    digest: null,
-    expires_at: null,
     state: 'running',
     door: 'rest',
     client: null,

@@ -18,7 +18,7 @@ export const work = `
   -- job yet. input: of the calls that it makes, without records. digest: of the input that was planned. ran_ms:
   -- milliseconds that it has run for. expires_at: until when a plan can be carried out, business time.
   create table bulk_jobs (
-    workspace_id bigint not null, id bigint generated always as identity not null, plan_id text, digest bytea,
+    workspace_id bigint not null, id bigint generated always as identity not null, digest bytea,
     state text not null check (state in ('planned', 'running', 'paused', 'done', 'failed', 'cancelled')),
     operation text not null, input jsonb not null, staff_id bigint not null, key_id bigint not null,
     door text not null check (door in ('rest', 'ops', 'mcp', 'cli')), client text, request_id text not null,
@@ -27,7 +27,6 @@ export const work = `
     failed integer not null default 0, ran_ms bigint not null default 0, problem jsonb,
     undo_of bigint, undone_by bigint, expires_at timestamptz(3), primary key (workspace_id, id)
   );
-  create unique index bulk_jobs_plan on bulk_jobs (workspace_id, plan_id) where plan_id is not null;
   create index bulk_jobs_listed on bulk_jobs (workspace_id, id desc) where state <> 'planned';
   create index bulk_jobs_age on bulk_jobs (created_at);
   -- The records of a job, as many as one transaction changes. calls: in place of the input of the job. undo: the calls

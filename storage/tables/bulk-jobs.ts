@@ -19,7 +19,6 @@ export const bulkJobTables = {
   bulk_jobs: {
     workspace_id: bigint(),
     id: identity(),
-    plan_id: nullable(text()),
     digest: nullable(bytes()),
     state: oneOf('planned', 'running', 'paused', 'done', 'failed', 'cancelled'),
     operation: text(),

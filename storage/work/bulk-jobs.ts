@@ -15,7 +15,7 @@ export type JobState = Stored['state']
 export type BatchCall = { operation: string; input: Record<string, unknown> }
 export type BatchFailure = { id: string; code: string; message: string }
 
-export type JobRow = Omit<Stored, 'digest' | 'plan_id' | 'expires_at' | 'state'> & {
+export type JobRow = Omit<Stored, 'digest' | 'expires_at' | 'state'> & {
   state: Exclude<JobState, 'planned'>
   staff_name: string | null
 }
@@ -23,8 +23,6 @@ export type JobRow = Omit<Stored, 'digest' | 'plan_id' | 'expires_at' | 'state'>
 export type NewJob = Pick<
   Stored,
   | 'workspace_id'
-  | 'plan_id'
-  | 'digest'
   | 'operation'
   | 'input'
   | 'staff_id'
@@ -33,9 +31,9 @@ export type NewJob = Pick<
   | 'client'
   | 'request_id'
   | 'created_at'
-  | 'expires_at'
   | 'total'
-> & { state: 'planned' | 'running' }
+> &
+  Partial<Pick<Stored, 'digest' | 'expires_at'>> & { state: 'planned' | 'running' }
 
 /** A broadcast is sent by a kind of run of its own. */
 const toRun = ({ workspace_id, id, operation }: Pick<Stored, 'workspace_id' | 'id' | 'operation'>) => ({
@@ -57,11 +55,11 @@ export const insertJob = async (
 ): Promise<string> => {
   const { rows } = await sql<{ id: string }>`
     with job as (
-      insert into bulk_jobs (workspace_id, plan_id, digest, state, operation, input, staff_id, key_id, door, client,
+      insert into bulk_jobs (workspace_id, digest, state, operation, input, staff_id, key_id, door, client,
         request_id, created_at, expires_at, total)
-      values (${job.workspace_id}, ${job.plan_id}, ${job.digest}, ${job.state}, ${job.operation},
+      values (${job.workspace_id}, ${job.digest ?? null}, ${job.state}, ${job.operation},
         ${JSON.stringify(job.input)}::text::jsonb, ${job.staff_id}, ${job.key_id}, ${job.door}, ${job.client},
-        ${job.request_id}, ${job.created_at}, ${job.expires_at}, ${job.total})
+        ${job.request_id}, ${job.created_at}, ${job.expires_at ?? null}, ${job.total})
       returning workspace_id, id
     ), batches as (
       insert into bulk_job_batches (workspace_id, job_id, no, record_ids, values_digests)
@@ -74,28 +72,13 @@ export const insertJob = async (
   return id
 }
 
-export type PlanRow = Pick<
-  Stored,
-  'id' | 'state' | 'digest' | 'operation' | 'created_at' | 'expires_at' | 'staff_id' | 'key_id' | 'total'
->
-
-/** Returns a plan, or the job that began with it, locked against a second use. */
-export const lockPlan = async (tx: Db, workspaceId: string, planId: string): Promise<PlanRow | undefined> =>
-  await tx
-    .selectFrom('bulk_jobs')
-    .select(['id', 'state', 'digest', 'operation', 'created_at', 'expires_at', 'staff_id', 'key_id', 'total'])
-    .where('workspace_id', '=', workspaceId)
-    .where('plan_id', '=', planId)
-    .forUpdate()
-    .executeTakeFirst()
-
 /**
  * Records of a job: a text of the array of their ids. `digests`: of what a person was asked about each, in the same
  * order and separated by spaces; null where that is the same for all.
  */
 export type Batch = { ids: string; digests: string | null }
 
-/** Returns the records of a job in order. */
+/** Returns the records of a job, or of a plan, in order. */
 export const listJobBatches = async (tx: Db, workspaceId: string, id: string): Promise<Batch[]> =>
   (
     await sql<Batch>`
@@ -103,27 +86,30 @@ export const listJobBatches = async (tx: Db, workspaceId: string, id: string): P
     where workspace_id = ${workspaceId} and job_id = ${id} order by no`.execute(tx)
   ).rows
 
-/** Makes a locked plan a job. `input`: of the calls that it makes. */
-export const startPlannedJob = async (
+/**
+ * Takes a plan away, so that nobody carries it out twice. Returns what it keeps, of which call and until when, business
+ * time; undefined where there is none.
+ */
+export const takePlan = async (
   tx: Db,
   workspaceId: string,
-  { id, operation }: Pick<PlanRow, 'id' | 'operation'>,
-  { input, now }: { input: Record<string, unknown>; now: string },
-): Promise<void> => {
-  await insertRun(tx, toRun({ workspace_id: workspaceId, id, operation }))
-  await tx
-    .updateTable('bulk_jobs')
-    .set({ state: 'running', input: toJsonb(input), digest: null, created_at: now })
+  id: string,
+): Promise<(Pick<Stored, 'digest' | 'expires_at'> & { found: Batch[] }) | undefined> => {
+  const plan = await tx
+    .deleteFrom('bulk_jobs')
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
+    .where('state', '=', 'planned')
+    .returning(['digest', 'expires_at'])
+    .executeTakeFirst()
+  if (!plan) return undefined
+  const found = await listJobBatches(tx, workspaceId, id)
+  await tx
+    .deleteFrom('bulk_job_batches')
+    .where('workspace_id', '=', workspaceId)
+    .where('job_id', '=', id)
     .execute()
-}
-
-/** Deletes a job or plan with its records. */
-export const deleteJob = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
-  await sql`
-    with b as (delete from bulk_job_batches where workspace_id = ${workspaceId} and job_id = ${id})
-    delete from bulk_jobs where workspace_id = ${workspaceId} and id = ${id}`.execute(tx)
+  return { ...plan, found }
 }
 
 /**

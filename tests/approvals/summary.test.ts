@@ -36,10 +36,9 @@ everyDatabase('The summary of a call that waits', (server) => {
     const scene = await createScene()
     await importContacts(scene.person, MANY, () => ({ name: 'Many', tags: ['Press'] }))
     const filter = { name: { eq: 'Many' } }
-    const dry = await scene.ask('crm_tag_contacts', { filter, tags: ['VIP'], dry_run: true })
-    const { job } = (
-      await scene.ask('crm_tag_contacts', { filter, tags: ['VIP'], plan_id: dry.body.plan_id })
-    ).body
+    const input = { filter, tags: ['VIP'] }
+    const dry = await scene.ask('crm_tag_contacts', { ...input, dry_run: true }, { plan: 'show' })
+    const { job } = (await scene.ask('crm_tag_contacts', input, { plan: dry.body.plan.token })).body
     await runJobs(server())
     const summary = (await scene.summaryOf('jobs_undo', { job_id: job.id })).join('\n')
     const [first] = /^Job: .*$/m.exec(summary) ?? []

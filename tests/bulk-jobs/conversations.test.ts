@@ -51,12 +51,13 @@ everyDoor('Many conversations', (test) => {
     const scene = await seed(server, workspace, call, 20)
     const filter = { state: 'open', channel_id: scene.shop, contact: { name: { startsWith: 'Ada' } } }
     const input = { filter, staff_id: scene.agent }
-    const rehearsed = (await call('inbox_assign_conversations', { ...input, dry_run: true })).body
+    const dry = { ...input, dry_run: true }
+    const rehearsed = (await call('inbox_assign_conversations', dry, { plan: 'show' })).body
     assert.deepEqual([rehearsed.matched, rehearsed.would_change, rehearsed.unchanged], [8, 8, 0])
     assert.match(rehearsed.samples[0].contact_name, /^Ada \d+$/)
     assert.deepEqual([rehearsed.samples.length, rehearsed.samples[0].channel], [8, 'Shop'])
     assert.equal(await count(server, workspace, (row) => row.assigned_staff_id !== null), 0)
-    const done = await call('inbox_assign_conversations', { ...input, plan_id: rehearsed.plan_id })
+    const done = await call('inbox_assign_conversations', input, { plan: rehearsed.plan.token })
     assert.deepEqual([done.status, done.body.matched, done.body.succeeded], [200, 8, 8], done.text)
     assert.equal(await count(server, workspace, (row) => row.assigned_staff_id === scene.agent), 8)
     const again = (await call('inbox_assign_conversations', { ...input, dry_run: true })).body
@@ -87,9 +88,10 @@ everyDoor('Many conversations', (test) => {
     const saved = { name: 'Bobs', filter: { name: { startsWith: 'Bob' } } }
     const { id } = (await call('crm_create_saved_filter', saved)).body.saved_filter
     const close = { saved_filter_id: id, reason: 'Delivered' }
-    const planned = (await call('inbox_close_conversations', { ...close, dry_run: true })).body
+    const dry = { ...close, dry_run: true }
+    const planned = (await call('inbox_close_conversations', dry, { plan: 'show' })).body
     assert.deepEqual([planned.matched, planned.would_change], [10, 10])
-    const done = (await call('inbox_close_conversations', { ...close, plan_id: planned.plan_id })).body
+    const done = (await call('inbox_close_conversations', close, { plan: planned.plan.token })).body
     assert.deepEqual([done.matched, done.succeeded], [10, 10])
     assert.equal(await count(server, workspace, (row) => row.state === 'closed'), 10)
     const filter = { state: 'open', contact: { savedFilter: { eq: id } } }
@@ -132,9 +134,10 @@ everyDoor('Many conversations', (test) => {
       .execute()
     const inStore = Math.floor(MANY / 5)
     const assign = { filter: { state: 'open' }, staff_id: scene.agent }
-    const rehearsed = (await call('inbox_assign_conversations', { ...assign, dry_run: true })).body
+    const dry = { ...assign, dry_run: true }
+    const rehearsed = (await call('inbox_assign_conversations', dry, { plan: 'show' })).body
     assert.deepEqual([rehearsed.matched, rehearsed.would_change], [MANY, MANY - inStore])
-    const { body } = await call('inbox_assign_conversations', { ...assign, plan_id: rehearsed.plan_id })
+    const { body } = await call('inbox_assign_conversations', assign, { plan: rehearsed.plan.token })
     await runJobs(server)
     const assigned = (await call('jobs_get', { job_id: body.job.id })).body
     assert.deepEqual(
@@ -206,18 +209,19 @@ everyDatabase('Many conversations, and who sees them', (server) => {
     assert.deepEqual((await other('jobs_list')).body.data, [])
     assert.equal((await other('jobs_list_failures', { job_id: job.id })).status, 404)
     // Of a plan, what its maker may not see any more does not match.
-    const again = { filter: { query: 'cid', state: 'closed' }, dry_run: true }
+    const again = { filter: { query: 'cid', state: 'closed' } }
     await runJobs(server())
-    const plan = (await begin('inbox_close_conversations', again)).body
-    assert.deepEqual([plan.matched, plan.unchanged], [MANY, MANY])
+    const dry = { ...again, dry_run: true }
+    const planned = (await begin('inbox_close_conversations', dry, { plan: 'show' })).body
+    assert.deepEqual([planned.matched, planned.unchanged], [MANY, MANY])
     await server()
       .db.updateTable('staff')
       .set({ channel_ids: [scene.store] })
       .where('id', '=', admin.staffId)
       .execute()
-    const late = { filter: again.filter, plan_id: plan.plan_id }
     const { key } = await workspace.key(admin.staffId)
-    assert.equal((await callAs(server(), key)('inbox_close_conversations', late)).body.reason, 'plan_changed')
+    const late = callAs(server(), key)('inbox_close_conversations', again, { plan: planned.plan.token })
+    assert.equal((await late).body.reason, 'plan_changed')
   })
 
   it('are found by digits of a phone only by those who see phones', async () => {

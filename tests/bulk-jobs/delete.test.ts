@@ -19,7 +19,7 @@ everyDoor('Deletion of many contacts', (test) => {
     const owner = callAs(server, workspace.owner.key)
     await importContacts(call, 9, (n) => ({ name: n < 4 ? `Ada ${n}` : `Bob ${n}`, tags: ['VIP'] }))
     const input = { filter: { name: { contains: 'Ada' } } }
-    const rehearsed = (await call('crm_delete_contacts', { ...input, dry_run: true })).body
+    const rehearsed = (await call('crm_delete_contacts', { ...input, dry_run: true }, { plan: 'show' })).body
     assert.deepEqual(
       [rehearsed.matched, rehearsed.would_change, rehearsed.unchanged, rehearsed.samples.length],
       [4, 4, 0, 4],
@@ -30,8 +30,8 @@ everyDoor('Deletion of many contacts', (test) => {
     const nobody = await owner('crm_delete_contacts', { filter: {} }, confirm)
     assert.deepEqual([nobody.status, nobody.body.errors[0].pointer], [400, '#/filter'])
 
-    const planned = { ...input, plan_id: rehearsed.plan_id }
-    const deleted = await call('crm_delete_contacts', planned, confirm)
+    const planned = { ...confirm, plan: rehearsed.plan.token }
+    const deleted = await call('crm_delete_contacts', input, planned)
     if (!door.confirms) {
       assert.equal(deleted.status, 428)
       return
@@ -61,11 +61,10 @@ everyDoor('Deletion of many contacts', (test) => {
     const owner = callAs(server, workspace.owner.key)
     await importContacts(call, MANY + 1, (n) => ({ name: n === 0 ? 'Bob' : `Ada ${n}`, tags: ['VIP'] }))
     const filter = { name: { contains: 'Ada' } }
-    const rehearsed = (await call('crm_delete_contacts', { filter, dry_run: true })).body
+    const rehearsed = (await call('crm_delete_contacts', { filter, dry_run: true }, { plan: 'show' })).body
     assert.deepEqual([rehearsed.matched, rehearsed.would_change], [MANY, MANY])
     await owner('crm_delete_contact', { contact_id: rehearsed.samples[0].contact_id }, confirm)
-    const plan_id = rehearsed.plan_id
-    const { body } = await call('crm_delete_contacts', { filter, plan_id }, confirm)
+    const { body } = await call('crm_delete_contacts', { filter }, { ...confirm, plan: rehearsed.plan.token })
     assert.deepEqual([body.job.state, body.job.total], ['running', MANY])
     await runJobs(server)
     const job = (await call('jobs_get', { job_id: body.job.id })).body

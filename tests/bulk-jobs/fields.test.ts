@@ -27,11 +27,11 @@ everyDoor('Fields of many contacts', (test) => {
     }
     const before = await readAll()
     const input = { filter: { name: { contains: 'Ada' } }, ...wanted }
-    const rehearsed = (await call('crm_update_contacts', { ...input, dry_run: true })).body
+    const rehearsed = (await call('crm_update_contacts', { ...input, dry_run: true }, { plan: 'show' })).body
     const same = before.length - Math.floor((MANY * 2) / 3)
     assert.deepEqual([rehearsed.matched, rehearsed.unchanged], [MANY, same])
     assert.deepEqual(await readAll(), before)
-    const { body } = await call('crm_update_contacts', { ...input, plan_id: rehearsed.plan_id })
+    const { body } = await call('crm_update_contacts', input, { plan: rehearsed.plan.token })
     await runJobs(server)
     const job = (await call('jobs_get', { job_id: body.job.id })).body
     assert.deepEqual([job.state, job.changed, job.failed], ['done', rehearsed.would_change, 0])

@@ -33,17 +33,22 @@ everyDoor('Contacts by filter', (test) => {
     assert.deepEqual(rehearsed.would_create, [{ name: 'VlP', nearest: 'VIP' }])
     assert.match(rehearsed.samples[0].name, /^Ada \d+$/)
     const single = { ...input, tags: ['VIP'] }
-    const one = (await call('crm_tag_contacts', { ...single, dry_run: true })).body
+    const one = (await call('crm_tag_contacts', { ...single, dry_run: true }, { plan: 'show' })).body
     assert.deepEqual([one.would_change, one.unchanged, one.would_create], [9, 1, []])
 
-    const other = await call('crm_tag_contacts', { ...input, plan_id: one.plan_id })
-    assert.deepEqual([other.status, other.body.errors[0].pointer], [400, '#/plan_id'], other.text)
+    const plan = one.plan.token as string
+    assert.match(one.plan.summary[0], /Add tags/)
+    assert.equal((await call('crm_tag_contacts', { ...single, dry_run: true })).body.plan, undefined)
+    for (const wrong of [input, { contact_ids: [one.samples[0].contact_id], tags: ['VIP'] }]) {
+      const { status, body, text } = await call('crm_tag_contacts', wrong, { plan })
+      assert.deepEqual([status, body.errors[0].header], [400, 'Api-Plan'], text)
+    }
     // A contact that matches since is not of the plan.
     await call('crm_upsert_contact', { phone: '+15559999999', name: 'Ada Late' })
-    const done = await call('crm_tag_contacts', { ...single, plan_id: one.plan_id })
+    const done = await call('crm_tag_contacts', single, { plan })
     assert.deepEqual([done.status, done.body.matched, done.body.succeeded], [200, 10, 10], done.text)
     assert.equal(await countTagged(call, 'VIP'), 12)
-    const again = await call('crm_tag_contacts', { ...single, plan_id: one.plan_id })
+    const again = await call('crm_tag_contacts', single, { plan })
     assert.deepEqual([again.status, again.body.reason], [409, 'plan_unknown'])
     const rest = await call('crm_tag_contacts', single)
     assert.deepEqual([rest.status, rest.body.matched], [200, 11])
@@ -64,7 +69,6 @@ everyDoor('Contacts by filter', (test) => {
     assert.deepEqual(await refuse({ filter: {} }), [400, '#/filter'])
     assert.deepEqual(await refuse({ filter: { name: { contains: 'A' } }, all: true }), [400, '#/all'])
     assert.deepEqual(await refuse({ contact_ids: ['1'], filter: {} }), [400, '#/filter'])
-    assert.deepEqual(await refuse({ contact_ids: ['1'], plan_id: 'plan_1' }), [400, '#/plan_id'])
     assert.deepEqual(await refuse({}), [400, '#/contact_ids'])
     assert.deepEqual(await refuse({ saved_filter_id: '999999' }), [404, '#/saved_filter_id'])
     assert.deepEqual(await refuse({ filter: { nam: { contains: 'A' } } }), [400, '#/filter/nam'])
@@ -79,7 +83,8 @@ everyDoor('Contacts by filter', (test) => {
   }) => {
     await importContacts(call, MANY, (n) => ({ name: `Ada ${n}`, tags: n < 7 ? ['Old'] : [] }))
     const input = { filter: { name: { contains: 'da' } }, tags: ['Old', 'New'] }
-    const rehearsed = (await call('crm_tag_contacts', { ...input, dry_run: true })).body
+    const rehearsed = (await call('crm_tag_contacts', { ...input, dry_run: true }, { plan: 'show' })).body
+    const plan = rehearsed.plan.token as string
     assert.deepEqual(
       [rehearsed.matched, rehearsed.would_change, rehearsed.samples.length, rehearsed.job],
       [MANY, MANY, 20, undefined],
@@ -93,12 +98,12 @@ everyDoor('Contacts by filter', (test) => {
       { confirm: 'delete' },
     )
     await call('crm_upsert_contact', { phone: '+15559999999', name: 'Ada Late' })
-    const { body } = await call('crm_tag_contacts', { ...input, plan_id: rehearsed.plan_id })
+    const { body } = await call('crm_tag_contacts', input, { plan })
     assert.deepEqual(
       [body.matched, body.succeeded, body.job.state, body.job.total],
       [MANY, 0, 'running', MANY],
     )
-    const again = await call('crm_tag_contacts', { ...input, plan_id: rehearsed.plan_id })
+    const again = await call('crm_tag_contacts', input, { plan })
     assert.deepEqual([again.status, again.body.reason], [409, 'plan_unknown'])
     const jobId = body.job.id
     await runJobs(server)
@@ -145,9 +150,6 @@ everyDatabase('Jobs', (server) => {
       db,
       {
         workspace_id: id,
-        plan_id: null,
-        digest: null,
-        expires_at: null,
         state: 'planned',
         operation: 'crm_tag_contacts',
         input: { tags: [await makeTag(id)] },
@@ -332,23 +334,23 @@ everyDatabase('Jobs', (server) => {
   it('are refused where too much of their plan has changed', async () => {
     const { call } = await make()
     const input = { filter: { name: { contains: 'Ada' } }, tags: ['VIP'] }
-    const { body } = await call('crm_tag_contacts', { ...input, dry_run: true })
+    const { body } = await call('crm_tag_contacts', { ...input, dry_run: true }, { plan: 'show' })
     await call('crm_update_contact', { contact_id: body.samples[0].contact_id, name: 'Bob' })
-    const refused = await call('crm_tag_contacts', { ...input, plan_id: body.plan_id })
+    const refused = await call('crm_tag_contacts', input, { plan: body.plan.token })
     assert.deepEqual([refused.status, refused.body.reason], [409, 'plan_changed'], refused.text)
   })
 
   it('forget plans, and what ended long ago', async () => {
     const { workspace, call } = await make()
     const input = { filter: { name: { contains: 'Ada' } }, tags: ['VIP'] }
-    const { body } = await call('crm_tag_contacts', { ...input, dry_run: true })
+    const { body } = await call('crm_tag_contacts', { ...input, dry_run: true }, { plan: 'show' })
     const id = await insertWaiting(workspace)
     await call('jobs_cancel', { job_id: id })
     await sql`
       update bulk_jobs set created_at = created_at - interval '40 days', finished_at = finished_at - interval '40 days',
         expires_at = expires_at - interval '40 days'
       where workspace_id = ${workspace.id}`.execute(server().db)
-    const late = await call('crm_tag_contacts', { ...input, plan_id: body.plan_id })
+    const late = await call('crm_tag_contacts', input, { plan: body.plan.token })
     assert.deepEqual([late.status, late.body.reason], [409, 'plan_unknown'])
     await server().app.jobs.job('bulk-job-retention').runOnce()
     for (const table of ['bulk_jobs', 'bulk_job_batches'] as const) {

@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict'
+import type { Door } from '../doors.ts'
 import type { TestServer } from '../servers.ts'
 
 /** More than are changed at once. */
 export const MANY = 620
 
-export type Call = (
-  op: string,
-  input?: Record<string, unknown>,
-) => Promise<{ status: number; body: any; text: string }>
+export type Call = Door['call']
 
 /** Imports so many contacts. */
 export const importContacts = async (

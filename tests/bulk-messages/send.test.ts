@@ -24,7 +24,7 @@ everyDoor('A template to many', (test) => {
     for (const [n, phone] of phones.entries())
       await call('crm_upsert_contact', { phone: `+${phone}`, ...(n < 2 ? { name: `Ada ${n}` } : {}) })
     const input = { filter: { phoneNumber: { startsWith: '1555' } }, template: TEMPLATE }
-    const rehearsed = (await call('messaging_send_bulk', { ...input, dry_run: true })).body
+    const rehearsed = (await call('messaging_send_bulk', { ...input, dry_run: true }, { plan: 'show' })).body
     assert.deepEqual(
       [rehearsed.matched, rehearsed.recipients, rehearsed.left_out, rehearsed.countries],
       [4, 4, [], [{ country: 'US', count: 4 }]],
@@ -37,11 +37,8 @@ everyDoor('A template to many', (test) => {
       ['Hello Ada 0', 'Hello Ada 1', 'Hello there', 'Hello there'],
     )
     assert.equal((await call('jobs_list')).body.data.length, 0)
-    const sent = await call(
-      'messaging_send_bulk',
-      { ...input, plan_id: rehearsed.plan_id },
-      { confirm: 'send' },
-    )
+    const planned = { confirm: 'send', plan: rehearsed.plan.token }
+    const sent = await call('messaging_send_bulk', input, planned)
     if (!door.confirms) return assert.equal(sent.status, 428, sent.text)
     const { job, broadcast, recipients } = sent.body
     assert.deepEqual(
@@ -49,11 +46,7 @@ everyDoor('A template to many', (test) => {
       [4, 'running', 4, 'running', 4, job.id],
       sent.text,
     )
-    const again = await call(
-      'messaging_send_bulk',
-      { ...input, plan_id: rehearsed.plan_id },
-      { confirm: 'send' },
-    )
+    const again = await call('messaging_send_bulk', input, planned)
     assert.deepEqual([again.status, again.body.reason], [409, 'plan_unknown'])
     await runSends(server)
     await server.settle()
@@ -88,7 +81,6 @@ everyDoor('A template to many', (test) => {
     }
     assert.deepEqual(await refuse({ filter: {} }), [400, '#/filter'])
     assert.deepEqual(await refuse({ filter: { name: { contains: 'A' } }, all: true }), [400, '#/all'])
-    assert.deepEqual(await refuse({ plan_id: 'plan_1' }), [409, 'plan_unknown'])
     assert.deepEqual(await refuse({ template: { ...TEMPLATE, body: [{ field: 'name' }] } }), [
       400,
       '#/template/body/1',

@@ -159,7 +159,6 @@ everyDatabase(
             text
               .replaceAll(/"remaining":\d+/g, '"remaining":0')
               .replaceAll(/"next_cursor":"[^"]+"/g, '"next_cursor":"…"')
-              .replaceAll(/"plan_id":"[^"]+"/g, '"plan_id":"…"')
               .replaceAll(/"url":"[^"]+\/media\/[^"]+","expires_at":"[^"]+"/g, '"url":"…"')
               .replaceAll(/"(old_secret_valid_until|next_attempt_at)":"[^"]+"/g, '"$1":"…"')
               .replaceAll(/"old_secrets_valid_until":\["[^"]+"\]/g, '"old_secrets_valid_until":["…"]')

@@ -40,8 +40,6 @@ everyDatabase(
         db,
         {
           workspace_id: workspace.id,
-          plan_id: null,
-          digest: null,
           operation: UNKNOWN,
           input: { tags: ['VIP'] },
           staff_id: workspace.owner.staffId,
@@ -50,7 +48,6 @@ everyDatabase(
           client: null,
           request_id: 'req_test',
           created_at: app.now(),
-          expires_at: null,
           total: 1,
           state: 'running',
         },

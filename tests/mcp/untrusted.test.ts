@@ -42,7 +42,6 @@ const trustedOf: Readonly<Record<string, string>> = {
   workspace_whoami:
     '/key/policy/bounds/templates/* /key/policy/bounds/hours/from /key/policy/bounds/hours/to',
   audit_list: '/operation /code /request_id',
-  crm_export_contacts: '/plan_id',
   crm_check_filter: '/filter/* /explanation',
   'crm_create_custom_field|crm_update_custom_field|crm_list_custom_fields': '/key /label',
   'crm_get_contact|crm_search_contacts|crm_update_contact|crm_upsert_contact':
@@ -50,10 +49,10 @@ const trustedOf: Readonly<Record<string, string>> = {
   'crm_get_saved_filter|crm_list_saved_filters|crm_update_saved_filter':
     '/name /description /filter/* /changes/*',
   'crm_(tag|untag|update|delete)_contacts|crm_(add|remove)_contacts_(to|from)_group':
-    '/failures/*/message /plan_id /would_create/*/name /would_create/*/nearest ' +
+    '/failures/*/message /would_create/*/name /would_create/*/nearest ' +
     '/job/operation /job/input/* /job/problem/code /job/problem/detail /job/created_by/name',
   'inbox_(assign|close)_conversations':
-    '/failures/*/message /plan_id /samples/*/channel ' +
+    '/failures/*/message /samples/*/channel ' +
     '/job/operation /job/input/* /job/problem/code /job/problem/detail /job/created_by/name',
   'jobs_(get|list|list_failures|pause|resume|cancel|undo)':
     '/operation /input/* /problem/code /problem/detail /created_by/name /message /code ' +
@@ -84,7 +83,7 @@ const trustedOf: Readonly<Record<string, string>> = {
   messaging_send_template: '/warnings/*',
   messaging_send_bulk:
     '/broadcast/name /broadcast/template_name /job/operation /job/input/* /job/problem/code /job/problem/detail ' +
-    '/job/created_by/name /countries/*/country /values/*/variable /values/*/fallback /plan_id',
+    '/job/created_by/name /countries/*/country /values/*/variable /values/*/fallback',
   messaging_upload_template_sample: '/media_handle',
   'reports_staff|workspace_list_staff|workspace_list_teams': '/name',
   'webhooks_(get_delivery|list_deliveries)': '/event_id /event_type_id',

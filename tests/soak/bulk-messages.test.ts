@@ -86,9 +86,9 @@ const control = async (
 }
 
 /** A server that was killed answers nothing. */
-const insist = async (call: Call, method: string, path: string, body?: unknown): Promise<any> => {
+const insist = async (call: Call, ...request: Parameters<Call>): Promise<any> => {
   for (let n = 0; ; n++) {
-    const reply = await call(method, path, body).catch(() => undefined)
+    const reply = await call(...request).catch(() => undefined)
     if (reply && reply.status < 300) return reply.body
     assert.ok(n < 100, JSON.stringify(reply))
     await pause(300)
@@ -183,9 +183,10 @@ const run = async (count: number): Promise<void> => {
       stop_at_error_percent: 100,
     }
     const startedAt = performance.now()
-    const rehearsed = await insist(call, 'POST', '/v1/messages/bulk?dry_run=true', input)
+    const show = { 'Api-Plan': 'show' }
+    const { plan } = await insist(call, 'POST', '/v1/messages/bulk?dry_run=true', input, show)
     const rehearsedAt = performance.now()
-    const begun = await insist(call, 'POST', '/v1/messages/bulk', { ...input, plan_id: rehearsed.plan_id })
+    const begun = await insist(call, 'POST', '/v1/messages/bulk', input, { 'Api-Plan': plan.token })
     const begunAt = performance.now()
     const { kills, job } = await disturb(scene, begun.job.id)
     const seconds = (performance.now() - begunAt) / 1000

@@ -96,11 +96,11 @@ export type Reply = {
   }
   replayed: boolean
 }
-export type Call = (method: string, path: string, body?: unknown, idempotencyKey?: string) => Promise<Reply>
+export type Call = (method: string, path: string, body?: unknown, headers?: object) => Promise<Reply>
 
 /** Returns a client of the servers at these URLs, each call to one of them. */
 export const createCaller = (getUrl: () => string, key: string): Call => {
-  return async (method, path, body, idempotencyKey) => {
+  return async (method, path, body, headers) => {
     const response = await fetch(getUrl() + path, {
       method,
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -108,7 +108,7 @@ export const createCaller = (getUrl: () => string, key: string): Call => {
         Authorization: `Bearer ${key}`,
         'Content-Type': 'application/json',
         'Api-Confirm': 'send',
-        ...(idempotencyKey === undefined ? {} : { 'Idempotency-Key': idempotencyKey }),
+        ...headers,
       },
     })
     return {

@@ -49,6 +49,7 @@ const FATES: readonly Fate[] = [
   { arrivesAfter: null, answersAfter: 0, status: 500 },
   { arrivesAfter: 0, answersAfter: 0, status: 503 },
 ]
+const keyOf = ({ mark }: { mark: string }) => ({ 'Idempotency-Key': `key-of-${mark}` })
 const fateIndex = (mark: string): number => Number(mark.slice('mark-'.length)) % 20
 const fateOf = (mark: string): Fate => FATES[fateIndex(mark)] ?? IN_TIME
 
@@ -131,7 +132,7 @@ const sendAll = async (call: Call, sends: readonly Send[]): Promise<Map<string, 
   const worker = async (): Promise<void> => {
     for (let send = queue.shift(); send; send = queue.shift()) {
       for (let unknown = 0; unknown < MAX_UNKNOWN;) {
-        const reply = await call('POST', send.path, send.body, `key-of-${send.mark}`).catch(() => undefined)
+        const reply = await call('POST', send.path, send.body, keyOf(send)).catch(() => undefined)
         if (reply) answers.set(send.mark, reply)
         if (reply?.status === 201) break
         if (reply && isUnknown(reply, send)) unknown++
@@ -151,7 +152,7 @@ const learnOutcomes = async (call: Call, sends: readonly Send[]): Promise<Map<st
   const worker = async (): Promise<void> => {
     for (let send = queue.shift(); send; send = queue.shift()) {
       for (;;) {
-        const reply = await call('POST', send.path, send.body, `key-of-${send.mark}`)
+        const reply = await call('POST', send.path, send.body, keyOf(send))
         answers.set(send.mark, reply)
         if (reply.status === 201 || reply.body.reason === 'not_confirmed') break
         // The other server has not heard yet that it is a day later.

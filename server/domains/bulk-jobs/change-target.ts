@@ -2,19 +2,13 @@ import type { Context } from '../../handler.ts'
 import { MAX_AT_ONCE } from '../../../catalog/bulk-jobs.ts'
 import type { EventTypeId } from '../../../catalog/events.ts'
 import type { OperationName } from '../../../catalog/index.ts'
-import {
-  deleteJob,
-  findJob,
-  insertJob,
-  type PlanRow,
-  startPlannedJob,
-} from '../../../storage/work/bulk-jobs.ts'
+import { findJob, insertJob } from '../../../storage/work/bulk-jobs.ts'
 import { countIds, toIds } from '../../../storage/contacts/matches.ts'
 import { invalidField, Problem } from '../../kernel/problem.ts'
 import type { LabelRefs } from '../labels/labels.ts'
 import type { BulkOutput } from './output.ts'
 import type { RecordKind, Target } from './records.ts'
-import { findRecords, keepPlan, refusePlan, toNewJob } from './target-plan.ts'
+import { findRecords, toNewJob } from './find-records.ts'
 import { ANY_READER, showJob } from './view.ts'
 
 /*
@@ -48,25 +42,19 @@ export const changeTarget = async <I extends Target, S, E extends EventTypeId>(
 ): Promise<BulkOutput<S>> => {
   const { records } = change
   const { [records.idField]: ids } = input
-  if (ids !== undefined) {
-    refusePlan(records, input)
-    return await change.apply(ctx, input, ids)
-  }
+  if (ids !== undefined) return await change.apply(ctx, input, ids)
   requireReadable(ctx, records)
   requireExplicitAll(records, input)
-  const matches = await records.listMatches(ctx, input)
-  const { batches, plan } = await findRecords(ctx, change.operation, records, input, matches)
+  const batches = findRecords(ctx, records, await records.listMatches(ctx, input))
   const total = countIds(batches)
   // Before anything is changed: what would be.
   const preview = ctx.dryRun ? await rehearse(ctx, change, input, batches) : {}
   if (total > MAX_AT_ONCE)
     return {
       ...createEmptyResult(total),
-      ...(ctx.dryRun ? preview : await startJob(ctx, change, input, { plan, batches, total })),
+      ...(ctx.dryRun ? preview : await startJob(ctx, change, input, batches)),
     }
-  const result = await changeAtOnce(ctx, change, input, batches)
-  if (plan && !ctx.dryRun) await deleteJob(ctx.tx, ctx.actor.workspace.id, plan.id)
-  return { ...result, ...preview }
+  return { ...(await changeAtOnce(ctx, change, input, batches)), ...preview }
 }
 
 /** What a filter matches, even how much, is read. Throws 403. */
@@ -115,31 +103,22 @@ const createEmptyResult = (total: number): BulkOutput<never> => ({
   matched: total,
 })
 
-type Found = { plan: PlanRow | undefined; batches: readonly string[]; total: number }
-
 const startJob = async <I extends Target, S, E extends EventTypeId>(
   ctx: Context<E>,
   change: TargetChange<I, S, E>,
   input: I,
-  { plan, batches, total }: Found,
+  batches: readonly string[],
 ): Promise<Pick<BulkOutput<S>, 'job'>> => {
-  const workspaceId = ctx.actor.workspace.id
-  const frozen = await change.freeze(ctx, input)
-  if (plan) await startPlannedJob(ctx.tx, workspaceId, plan, { input: frozen, now: ctx.now })
-  const { operation } = change
   const job = {
     ...toNewJob(ctx),
-    operation,
-    input: frozen,
-    total,
+    operation: change.operation,
+    input: await change.freeze(ctx, input),
+    total: countIds(batches),
     state: 'running',
-    plan_id: null,
-    digest: null,
-    expires_at: null,
   } as const
-  const id = plan?.id ?? (await insertJob(ctx.tx, job, batches))
+  const id = await insertJob(ctx.tx, job, batches)
   ctx.pending.wakes = ['bulk-jobs']
-  return { job: showJob(ctx.actor, (await findJob(ctx.tx, workspaceId, ANY_READER, id))!) }
+  return { job: showJob(ctx.actor, (await findJob(ctx.tx, ctx.actor.workspace.id, ANY_READER, id))!) }
 }
 
 /** What a dry run tells of records that a filter found. */
@@ -151,12 +130,10 @@ const rehearse = async <I extends Target, S, E extends EventTypeId>(
 ): Promise<Partial<BulkOutput<S>>> => {
   const total = countIds(batches)
   const { unchanged, created } = await change.preview(ctx, input, batches)
-  const { operation, records } = change
   return {
-    plan_id: keepPlan(ctx, { operation, input, batches }),
     would_change: total - unchanged,
     unchanged,
-    samples: await records.listSamples(ctx, spread(batches, total)),
+    samples: await change.records.listSamples(ctx, spread(batches, total)),
     ...(created ? { would_create: created } : {}),
   }
 }

@@ -15,7 +15,7 @@ import { findSend, setBroadcastStatus } from '../../../storage/broadcasts/sends.
 import { listRecipientRows } from '../../../storage/broadcasts/broadcasts.ts'
 import { notFound, Problem } from '../../kernel/problem.ts'
 import { showQuotingText } from '../../visibility/phones.ts'
-import { toNewJob } from './target-plan.ts'
+import { toNewJob } from './find-records.ts'
 import { irreversible } from './undo.ts'
 import { ANY_READER, showJob, toEventJob, toReader } from './view.ts'
 

@@ -6,7 +6,7 @@ import type { BatchCall } from '../../../storage/work/bulk-jobs.ts'
 type IdField = 'contact_ids' | 'conversation_ids'
 
 /** The part of an input that names records. */
-export type Target = Pick<InputOf<'crm_tag_contacts'>, 'filter' | 'all' | 'plan_id'> & {
+export type Target = Pick<InputOf<'crm_tag_contacts'>, 'filter' | 'all'> & {
   readonly [field in IdField]?: readonly (string | number)[] | undefined
 }
 

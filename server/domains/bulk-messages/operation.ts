@@ -3,7 +3,7 @@ import type { Context, Handler, InputOf, OutputOf } from '../../handler.ts'
 import { listCandidates } from '../../../storage/broadcasts/audience.ts'
 import { insertSend, type NewRecipient } from '../../../storage/broadcasts/sends.ts'
 import { loadBroadcast } from '../../../storage/broadcasts/broadcasts.ts'
-import { type Batch, deleteJob, findJob, insertJob, type PlanRow } from '../../../storage/work/bulk-jobs.ts'
+import { findJob, insertJob } from '../../../storage/work/bulk-jobs.ts'
 import { toIds } from '../../../storage/contacts/matches.ts'
 import { listFields } from '../../../storage/contacts/custom-fields.ts'
 import type { SendingChannel } from '../../../storage/messages/sends.ts'
@@ -11,8 +11,9 @@ import type { TemplateRow } from '../../../storage/templates/templates.ts'
 import { showBroadcast } from '../broadcasts/broadcasts.ts'
 import { requireExplicitAll } from '../bulk-jobs/change-target.ts'
 import { contactRecords } from '../bulk-jobs/contact-records.ts'
-import { findRecords, keepPlan, toNewJob } from '../bulk-jobs/target-plan.ts'
+import { findRecords, toNewJob } from '../bulk-jobs/find-records.ts'
 import { ANY_READER, showJob } from '../bulk-jobs/view.ts'
+import type { FoundRecords } from '../../kernel/context.ts'
 import { invalidField, Problem } from '../../kernel/problem.ts'
 import { distinctIds } from '../labels/labels.ts'
 import { chooseChannel } from '../messaging/channels.ts'
@@ -38,14 +39,12 @@ const PREVIEWS = 10
 type Named = {
   ids: string[]
   batches: readonly string[]
-  plan: PlanRow | undefined
   approved?: ReadonlyMap<string, string> | undefined
 }
 
 const findNamed = async (ctx: Context, input: Input): Promise<Named> => {
-  const found = await findRecords(ctx, OPERATION, contactRecords, input, await listMatches(ctx, input))
-  const { batches, plan, planned = [] } = found
-  return { ids: batches.flatMap(toIds), batches, plan, approved: listApproved(planned) }
+  const batches = findRecords(ctx, contactRecords, await listMatches(ctx, input))
+  return { ids: batches.flatMap(toIds), batches, approved: listApproved(ctx.call.found) }
 }
 
 /** Returns the contacts, as texts of arrays of ids. */
@@ -55,8 +54,8 @@ const listMatches = async (ctx: Context, input: Input): Promise<readonly string[
   return await contactRecords.listMatches(ctx, input)
 }
 
-const listApproved = (planned: readonly Batch[]): ReadonlyMap<string, string> | undefined => {
-  const pairs = planned.flatMap(({ ids, digests }) => {
+const listApproved = (found: FoundRecords = []): ReadonlyMap<string, string> | undefined => {
+  const pairs = found.flatMap(({ ids, digests }) => {
     if (digests === null) return []
     const each = digests.split(' ')
     return toIds(ids).map((id, n) => [id, each[n]!] as const)
@@ -143,9 +142,9 @@ export const sendBulk: Handler<'messaging_send_bulk'> = async (ctx, input) => {
     recipients: audience.recipients.length,
     left_out: audience.leftOut,
   }
-  if (ctx.dryRun) return { ...counts, ...(await rehearse(ctx, input, { prepared, named, audience })) }
+  if (ctx.dryRun) return { ...counts, ...(await rehearse(ctx, { prepared, named, audience })) }
   requireSomebody(input, audience)
-  return { ...counts, ...(await start(ctx, input, { prepared, named, audience })) }
+  return { ...counts, ...(await start(ctx, input, { prepared, audience })) }
 }
 
 type Whole = { prepared: Prepared; named: Named; audience: Audience }
@@ -153,7 +152,7 @@ type Whole = { prepared: Prepared; named: Named; audience: Audience }
 const start = async (
   ctx: Context,
   input: Input,
-  { prepared: { channel, template, personal }, named, audience }: Whole,
+  { prepared: { channel, template, personal }, audience }: Omit<Whole, 'named'>,
 ): Promise<Pick<Output, 'broadcast' | 'job'>> => {
   const workspaceId = ctx.actor.workspace.id
   const { per_second, stop_at_error_percent, hours } = input
@@ -166,16 +165,12 @@ const start = async (
     stop_at_error_percent,
     ...(hours ? { hours } : {}),
   }
-  if (named.plan) await deleteJob(ctx.tx, workspaceId, named.plan.id)
   const job = {
     ...toNewJob(ctx),
     operation: OPERATION,
     input: frozen,
     total: audience.recipients.length,
     state: 'running',
-    plan_id: null,
-    digest: null,
-    expires_at: null,
   } as const
   const jobId = await insertJob(ctx.tx, job, [])
   ctx.pending.wakes = ['bulk-sends']
@@ -198,14 +193,14 @@ const start = async (
 /** What a dry run tells. */
 const rehearse = async (
   ctx: Context,
-  input: Input,
   { prepared: { channel, template, personal }, named, audience }: Whole,
 ): Promise<Partial<Output>> => {
   const { recipients, lacking } = audience
   const labels = personal.label()
   const shown = fillTemplate(template, { ...labels, ...withoutLabels(personal) }, ctx.now)
-  const { batches } = named
-  const digests = batches.map((batch) => listDigests(batch, audience.digests))
+  // Of a plan that is carried out, the values stay those that it holds.
+  if (!named.approved)
+    ctx.pending.found = named.batches.map((ids) => ({ ids, digests: listDigests(ids, audience.digests) }))
   return {
     ...(hasHiddenPhones(ctx.actor) ? {} : { countries: countCountries(recipients) }),
     values: personal.sources.map(({ variable, fallback }) => ({
@@ -219,7 +214,6 @@ const rehearse = async (
         : fillOrThrow(ctx, template, { template: personal.label('x') }).preview,
     parts: describeParts(template.components, labels),
     previews: await renderPreviews(ctx, recipients, { channel, template, personal }),
-    plan_id: keepPlan(ctx, { operation: OPERATION, input, batches, digests }),
   }
 }
 

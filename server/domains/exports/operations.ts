@@ -22,14 +22,13 @@ import {
   showTables,
   toExportFileName,
 } from './view.ts'
-import { deleteJob } from '../../../storage/work/bulk-jobs.ts'
 import { insertContactsExport } from '../../../storage/contacts/exports.ts'
 import { countIds, listContactNames } from '../../../storage/contacts/matches.ts'
 import { listFields } from '../../../storage/contacts/custom-fields.ts'
 import { toStorableId } from '../../../storage/values/ids.ts'
 import { requireExplicitAll } from '../bulk-jobs/change-target.ts'
 import { contactRecords } from '../bulk-jobs/contact-records.ts'
-import { findRecords, type FoundRecords, keepPlan, refusePlan } from '../bulk-jobs/target-plan.ts'
+import { findRecords } from '../bulk-jobs/find-records.ts'
 import { describeView } from './contacts-file.ts'
 
 /** An export that leaves out what its maker may not see would be no answer to the person. Throws 403. */
@@ -112,8 +111,6 @@ export const getExport: Handler<'crm_get_export'> = async (ctx, { export_id: id 
 
 type Input = InputOf<'crm_export_contacts'>
 
-const OPERATION = 'crm_export_contacts'
-
 /** Returns contacts that are named, as texts of arrays of ids. Throws 404 where one does not exist. */
 const listNamed = async (ctx: Context, given: readonly (string | number)[]): Promise<string[]> => {
   const ids = [...new Set(given.map(String))]
@@ -124,19 +121,10 @@ const listNamed = async (ctx: Context, given: readonly (string | number)[]): Pro
   return [`{${ids.join()}}`]
 }
 
-const findContacts = async (ctx: Context, input: Input): Promise<FoundRecords> => {
-  if (input.contact_ids) {
-    refusePlan(contactRecords, input)
-    return { batches: await listNamed(ctx, input.contact_ids) }
-  }
+const findContacts = async (ctx: Context, input: Input): Promise<readonly string[]> => {
+  if (input.contact_ids) return await listNamed(ctx, input.contact_ids)
   requireExplicitAll(contactRecords, input)
-  return await findRecords(
-    ctx,
-    OPERATION,
-    contactRecords,
-    input,
-    await contactRecords.listMatches(ctx, input),
-  )
+  return findRecords(ctx, contactRecords, await contactRecords.listMatches(ctx, input))
 }
 
 export const exportContacts: Handler<'crm_export_contacts'> = async (ctx, input) => {
@@ -147,7 +135,7 @@ export const exportContacts: Handler<'crm_export_contacts'> = async (ctx, input)
     throw new Problem('insufficient_scope', 'An export needs a key with the scope mcp:read too.', {
       scope: 'mcp:read',
     })
-  const { batches, plan } = await findContacts(ctx, input)
+  const batches = await findContacts(ctx, input)
   const fields = (await listFields(tx, workspaceId)).filter((field) => canSeeField(actor, field))
   const given = {
     workspace_id: workspaceId,
@@ -165,12 +153,6 @@ export const exportContacts: Handler<'crm_export_contacts'> = async (ctx, input)
   ctx.pending.wakes = ['exports']
   const id = await insertContactsExport(tx, given, ctx.dryRun ? [] : batches, getBatchSize(ctx.services))
   const row = (await findExport(tx, workspaceId, id))!
-  if (!ctx.dryRun) {
-    if (plan) await deleteJob(tx, workspaceId, plan.id)
-    return { export: showExport(row) }
-  }
-  return {
-    export: { ...showExport(row), id: null, file_name: toExportFileName({ ...row, id: null }) },
-    ...(input.contact_ids ? {} : { plan_id: keepPlan(ctx, { operation: OPERATION, input, batches }) }),
-  }
+  if (!ctx.dryRun) return { export: showExport(row) }
+  return { export: { ...showExport(row), id: null, file_name: toExportFileName({ ...row, id: null }) } }
 }

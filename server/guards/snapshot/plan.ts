@@ -1,11 +1,17 @@
 import type { Call, Transaction } from '../../kernel/call.ts'
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
+import { isByFilter } from '../../../catalog/operation.ts'
 import type { Plan } from '../../../catalog/plan.ts'
 import { isObject } from '../../../catalog/values.ts'
+import type { Db } from '../../../storage/database.ts'
 import { undone } from '../../../storage/client/savepoint.ts'
+import { insertJob, takePlan } from '../../../storage/work/bulk-jobs.ts'
+import { countIds } from '../../../storage/contacts/matches.ts'
 import type { App } from '../../app.ts'
-import type { Actor } from '../../kernel/context.ts'
+import { businessTime } from '../../clock.ts'
+import { toNewJob } from '../../domains/bulk-jobs/find-records.ts'
+import type { Actor, FoundRecords, PendingWrites } from '../../kernel/context.ts'
 import { canonicalJson } from '../../kernel/cursors.ts'
 import { type Rehearsed, rehearseIn } from '../../kernel/dry-run.ts'
 import type { Guard } from '../../kernel/guard.ts'
@@ -18,7 +24,8 @@ import { createExistenceTest, listTouched, type Touched } from './touched.ts'
 /*
  * What a change would do: the fields of each record that would differ, before and after. A token seals a digest of it.
  * A change that is sent with the token is rehearsed again, in the transaction in which it then runs and from the same
- * snapshot, and is refused where the digest differs (docs/decisions/0035).
+ * snapshot, and is refused where the digest differs (docs/decisions/0035). Records that a filter found are kept, and
+ * the token names what is kept.
  */
 
 type Json = Record<string, unknown>
@@ -156,7 +163,33 @@ const observe = async (
   return { rehearsed, observed: { touched: visible, changes, records, more: touched.length - shown.length } }
 }
 
-const toBinding = ({ workspace, staff }: Actor): string => `${workspace.id} ${staff.id}`
+/** Whose plan it is. */
+type Owner = { readonly workspace_id: string; readonly staff_id: string }
+
+export const toOwner = ({ workspace, staff }: Actor): Owner => ({
+  workspace_id: workspace.id,
+  staff_id: staff.id,
+})
+
+const toBinding = ({ workspace_id, staff_id }: Owner): string => `${workspace_id} ${staff_id}`
+
+/** What a token says: a digest of what the call would do, or the id of what is kept of it. */
+type Sealed = { readonly digest?: string; readonly keptId?: string }
+
+const seal = ({ planSealer }: App, actor: Actor, sealed: Sealed): string =>
+  planSealer.seal(JSON.stringify(sealed), toBinding(toOwner(actor)))
+
+const open = ({ planSealer }: Pick<App, 'planSealer'>, owner: Owner, token: string): Sealed | undefined => {
+  const text = planSealer.open(token, toBinding(owner))
+  return text === undefined ? undefined : (JSON.parse(text) as Sealed)
+}
+
+/** Returns the id of the plan that a token names; undefined where nothing is kept of one, or there is none. */
+export const findKeptId = (
+  app: Pick<App, 'planSealer'>,
+  owner: Owner,
+  token: string | null | undefined,
+): string | undefined => (token ? open(app, owner, token)?.keptId : undefined)
 
 /**
  * Returns what a call would do. The transaction must be one snapshot (`repeatable read`); nothing of the call is left
@@ -165,27 +198,19 @@ const toBinding = ({ workspace, staff }: Actor): string => `${workspace.id} ${st
 const makePlan = async (app: App, tx: Transaction, call: Call, attempt: number): Promise<Planned> => {
   const { rehearsed, observed } = await observe(app, tx, call, attempt)
   const digest = toDigest(call, rehearsed, observed)
-  const token = app.planSealer.seal(digest, toBinding(call.actor))
   return {
     digest,
     touched: observed.touched,
-    plan: { token, records: observed.records, more_records: observed.more },
+    plan: {
+      token: seal(app, call.actor, { digest }),
+      records: observed.records,
+      more_records: observed.more,
+    },
   }
 }
 
-/** Throws 409 `plan_changed` with the present plan, unless that is the one of the token. */
-const requirePlan = (
-  app: App,
-  actor: Actor,
-  token: string,
-  { plan, digest }: { plan: Plan; digest: string },
-): void => {
-  const expected = app.planSealer.open(token, toBinding(actor))
-  if (expected === undefined)
-    throw planProblem(
-      'is no plan of this workspace and key owner',
-      'Send the `token` that a dry run with Api-Plan: show answers.',
-    )
+/** Throws 409 `plan_changed` with the present plan, unless that is the one that was made. */
+const requirePlan = (expected: string, { plan, digest }: Planned): void => {
   if (expected === digest) return
   throw new Problem(
     'conflict',
@@ -193,6 +218,57 @@ const requirePlan = (
     { reason: 'plan_changed', plan },
   )
 }
+
+/** How long the records that a filter found are kept, unless a person decides on the call. */
+const KEPT_MS = 60 * 60_000
+
+/**
+ * Keeps the records that the filter of a call has found, for an hour or until then. Returns the token of the plan;
+ * undefined for a call that looked for none.
+ */
+export const keepFound = async (
+  app: App,
+  { actor, op, input, trace }: Pick<Call, 'actor' | 'op' | 'input' | 'trace'>,
+  { found }: PendingWrites,
+  until?: string,
+): Promise<string | undefined> => {
+  if (!found) return undefined
+  const now = businessTime(app, actor.workspace.id)
+  const batches = found.map(({ ids }) => ids)
+  const plan = {
+    ...toNewJob({ actor, call: { trace }, now }),
+    operation: op.name,
+    input: {},
+    total: countIds(batches),
+    state: 'planned',
+    digest: computeFingerprint(op, input),
+    expires_at: until ?? new Date(Date.parse(now) + KEPT_MS).toISOString(),
+  } as const
+  const digests = found.map((batch) => batch.digests)
+  return seal(app, actor, { keptId: await insertJob(app.db, plan, batches, digests) })
+}
+
+/** Returns what a plan keeps, for the one call that carries it out. */
+const takeFound = async (
+  app: App,
+  tx: Transaction,
+  { actor, op, input }: Call,
+  id: string,
+): Promise<FoundRecords> => {
+  const plan = await takePlan(tx, actor.workspace.id, id)
+  const now = Date.parse(businessTime(app, actor.workspace.id))
+  if (!plan || now > Date.parse(plan.expires_at!))
+    throw new Problem(
+      'conflict',
+      'The plan was carried out, or has expired. Nothing was changed; make a new dry run.',
+      { reason: 'plan_unknown' },
+    )
+  if (!computeFingerprint(op, input).equals(plan.digest!)) throw otherCallProblem()
+  return plan.found
+}
+
+const otherCallProblem = (): Problem =>
+  planProblem('is the plan of another call', 'Send the input of the dry run with it, unchanged.')
 
 /** Returns what a call would do, if it was rehearsed with a plan. */
 export const getPlanned = ({ planned }: Pick<Call, 'planned'>): Planned | undefined =>
@@ -211,24 +287,54 @@ export const planTokens: Guard<App> = {
   },
 }
 
-/** A call with a plan is rehearsed in the transaction in which it runs, and does what the plan says or nothing. */
+type Rehearsal = Rehearsed & { planned: Plan | undefined }
+
+/** Returns the plan of a dry run that was asked for it, in words too for those who may read what it names. */
+const showPlan = async (
+  app: App,
+  db: Db,
+  call: Call,
+  { planned, output, pending }: Rehearsal,
+): Promise<Json> => {
+  const { actor, op, input } = call
+  const token = await keepFound(app, call, pending)
+  const planId = findKeptId(app, toOwner(actor), token)
+  const more = countIds((pending.found ?? []).map(({ ids }) => ids))
+  const summary = actor.key.scopes.includes('mcp:read')
+    ? await app.summarizeCall(db, actor, { op, input, output, planId })
+    : undefined
+  return { ...(planned ?? { records: [], more_records: more }), ...(token ? { token } : {}), summary }
+}
+
+/**
+ * A call with a plan is rehearsed in the transaction in which it runs, and does what the plan says or nothing. One by a
+ * filter is not: it is for the records that its plan keeps.
+ */
 export const plans: Guard<App> = {
   only: { changes: true },
   inTransaction: async (app, call, tx, attempt) => {
-    if (call.plan === undefined) return
-    const planned = await makePlan(app, tx, call, attempt)
-    if (call.plan !== SHOW_PLAN) requirePlan(app, call.actor, call.plan, planned)
-    call.planned = planned
-  },
-  after: async (app, call, { kind, db, output, answer }) => {
-    const planned = getPlanned(call)
-    if (kind !== 'dry_run' || !planned) return
     const { actor, op, input, plan } = call
-    // In words, for those who may read the records that it names.
-    const summary =
-      plan === SHOW_PLAN && actor.key.scopes.includes('mcp:read')
-        ? await app.summarizeCall(db, actor, op, input, output as Json)
-        : undefined
-    answer!['plan'] = { ...planned.plan, ...(plan === SHOW_PLAN ? { summary } : {}) }
+    if (plan === undefined) return
+    const opened = plan === SHOW_PLAN ? {} : open(app, toOwner(actor), plan)
+    if (!opened)
+      throw planProblem(
+        'is no plan of this workspace and key owner',
+        'Send the `token` that a dry run with Api-Plan: show answers.',
+      )
+    const { keptId, digest } = opened
+    if (keptId !== undefined) call.found = await takeFound(app, tx, call, keptId)
+    else if (isByFilter(op, input)) {
+      if (digest !== undefined) throw otherCallProblem()
+    } else {
+      const planned = await makePlan(app, tx, call, attempt)
+      if (digest !== undefined) requirePlan(digest, planned)
+      call.planned = planned
+    }
+  },
+  after: async (app, call, { kind, db, output, pending, answer }) => {
+    const planned = getPlanned(call)?.plan
+    if (kind === 'dry_run' && call.plan === SHOW_PLAN)
+      answer!['plan'] = await showPlan(app, db, call, { planned, output: output as Json, pending: pending! })
+    else if (kind === 'dry_run' && planned) answer!['plan'] = planned
   },
 }

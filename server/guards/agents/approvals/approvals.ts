@@ -21,6 +21,7 @@ import {
   toEventApproval,
   toReader,
 } from '../../../visibility/approvals.ts'
+import { findKeptId } from '../../snapshot/plan.ts'
 import { RUN_SECONDS } from './stored-call.ts'
 
 export const listApprovals: Handler<'approvals_list'> = async (
@@ -83,7 +84,12 @@ const showDetail = async (ctx: Context, row: ApprovalRow): Promise<OutputOf<'app
       : await ctx.services.readRequestVersion(ctx.tx, row)
   const summary =
     operation && input
-      ? await ctx.services.summarizeCall(ctx.tx, actor, operation, input, preview)
+      ? await ctx.services.summarizeCall(ctx.tx, actor, {
+          op: operation,
+          input,
+          output: preview,
+          planId: findKeptId(ctx.services, row, row.plan),
+        })
       : [row.operation]
   const edited = Object.values(row.edited ?? {}).map(String)[0] ?? null
   const { id, status, ...shown } = showApproval(actor, row, ctx.now)

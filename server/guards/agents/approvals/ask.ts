@@ -20,7 +20,6 @@ import { insertEvents } from '../../../../storage/events/events.ts'
 import { businessTime } from '../../../clock.ts'
 import type { App } from '../../../app.ts'
 import type { Actor } from '../../../kernel/context.ts'
-import { rehearse } from '../../../kernel/dry-run.ts'
 import { createEmit } from '../../../kernel/emit.ts'
 import { execute } from '../../../kernel/execute.ts'
 import { clientDeclinedProblem } from '../declined.ts'
@@ -33,7 +32,7 @@ import { toAuditEntry } from '../../audit/entry.ts'
 import { notifyEvents } from '../../../domains/events/signal.ts'
 import { toStoredView } from '../../../visibility/replays.ts'
 import { createSalt, readSubjects, toConversationId } from './call-subjects.ts'
-import { digestTemplate, freezeContent, type Frozen, planFrozen } from './freeze.ts'
+import { digestTemplate, freezeCall, type Frozen } from './freeze.ts'
 import { toApprovalUrl } from './page-url.ts'
 import { mayReplay, splitSecrets, toApprovedCall, toReplayInput, toReplayLimit } from './stored-call.ts'
 import { getStatus, showApproval, toEventApproval } from '../../../visibility/approvals.ts'
@@ -200,13 +199,9 @@ type Asking = { askedFor: AskReason[]; digest: Buffer; now: string }
 /** Rehearses the call. Returns the request for it, as it is stored. */
 const prepare = async (app: App, call: AgentCall, asking: Asking): Promise<NewApproval> => {
   const { actor, op, input, trace } = call
-  const rehearsed = await rehearse(app, { actor, op, input, trace, plan: call.plan })
   // What a filter matched stays the same, for as long as the call may take to run.
   const planUntil = addMs(asking.now, getApprovalMs(actor) + RUN_MS)
-  const frozen = await freezeContent(app, actor, op, { input, output: rehearsed.output, trace, planUntil })
-  const planId = frozen.input['plan_id']
-  if (planId === rehearsed.output['plan_id'] && planId !== undefined)
-    await rehearsed.pending.afterDryRun?.(app.db, planUntil)
+  const frozen = await freezeCall(app, { actor, op, input, trace, plan: call.plan }, planUntil)
   return await toNewApproval(app, call, asking, frozen)
 }
 
@@ -326,7 +321,7 @@ const toNewApproval = async (
   app: App,
   call: AgentCall,
   { askedFor, digest, now }: Asking,
-  { input: frozen, output }: Frozen,
+  { input: frozen, output, plan }: Frozen,
 ): Promise<NewApproval> => {
   const { actor, op, trace } = call
   const { input, secrets } = splitSecrets(app, call, frozen)
@@ -347,11 +342,11 @@ const toNewApproval = async (
     reason: toReason(call.reason),
     asked_for: askedFor,
     preview,
-    plan: (await planFrozen(app, call, frozen)) ?? null,
+    plan: plan ?? null,
     summary_version: await readSubjects(app, app.db, {
       asker: actor,
       op,
-      call: { input, conversationId: toConversationId(preview) },
+      call: { input, conversationId: toConversationId(preview), plan },
       salt,
     }),
     summary_salt: salt,

@@ -11,6 +11,7 @@ import { canonicalJson } from '../../../kernel/cursors.ts'
 import { Problem } from '../../../kernel/problem.ts'
 import { toActor } from '../../../kernel/authenticate.ts'
 import { createRead, createRecordReader, type Read, type RecordReader } from '../../snapshot/read-records.ts'
+import { findKeptId, toOwner } from '../../snapshot/plan.ts'
 import { listReferences, records } from './call-records.ts'
 import {
   type DescribedContact,
@@ -40,8 +41,8 @@ const seeAll = (actor: Actor): Actor => ({
   key: { ...actor.key, agent: false, phones: true },
 })
 
-/** `conversationId`: where a message goes, as a dry run answered it. */
-type Call = { input: Json; conversationId: string | undefined }
+/** `conversationId`: where a message goes, as a dry run answered it. `plan`: the token of the plan of the call. */
+type Call = { input: Json; conversationId: string | undefined; plan: string | null | undefined }
 
 /** Returns the conversation of a call, or of what its dry run answered. */
 export const toConversationId = (record: Json | null): string | undefined => {
@@ -49,7 +50,7 @@ export const toConversationId = (record: Json | null): string | undefined => {
   return typeof id === 'string' ? id : undefined
 }
 
-type Asked = { asker: Actor; op: Operation; call: Call }
+type Asked = { asker: Actor; op: Operation; call: Call; planId: string | undefined }
 
 /** The contact of the conversation, or the one that is named: merged ones are read as those that they became. */
 const findCustomer = async (
@@ -86,14 +87,15 @@ const describeDelivery = async (
 /** The records that fields of the input name by their ids. */
 const listRecordSubjects = async (
   readRecord: RecordReader,
-  { asker, op, call: { input } }: Asked,
+  { asker, op, call: { input }, planId }: Asked,
   db: Db,
 ): Promise<Subject[]> => {
   const subjects: Subject[] = []
   for (const [field, id] of listReferences(op, input)) {
     const { kind } = records[field]!
     // What a job was begun with stays; who matches a filter is the plan of the call; lists of these are read whole.
-    if (kind === 'job' || kind === 'conversation' || (kind === 'saved_filter' && 'plan_id' in input)) continue
+    if (kind === 'job' || kind === 'conversation' || (kind === 'saved_filter' && planId !== undefined))
+      continue
     if (kind === 'contact' && !(field in input)) continue
     const name = field.replace(/_id$/, '')
     const record =
@@ -107,10 +109,12 @@ const listRecordSubjects = async (
   return subjects
 }
 
-const listSubjects = async (app: App, db: Db, asked: Asked): Promise<Subject[]> => {
-  const { asker, op, call } = asked
+const listSubjects = async (app: App, db: Db, given: Omit<Asked, 'planId'>): Promise<Subject[]> => {
+  const { asker, op, call } = given
   const { input } = call
-  const scope = { db, workspaceId: asker.workspace.id, input }
+  const planId = findKeptId(app, toOwner(asker), call.plan)
+  const asked = { ...given, planId }
+  const scope = { db, workspaceId: asker.workspace.id, input, planId }
   const read = createRead(app, db, seeAll(asker))
   return [
     ['call', [op.name, input]],
@@ -179,11 +183,11 @@ const readStored = async (
   app: App,
   db: Db,
   asker: Actor,
-  { operation, input, preview, summary_salt: salt }: ApprovalRow,
+  { operation, input, preview, plan, summary_salt: salt }: ApprovalRow,
 ): Promise<string | null> => {
   const op = findOperation(operation)
   if (!op || salt === null) return null
-  const call = { input, conversationId: toConversationId(preview) }
+  const call = { input, conversationId: toConversationId(preview), plan }
   return await readSubjects(app, db, { asker, op, call, salt })
 }
 

@@ -230,16 +230,6 @@ const describeFiltersNaming = async (read: Read, filters: readonly { id: string 
   return lines
 }
 
-/** Of a filter: of those that the dry run found. */
-const countDeclining = async (
-  db: Db,
-  actor: Actor,
-  { input, output }: { input: Json; output: Json | null },
-): Promise<number | undefined> => {
-  const planned = output && 'plan_id' in output ? { plan_id: output.plan_id, ...input } : input
-  return (await listDeclining({ db, workspaceId: actor.workspace.id, input: planned }))?.length
-}
-
 /** Where a message goes that begins a conversation, in which the customer has not written. */
 const describeNewConversation = async (
   read: Read,
@@ -334,12 +324,12 @@ const describeOutcome = (op: Operation, output: Json): string[] => {
  * Returns what a person decides on, line by line: what is done to whom, through which channel and window, the whole
  * text or template as it would be sent, how many it reaches, and what the dry run found. No text that is sent is cut;
  * characters that nobody sees are written as `\u{…}`. `actor`: who reads it. `output`: of the dry run, null if there is
- * none.
+ * none. `planId`: of the plan that keeps what a filter found.
  */
 export const summarizeCall = async (
   app: App,
   db: Db,
-  { actor, op, input, output }: { actor: Actor; op: Operation; input: Json; output: Json | null },
+  { actor, op, input, output, planId }: { actor: Actor } & Parameters<App['summarizeCall']>[2],
 ): Promise<string[]> => {
   const read = createRead(app, db, actor)
   const zone = actor.workspace.timezone
@@ -370,7 +360,10 @@ export const summarizeCall = async (
           ...(await describeRecords(read, op, input, zone)),
           ...(await describeTags(read, input)),
           ...(await describeFiltersNaming(read, await listFiltersNaming(db, actor.workspace.id, op, input))),
-          ...line('Of them have declined messages', await countDeclining(db, actor, { input, output })),
+          ...line(
+            'Of them have declined messages',
+            (await listDeclining({ db, workspaceId: actor.workspace.id, input, planId }))?.length,
+          ),
           ...(op.name === 'crm_undo_contact_merge' ? await describeUndoneMerge(read, output) : []),
           ...(await describeFilter(read, input)),
           ...line('Contacts', at(output, 'export', 'contacts', 'total')),

@@ -112,9 +112,9 @@ const checkApprover = async (
   await requireSameSubjects(app, asker, row, input['summary_version'] as string | undefined)
   const edits = toEdits(target, row, input['text'] as string | undefined)
   const asked = toRunInput(app, row)
-  if (edits) validate(target, { ...asked, ...edits })
-  // A plan by filter is that of who asks: the approver's rights are those to change what matches now.
-  const { plan_id: _planId, ...rehearsed } = { ...asked, ...edits }
+  const rehearsed = { ...asked, ...edits }
+  if (edits) validate(target, rehearsed)
+  // The plan is that of who asks: the approver's rights are those to change what a filter matches now.
   const { output } = await rehearse(app, {
     actor,
     op: target,

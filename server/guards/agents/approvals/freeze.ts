@@ -2,60 +2,55 @@ import { hash } from 'node:crypto'
 import type { Operation } from '../../../../catalog/index.ts'
 import { findBoundFacts } from '../../../../storage/agents/policy.ts'
 import type { App } from '../../../app.ts'
-import type { Actor, CallTrace } from '../../../kernel/context.ts'
+import type { Call } from '../../../kernel/call.ts'
+import type { Actor } from '../../../kernel/context.ts'
 import { rehearse } from '../../../kernel/dry-run.ts'
 import { Problem } from '../../../kernel/problem.ts'
 import { findSendingChannel } from '../../../domains/messaging/channels.ts'
-import { getPlanned, SHOW_PLAN } from '../../snapshot/plan.ts'
+import { getPlanned, keepFound, SHOW_PLAN } from '../../snapshot/plan.ts'
 
 type Input = Record<string, unknown>
 
-/** A call as it runs, and what its dry run answered, which is what a person is shown. */
-export type Frozen = { input: Input; output: Input }
+type Asked = Pick<Call, 'actor' | 'op' | 'input' | 'trace' | 'plan'>
+
+/** A call as it runs, the token of its plan, and what its dry run answered, which is what a person is shown. */
+export type Frozen = { input: Input; output: Input; plan: string | undefined }
 
 /**
  * Returns a call with what it only refers to written out as its dry run resolved it, so that what a person saw is
  * what is sent, whatever becomes of the saved reply, of the values of the contact or of its latest conversation
- * meanwhile; and what a filter matched is what is changed, or who gets the message. `output`: what the dry run
- * answered. `planUntil`: how long a plan of who gets it is kept. Throws 409 where nobody would get it.
+ * meanwhile; and with a plan of what a filter matched, or who gets the message, which is kept for as long as usual or
+ * until `planUntil`. Throws 409 where nobody would get it.
  */
-export const freezeContent = async (
-  app: App,
-  actor: Actor,
-  op: Operation,
-  { input, output, trace, planUntil }: { input: Input; output: Input; trace: CallTrace; planUntil?: string },
-): Promise<Frozen> => {
-  const of = (frozen: Input): Frozen => ({ input: frozen, output })
-  if (op.name === 'messaging_send_template') return of(await freezeChannel(app, actor, input, output))
-  if (op.name === 'messaging_send_bulk') {
-    const limited = await limitRecipients(app, actor, input, output)
-    return await planRecipients(app, { actor, op, input: limited, trace }, planUntil)
-  }
-  if (typeof output['plan_id'] === 'string') return of({ ...input, plan_id: output['plan_id'] })
+export const freezeCall = async (app: App, call: Asked, planUntil?: string): Promise<Frozen> => {
+  const { output, pending } = await rehearse(app, call)
+  const input = await writeOut(app, call, output)
+  const kept = await keepFound(app, { ...call, input }, pending, planUntil)
+  return { input, output, plan: kept ?? (await planFrozen(app, call, input)) }
+}
+
+const writeOut = async (app: App, { actor, op, input }: Asked, output: Input): Promise<Input> => {
+  if (op.name === 'messaging_send_template') return await freezeChannel(app, actor, input, output)
+  if (op.name === 'messaging_send_bulk') return await limitRecipients(app, actor, input, output)
   const { quick_message_id: quick, ...rest } = input
-  if (op.name !== 'messaging_send_reply' || quick === undefined) return of(input)
+  if (op.name !== 'messaging_send_reply' || quick === undefined) return input
   const { type, text, media } = output['message'] as {
     type: string
     text: string | null
     media: { url: string | null; file_name: string | null } | null
   }
-  if (!media) return of({ ...rest, text })
-  return of({
+  if (!media) return { ...rest, text }
+  return {
     ...rest,
     media_url: media.url,
     type,
     ...(text === null ? {} : { caption: text }),
     ...(media.file_name === null ? {} : { file_name: media.file_name }),
-  })
+  }
 }
 
 /** Fixes the channel, and how many may get the message at most: as many as a person is shown. */
-const limitRecipients = async (
-  app: App,
-  actor: Actor,
-  { plan_id: _plan, ...input }: Input,
-  output: Input,
-): Promise<Input> => {
+const limitRecipients = async (app: App, actor: Actor, input: Input, output: Input): Promise<Input> => {
   const channelId = input['channel_id'] ?? (await findSendingChannel(app.db, actor, undefined))?.id
   const most = Number(output['recipients'])
   if (most === 0)
@@ -67,20 +62,6 @@ const limitRecipients = async (
     ...(channelId === undefined ? {} : { channel_id: channelId }),
     max_recipients: Math.min(most, Number(input['max_recipients'] ?? most)),
   }
-}
-
-/**
- * Fixes who gets a message, and with which values: those that this dry run shows. The plan of the asker, if there is
- * one, is of the call before its channel and its limit were fixed, and ends within the hour.
- */
-const planRecipients = async (
-  app: App,
-  call: { actor: Actor; op: Operation; input: Input; trace: CallTrace },
-  planUntil: string | undefined,
-): Promise<Frozen> => {
-  const { output, pending } = await rehearse(app, call)
-  await pending.afterDryRun?.(app.db, planUntil)
-  return { input: { ...call.input, plan_id: output['plan_id'] }, output }
 }
 
 /**
@@ -102,16 +83,12 @@ const freezeChannel = async (app: App, actor: Actor, input: Input, output: Input
 }
 
 /**
- * Returns the plan of a call as it is kept. One with what it refers to written out is not the call that was planned,
- * so it gets a plan of its own; `call` is rehearsed with the given one before.
+ * Returns the plan of a call as it is frozen. One with what it refers to written out is not the call that was planned,
+ * so it gets a plan of its own; `call` was rehearsed with the given one before.
  */
-export const planFrozen = async (
-  app: App,
-  { plan, ...call }: Parameters<typeof rehearse>[1] & { input: Input },
-  frozen: Input,
-): Promise<string | undefined> => {
-  if (plan === undefined || frozen === call.input) return plan
-  const planned = { ...call, input: frozen, plan: SHOW_PLAN }
+const planFrozen = async (app: App, call: Asked, input: Input): Promise<string | undefined> => {
+  if (call.plan === undefined || input === call.input) return call.plan
+  const planned: Call = { ...call, input, plan: SHOW_PLAN }
   await rehearse(app, planned)
   return getPlanned(planned)?.plan.token
 }

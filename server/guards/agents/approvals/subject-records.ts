@@ -2,13 +2,13 @@ import { isObject } from '../../../../catalog/values.ts'
 import {
   type Declining,
   listOptOuts,
-  listPlanBatches,
   listSubjectContacts,
   listSubjectConversations,
   type SubjectContact,
 } from '../../../../storage/agents/call-subjects.ts'
 import { toIds } from '../../../../storage/contacts/matches.ts'
 import type { Db } from '../../../../storage/database.ts'
+import { listJobBatches } from '../../../../storage/work/bulk-jobs.ts'
 import { findEventConsumer } from '../../../../storage/events/consumers.ts'
 import { findLabels } from '../../../../storage/labels/labels.ts'
 import type { Read, RecordKind } from '../../snapshot/read-records.ts'
@@ -105,7 +105,8 @@ export const describeContact = (name: string, contact: DescribedContact | null |
 
 const toIdList = (value: unknown): string[] => (Array.isArray(value) ? [...new Set(value.map(String))] : [])
 
-type Scope = { db: Db; workspaceId: string; input: Json }
+/** `planId`: of the plan that keeps what the filter found. */
+type Scope = { db: Db; workspaceId: string; input: Json; planId: string | undefined }
 
 /** All contacts and conversations of a list, however long it is. */
 export const listNamed = async ({ db, workspaceId, input }: Scope): Promise<Subject[]> => {
@@ -126,12 +127,11 @@ export const listNamed = async ({ db, workspaceId, input }: Scope): Promise<Subj
 /** Batches of a plan whose opt-outs are read in one statement. */
 const BATCHES_AT_ONCE = 20
 
-const listTargetIds = async ({ db, workspaceId, input }: Scope): Promise<string[][]> => {
-  const { plan_id: planId, contact_ids: named } = input
-  if (typeof planId !== 'string') return [toIdList(named)]
-  const batches = await listPlanBatches(db, workspaceId, planId)
+const listTargetIds = async ({ db, workspaceId, input, planId }: Scope): Promise<string[][]> => {
+  if (planId === undefined) return [toIdList(input['contact_ids'])]
+  const batches = await listJobBatches(db, workspaceId, planId)
   return Array.from({ length: Math.ceil(batches.length / BATCHES_AT_ONCE) }, (_, n) =>
-    batches.slice(n * BATCHES_AT_ONCE, (n + 1) * BATCHES_AT_ONCE).flatMap(toIds),
+    batches.slice(n * BATCHES_AT_ONCE, (n + 1) * BATCHES_AT_ONCE).flatMap(({ ids }) => toIds(ids)),
   )
 }
 
@@ -140,8 +140,8 @@ const listTargetIds = async ({ db, workspaceId, input }: Scope): Promise<string[
  * for those of one contact, which are told of it, or which leave its opt-out as it is.
  */
 export const listDeclining = async (scope: Scope): Promise<Declining[] | undefined> => {
-  const { dnd, contact_ids: named, plan_id: planId } = scope.input
-  if (dnd !== false || !(Array.isArray(named) || typeof planId === 'string')) return undefined
+  const { dnd, contact_ids: named } = scope.input
+  if (dnd !== false || !(Array.isArray(named) || scope.planId !== undefined)) return undefined
   const found: Declining[] = []
   for (const ids of await listTargetIds(scope))
     found.push(...(await listOptOuts(scope.db, scope.workspaceId, ids)))
