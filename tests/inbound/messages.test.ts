@@ -29,13 +29,8 @@ const NO_CARD = {
 /** An id of the provider, which names the customer and who wrote the message beside the message itself. */
 const spellId = (customer: string, id: string, by: 'ours' | 'theirs' = 'theirs'): string => {
   const ofUser = customer.includes('.')
-  const bytes = [
-    ...[0x1c, 0x18, customer.length],
-    ...Buffer.from(customer),
-    ...[0x15, ofUser ? 0x14 : 0x02, 0x00, by === 'ours' ? 0x11 : 0x12, 0x18, id.length],
-    ...Buffer.from(id),
-    0x00,
-  ]
+  const head = [0x15, ofUser ? 0x14 : 0x02, 0x00, by === 'ours' ? 0x11 : 0x12, 0x18, id.length]
+  const bytes = [0x1c, 0x18, customer.length, ...Buffer.from(customer), ...head, ...Buffer.from(id), 0x00]
   return `wamid.${Buffer.from(bytes).toString('base64')}`
 }
 
