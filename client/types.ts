@@ -332,7 +332,7 @@ export type ContactView = {
   attributes_map?: { [key: string]: string | number | boolean | string[] | null }
 }
 export type CrmSearchContactsInput = PageFields & {
-  /** Name or phone contains this, ignoring case; `%` and `_` are literal. */
+  /** Name, phone or username contains this, ignoring case; `%` and `_` are literal. */
   query?: string
   /** Id of the contact in another system; case matters. */
   external_id?: string

@@ -11,10 +11,13 @@ export const UNDO_DAYS = 7
 const FieldName = z
   .string()
   .max(70)
-  .regex(/^(?:name|phone|email|external_id|chatapp_user_id|username|web_visitor_id|metadata|attributes\..+)$/, {
-    error:
-      'must be name, phone, email, external_id, chatapp_user_id, username, web_visitor_id, metadata or attributes.<key>',
-  })
+  .regex(
+    /^(?:name|phone|email|external_id|chatapp_user_id|username|web_visitor_id|metadata|attributes\..+)$/,
+    {
+      error:
+        'must be name, phone, email, external_id, chatapp_user_id, username, web_visitor_id, metadata or attributes.<key>',
+    },
+  )
 
 export const mergeContacts = defineOperation({
   name: 'crm_merge_contacts',

@@ -80,7 +80,9 @@ export const Contact = z
       z
         .string()
         .nullable()
-        .describe('Username at the messaging app, without `@`; numbers in it are masked as in `chatapp_user_id`.'),
+        .describe(
+          'Username at the messaging app, without `@`; numbers in it are masked as in `chatapp_user_id`.',
+        ),
       { phone: 'text' },
     ),
     external_id: untrusted(

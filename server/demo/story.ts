@@ -214,7 +214,13 @@ const playChat = async (caller: Caller, random: Random, chat: Chat, nowMs: numbe
   const { n, channel, by, last = 'delivered' } = chat
   const phone = parsePhoneLine(createPhone(n).phone)
   if ('error' in phone) throw new Error(phone.error)
-  const customer = { phone: { ...phone, spelling: phone.phone }, userId: null, username: null, name: null, at: null }
+  const customer = {
+    phone: { ...phone, spelling: phone.phone },
+    userId: null,
+    username: null,
+    name: null,
+    at: null,
+  }
   const writer: Writer = {
     phone: phone.phone,
     name: null,

@@ -115,7 +115,9 @@ const main = async (adminUrl: string): Promise<void> => {
   }
   try {
     const only = flags.only?.split(',')
-    const cases = createCases(dataset).filter(({ name }) => (only ? only.includes(name) : name !== 'no query'))
+    const cases = createCases(dataset).filter(({ name }) =>
+      only ? only.includes(name) : name !== 'no query',
+    )
     const tooSlow = await withServers(cases)
     const failed = tooSlow.length > 0 ? await withServers(tooSlow) : []
     const names = failed.map(({ name }) => name).join(', ')

@@ -285,12 +285,14 @@ const unify = async (
   const { tx, workspaceId } = context
   const had = [{ ...kept }, ...others].map((row) => [lineKeyOf(row), row.chatapp_user_id] as const)
   for (const other of others) {
-    const isLater = (name: 'phone_told_at' | 'user_id_told_at' | 'username_told_at'): boolean =>
-      other[name] !== null && (kept[name] ?? '') < other[name]
+    // What is told now too, so that an undo of the merge gives it back.
+    const isLater = (name: 'phone_told_at' | 'user_id_told_at' | 'username_told_at', isTold: boolean) =>
+      (other[name] !== null && (kept[name] ?? '') < other[name]) ||
+      (isTold && told.at !== null && (kept[name] ?? '') <= told.at)
     const preferOther = new Set([
-      ...(isLater('phone_told_at') ? ['phone'] : []),
-      ...(isLater('user_id_told_at') ? ['chatapp_user_id'] : []),
-      ...(isLater('username_told_at') ? ['username'] : []),
+      ...(isLater('phone_told_at', !!told.phone && lineKeyOf(other) === told.phone.key) ? ['phone'] : []),
+      ...(isLater('user_id_told_at', other.chatapp_user_id === told.userId) ? ['chatapp_user_id'] : []),
+      ...(isLater('username_told_at', false) ? ['username'] : []),
     ])
     await mergeContacts(context, kept.id, other.id, { reason: 'same_customer', preferOther })
     const [merged] = await lockCustomersById(tx, workspaceId, [kept.id])
