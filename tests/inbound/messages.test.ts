@@ -18,19 +18,20 @@ import { types, countOf } from './events.ts'
 const spellId = (customer: string, id: string, by: 'ours' | 'theirs' = 'theirs'): string => {
   const ofUser = customer.includes('.')
   const bytes = [
-    ...[0x1c, 0x18, customer.length],
-    ...Buffer.from(customer),
-    ...[0x15, ofUser ? 0x14 : 0x02, 0x00, by === 'ours' ? 0x11 : 0x12, 0x18, id.length],
-    ...Buffer.from(id),
-    0x00,
+    [0x1c, 0x18, customer.length],
+    Buffer.from(customer),
+    [0x15, ofUser ? 0x14 : 0x02, 0x00, by === 'ours' ? 0x11 : 0x12, 0x18, id.length],
+    Buffer.from(id),
+    [0x00],
   ]
-  return `wamid.${Buffer.from(bytes).toString('base64')}`
+  return `wamid.${Buffer.concat(bytes.map((part) => Buffer.from(part))).toString('base64')}`
 }
 
 /** Adds a number to the workspace. Returns the provider's id of it. */
 const insertSecondChannel = async ({ server, workspace, number }: CustomerFixture): Promise<string> => {
   await sql`insert into channels select (jsonb_populate_record(c, jsonb_build_object('id',
-      nextval(pg_get_serial_sequence('channels', 'id')), 'is_default', false, 'provider_phone_number_id', ${`${number}2`}::text))).*
+      nextval(pg_get_serial_sequence('channels', 'id')), 'is_default', false,
+      'provider_phone_number_id', ${`${number}2`}::text))).*
     from channels c where workspace_id = ${workspace.id}`.execute(server.db)
   return `${number}2`
 }
