@@ -332,7 +332,7 @@ export type ContactView = {
   attributes_map?: { [key: string]: string | number | boolean | string[] | null }
 }
 export type CrmSearchContactsInput = PageFields & {
-  /** Name or phone contains this, ignoring case; `%` and `_` are literal. */
+  /** Name, phone or username contains this, ignoring case; `%` and `_` are literal. */
   query?: string
   /** Id of the contact in another system; case matters. */
   external_id?: string
@@ -4421,8 +4421,8 @@ export type SearchFiltersFields = ConversationFiltersFields & {
   reply_status?: 'incoming_no_reply' | 'outgoing_no_response'
   /** Only of this contact. */
   contact_id?: string
-  /** Only from this ad, as in `ad`. */
-  ad_id?: string
+  /** Only from this ad, by its `ad_id`. */
+  ad?: string
   /** `failed`: the latest message to the customer failed. `unknown`: the provider has not confirmed a message, which is still `pending`. */
   delivery?: 'failed' | 'unknown'
 }

@@ -15,7 +15,8 @@ const FieldName = z
     /^(?:name|phone|email|external_id|chatapp_user_id|username|web_visitor_id|metadata|attributes\..+)$/,
     {
       error:
-        'must be name, phone, email, external_id, chatapp_user_id, username, web_visitor_id, metadata or attributes.<key>',
+        'must be name, phone, email, external_id, chatapp_user_id, username, web_visitor_id, metadata or ' +
+        'attributes.<key>',
     },
   )
 

@@ -36,7 +36,7 @@ export const searchFilters = {
   ...conversationFilters,
   reply_status: z.enum(replyStatuses).optional().describe('Who waits for whom.'),
   contact_id: idOf('contact').optional().describe('Only of this contact.'),
-  ad_id: z.string().min(1).max(255).optional().describe('Only from this ad, as in `ad`.'),
+  ad: z.string().min(1).max(255).optional().describe('Only from this ad, by its `ad_id`.'),
   delivery: z
     .enum(['failed', 'unknown'])
     .optional()

@@ -45,7 +45,8 @@ type Columns = Pick<ExistingContact, 'id' | 'name' | 'email' | 'external_id' | '
 /** A statement that writes all columns of locked contacts that a client may set. */
 export const contactColumnsUpdate = (workspaceId: string, contacts: readonly Columns[], now: string) => sql`
       update contacts c set name = u.name, email = u.email, external_id = u.external_id,
-        dnd = u.dnd::boolean, starred = u.starred::boolean, name_key = u.name_key, search = ${searchTextOf(sql`u.name_key`)},
+        dnd = u.dnd::boolean, starred = u.starred::boolean, name_key = u.name_key,
+        search = ${searchTextOf(sql`u.name_key`)},
         updated_at = ${now}::timestamptz
       from unnest(${contacts.map((c) => c.id)}::bigint[], ${contacts.map((c) => c.name)}::text[],
         ${contacts.map((c) => c.email)}::text[], ${contacts.map((c) => c.external_id)}::text[],

@@ -11,4 +11,5 @@ export const isNamedBy = (providerIds: readonly string[]): RawBuilder<boolean> =
 
 /** Those of these ids that are the message's. */
 export const namedBy = (providerIds: readonly string[]): RawBuilder<string[]> => sql`
-  array(select given from unnest(${providerIds}::text[]) as given where message_key(given) = message_key(m.provider_id))`
+  array(select given from unnest(${providerIds}::text[]) as given
+    where message_key(given) = message_key(m.provider_id))`

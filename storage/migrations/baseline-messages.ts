@@ -31,8 +31,8 @@ export const messages = `
   -- message that it sends. Pages are filled, since the status of outbound messages is in an index.
   -- message_key: what all spellings of the provider's id of a message share. After wamid. and in base64, such an id has
   -- the customer's number or user id, who of the two wrote (byte 11 or 12), and, as text before the zero byte at the
-  -- end, the id itself; the first two depend on who names the message. Others are their own key. In one workspace the id
-  -- may be of two messages: of a channel to another.
+  -- end, the id itself; the first two depend on who names the message. Others are their own key. In one workspace the
+  -- id may be of two messages: of a channel to another.
   create function message_key(id text) returns text language sql immutable strict parallel safe as $$
     select coalesce(
       case when id ~ '^wamid\\.([A-Za-z0-9+/]{4})+([A-Za-z0-9+/]{2}(==)?|[A-Za-z0-9+/]{3}=?)?$'

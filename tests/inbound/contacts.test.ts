@@ -86,6 +86,55 @@ everyDatabase('Contacts of inbound messages', (server) => {
     )
   })
 
+  it('a customer without a name is shown and found by the username, until there is a name', async () => {
+    const scene = await createCustomerFixture(server())
+    const say = (profile: WebhookPart, fields: WebhookPart = {}) =>
+      scene.deliver(
+        scene.value({
+          contacts: [{ profile, user_id: 'BR.96', ...fields }],
+          messages: [buildCustomerMessage(null, { from_user_id: 'BR.96' })],
+        }),
+      )
+    const find = async (query: string): Promise<unknown[]> =>
+      (await scene.run('crm_search_contacts', { query })).data.map((c: WebhookPart) => [
+        c['name'],
+        c['username'],
+      ])
+    await say({ username: 'soh_user' }, { username: 'soh_user' })
+    assert.deepEqual(await find('SOH_us'), [['@soh_user', 'soh_user']])
+    const { data } = await scene.run('inbox_search_conversations', { query: '@soh' })
+    assert.deepEqual(
+      data.map((v: WebhookPart) => (v['contact'] as WebhookPart)['name']),
+      ['@soh_user'],
+    )
+    await say({}, { username: 'sara' })
+    assert.deepEqual([await find('soh'), await find('sara')], [[], [['@sara', 'sara']]])
+    await say({ name: 'Sara Gil', username: 'sara' })
+    assert.deepEqual(await find('sara'), [['Sara Gil', 'sara']])
+    const [contact] = await scene.contacts()
+    await scene.run('crm_update_contact', { contact_id: contact!.id, name: 'Mrs Gil' })
+    await say({ name: 'Sara', username: 'sg.77' })
+    assert.deepEqual([await find('sara'), await find('@sg.77')], [[], [['Mrs Gil', 'sg.77']]])
+    assert.deepEqual(
+      (await scene.events()).filter((e) => e.type === 'contact.updated/1').map((e) => e.data['changes']),
+      [['username', 'name'], ['name'], ['name'], ['username']],
+    )
+  })
+
+  it('what is no number is the id of its sender', async () => {
+    const scene = await createCustomerFixture(server())
+    await scene.deliver(
+      scene.value({
+        contacts: [{ profile: { name: 'Quim' }, wa_id: 'BR.1393000000000001' }],
+        messages: [buildCustomerMessage('BR.1393000000000001')],
+      }),
+    )
+    assert.deepEqual(
+      (await scene.contacts()).map((c) => [c.name, c.phone, c.chatapp_user_id]),
+      [['Quim', null, 'BR.1393000000000001']],
+    )
+  })
+
   it('a message without a sender is stored as unmatched', async () => {
     const scene = await createCustomerFixture(server())
     await scene.deliver(

@@ -18,8 +18,8 @@ import {
  */
 
 type Identity = { phone: string | null; userId: string | null; username: string | null }
-/** What an event says of its customer: all of one person. */
-type Told = { at: number; ids: string[]; now: Partial<Identity>; value: WebhookPart }
+/** What an event says of its customer: all of one person. `returns`: to a number or user id of before. */
+type Told = { at: number; returns?: boolean; ids: string[]; now: Partial<Identity>; value: WebhookPart }
 
 const HISTORIES = Number(process.env['WCRM_TEST_HISTORIES'] ?? runs(200, 2000))
 const START = Math.floor(Date.now() / 1000) - 86_400
@@ -57,6 +57,14 @@ const say = (identity: Identity, at: number, random: Random): Told => {
 }
 const names = ['phone', 'userId', 'both', 'both'] as const
 
+/** Without the mark of a return: an id that was left shows nothing of whoever has it later. */
+const bare = (id: string): string => id.split('~')[0]!
+
+const withoutMarks = ({ now, value, ...rest }: Told): Told => ({
+  ...rest,
+  ...(JSON.parse(JSON.stringify({ now, value }).replaceAll(/~\d+/g, '')) as Pick<Told, 'now' | 'value'>),
+})
+
 /** `returns`: to a number or user id of before, which by then may be another person's: the notice says all. */
 const notify = (before: Identity, after: Identity, at: number, random: Random, returns: boolean): Told => {
   const [movesPhone, movesUser] = [before.phone !== after.phone, before.userId !== after.userId]
@@ -73,6 +81,7 @@ const notify = (before: Identity, after: Identity, at: number, random: Random, r
   const userId = movesUser ? after.userId : null
   return {
     at,
+    returns,
     ids: [saysFrom ? before.phone : null, saysUser ? before.userId : null, phone, userId].flatMap(
       (id) => id ?? [],
     ),
@@ -131,7 +140,7 @@ const generate = (random: Random, n: number): Told[] => {
     username: shape > 0.5 ? fresh.username() : null,
   }
   const events: Told[] = []
-  const past = [identity]
+  const earlier = [identity]
   for (let at = 0, steps = 3 + randomInt(random, 6); steps > 0; steps--, at += 10) {
     const choice = random()
     if (choice < 0.45) events.push(say(identity, at, random))
@@ -139,16 +148,19 @@ const generate = (random: Random, n: number): Told[] => {
       const before = identity
       let returns = false
       const next = (name: 'phone' | 'userId'): string => {
-        const former = random() < 0.15 ? pick(random, past)[name] : null
+        const past = earlier
+          .flatMap((one) => one[name] ?? [])
+          .filter((id) => bare(id) !== bare(identity[name]!))
+        const former = past.length > 0 && random() < 0.15 ? pick(random, past) : null
         returns ||= former !== null
-        return former ?? fresh[name]()
+        return former === null ? fresh[name]() : `${bare(former)}~${at}`
       }
       if (choice < 0.7 && before.phone !== null) identity = { ...identity, phone: next('phone') }
       else if (choice < 0.8 && before.userId !== null) identity = { ...identity, userId: next('userId') }
       else if (choice < 0.9 && before.phone !== null && before.userId !== null)
         identity = { ...identity, phone: next('phone'), userId: next('userId') }
       else if (before.userId !== null) identity = { ...identity, username: fresh.username() }
-      past.push(identity)
+      earlier.push(identity)
       if (
         (identity.phone !== before.phone || identity.userId !== before.userId) &&
         (returns || random() < 0.8)
@@ -157,7 +169,7 @@ const generate = (random: Random, n: number): Told[] => {
     }
   }
   events.push(say(identity, 990, random))
-  return events.length > 1 && isConnected(events) ? events : generate(random, n)
+  return events.length > 1 && isConnected(events) ? events.map(withoutMarks) : generate(random, n)
 }
 
 /** What the last event that tells each of them says. */
@@ -170,9 +182,9 @@ const lastOf = (events: readonly Told[]): Identity => {
 
 /**
  * In the order of arrival: near that of time or not, some again, under the same id or, of notices, another. Or all of
- * one second, in their order, where none has to wait for another.
+ * one second, in their order, where none has to wait for another. `together`: how many may arrive at once.
  */
-const scramble = (events: readonly Told[], random: Random): WebhookPart[] => {
+const scramble = (events: readonly Told[], random: Random): { arriving: WebhookPart[]; together: number } => {
   const withMessage = (value: WebhookPart, fields: WebhookPart): WebhookPart => ({
     ...value,
     messages: (value['messages'] as WebhookPart[]).map((message) => ({ ...message, ...fields })),
@@ -180,9 +192,12 @@ const scramble = (events: readonly Told[], random: Random): WebhookPart[] => {
   const isKnownAtOnce =
     events[0]!.value['contacts'] !== undefined && events.every((_, i) => isConnected(events.slice(0, i + 1)))
   if (isKnownAtOnce && random() < 0.4)
-    return events.map(({ value }) => withMessage(value, { timestamp: String(START) }))
-  const spread = pick(random, [0, 15, 60, 2000])
-  return events
+    return {
+      arriving: events.map(({ value }) => withMessage(value, { timestamp: String(START) })),
+      together: 1,
+    }
+  const spread = events.some(({ returns }) => returns) ? 0 : pick(random, [0, 15, 60, 2000])
+  const arriving = events
     .flatMap(({ at, value }) => {
       const isNotice = value['contacts'] === undefined
       const copy = isNotice && random() < 0.5 ? withMessage(value, { id: createWamid() }) : value
@@ -191,6 +206,7 @@ const scramble = (events: readonly Told[], random: Random): WebhookPart[] => {
     })
     .toSorted((a, b) => a.order - b.order)
     .map(({ value }) => value)
+  return { arriving, together: 3 }
 }
 
 everyDatabase('One person of whom the provider tells anything in any order', (server) => {
@@ -200,14 +216,14 @@ everyDatabase('One person of whom the provider tells anything in any order', (se
     const histories = Array.from({ length: HISTORIES }, (_, n) => {
       const random = createRandom(deriveSeed(seed, n))
       const events = generate(random, n)
-      return { n, events, arriving: scramble(events, random) }
+      return { n, events, ...scramble(events, random) }
     })
     const started = performance.now()
-    const queues = histories.map(({ arriving }) => [...arriving])
+    const queues = histories.map(({ arriving, together }) => ({ queue: [...arriving], together }))
     const random = createRandom(deriveSeed(seed, HISTORIES))
     const job = server().app.jobs.job('provider-updates')
-    while (queues.some((queue) => queue.length > 0)) {
-      const body = queues.flatMap((queue) => queue.splice(0, randomInt(random, 4)))
+    while (queues.some(({ queue }) => queue.length > 0)) {
+      const body = queues.flatMap(({ queue, together }) => queue.splice(0, randomInt(random, together + 1)))
       const posted = await postWebhook(server(), buildWebhookBody(scene.account, ...body.map(scene.value)))
       assert.equal(posted.status, 200)
       await job.runOnce()

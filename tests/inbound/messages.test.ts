@@ -37,7 +37,8 @@ const spellId = (customer: string, id: string, by: 'ours' | 'theirs' = 'theirs')
 /** Adds a number to the workspace. Returns the provider's id of it. */
 const insertSecondChannel = async ({ server, workspace, number }: CustomerFixture): Promise<string> => {
   await sql`insert into channels select (jsonb_populate_record(c, jsonb_build_object('id',
-      nextval(pg_get_serial_sequence('channels', 'id')), 'is_default', false, 'provider_phone_number_id', ${`${number}2`}::text))).*
+      nextval(pg_get_serial_sequence('channels', 'id')), 'is_default', false,
+      'provider_phone_number_id', ${`${number}2`}::text))).*
     from channels c where workspace_id = ${workspace.id}`.execute(server.db)
   return `${number}2`
 }
@@ -552,7 +553,7 @@ everyDatabase('Inbound messages', (server) => {
         click_id: 'clid',
       },
     })
-    const fromAd = (adId: string) => scene.run('inbox_search_conversations', { ad_id: adId })
+    const fromAd = (adId: string) => scene.run('inbox_search_conversations', { ad: adId })
     const [conversation] = (await fromAd('12')).data
     assert.deepEqual([conversation.window.kind, conversation.ad.headline], ['free_entry', 'Sale'])
     assert.deepEqual((await fromAd('1')).data, [])

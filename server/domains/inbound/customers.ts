@@ -149,9 +149,9 @@ export type FindContact = (customer: InboundCustomer) => CustomerRow | undefined
 type Known = { contacts: CustomerWithFormer[]; isGuess: boolean }
 
 /**
- * Finds the contacts of a customer: those that have its phone or user id, or had them at that time. Where there is none,
- * one that had the phone until lately and has an open conversation (`isGuess`), unless somebody else's user id tells that
- * the number has a new owner.
+ * Finds the contacts of a customer: those that have its phone or user id, or had them at that time. Where there is
+ * none, one that had the phone until lately and has an open conversation (`isGuess`), unless somebody else's user id
+ * tells that the number has a new owner.
  */
 const findKnown = (rows: readonly CustomerWithFormer[], { phone, userId, at }: InboundCustomer): Known => {
   const had = (row: CustomerWithFormer, key: string) => row.former?.find((former) => former.key === key)
@@ -182,9 +182,9 @@ const findKnown = (rows: readonly CustomerWithFormer[], { phone, userId, at }: I
  * person: contacts that turn out to be one are joined, and of phones, user ids and usernames the contact has the last
  * by the provider's time. In every order of arrival one customer is one contact.
  *
- * `reports`: what the provider says of customers who wrote nothing, in statuses of messages to them. They only fill what
- * is missing, and join contacts that are known by user id alone. None is created, and those that have nothing to change
- * are not locked.
+ * `reports`: what the provider says of customers who wrote nothing, in statuses of messages to them. They only fill
+ * what is missing, and join contacts that are known by user id alone. None is created, and those that have nothing to
+ * change are not locked.
  *
  * `changes`: they create no contact either. Nothing is found by the `before` of one whose contact is unknown so far.
  */
@@ -273,8 +273,8 @@ const joinCustomers = async (
 type Told = InboundCustomer & { isNotice?: boolean }
 
 /**
- * Joins locked contacts that are one customer, and writes what the provider says of it. The first stays; of phones, user
- * ids and usernames it has the last that the provider told. Returns the contacts that remain.
+ * Joins locked contacts that are one customer, and writes what the provider says of it. The first stays; of phones,
+ * user ids and usernames it has the last that the provider told. Returns the contacts that remain.
  */
 const unify = async (
   context: ChangeContext<JoinEvent>,
@@ -285,11 +285,22 @@ const unify = async (
   const { tx, workspaceId } = context
   const had = [{ ...kept }, ...others].map((row) => [lineKeyOf(row), row.chatapp_user_id] as const)
   for (const other of others) {
+    // What is told now is taken by the merge, so that its undo gives it back.
+    const isLast = (name: 'phone_told_at' | 'user_id_told_at'): boolean =>
+      told.at !== null && [kept, other].every((row) => (row[name] ?? '') <= told.at!)
+    const toldNow = {
+      phone: !!told.phone && lineKeyOf(other) === told.phone.key && isLast('phone_told_at'),
+      userId: told.userId !== null && other.chatapp_user_id === told.userId && isLast('user_id_told_at'),
+    }
+    await updateContactFields(context, other, {
+      ...(toldNow.phone ? { phone_told_at: told.at } : {}),
+      ...(toldNow.userId ? { user_id_told_at: told.at } : {}),
+    })
     const isLater = (name: 'phone_told_at' | 'user_id_told_at' | 'username_told_at'): boolean =>
       other[name] !== null && (kept[name] ?? '') < other[name]
     const preferOther = new Set([
-      ...(isLater('phone_told_at') ? ['phone'] : []),
-      ...(isLater('user_id_told_at') ? ['chatapp_user_id'] : []),
+      ...(toldNow.phone || isLater('phone_told_at') ? ['phone'] : []),
+      ...(toldNow.userId || isLater('user_id_told_at') ? ['chatapp_user_id'] : []),
       ...(isLater('username_told_at') ? ['username'] : []),
     ])
     await mergeContacts(context, kept.id, other.id, { reason: 'same_customer', preferOther })
@@ -436,8 +447,8 @@ const createContacts = async (
 }
 
 /**
- * Writes what the provider says of the customer of a locked contact: what is missing, and of phone, user id and username
- * what is later than what it has. Messages of a number or user id that the contact has left by then came late.
+ * Writes what the provider says of the customer of a locked contact: what is missing, and of phone, user id and
+ * username what is later than what it has. Messages of a number or user id that the contact has left by then came late.
  */
 const learn = async (
   context: ChangeContext<'contact.updated/1'>,
@@ -446,11 +457,12 @@ const learn = async (
   { phone, userId, username, name, at, isNotice }: Told,
 ): Promise<void> => {
   const isLeft = (key: string): boolean =>
-    row.former?.some(({ key: left, left_at: until }) =>
-      left === key && isNotice
-        ? until !== null && at! < until
-        : left === key && (until === null || at! <= until),
+    row.former?.some(
+      ({ key: left, left_at: until }) =>
+        left === key && (isNotice ? until !== null && at! < until : until === null || at! <= until),
     ) ?? false
+  const since = (toldAt: string | null): string | null =>
+    toldAt === null || (isNotice && at !== null && toldAt < at) ? at : toldAt
   const takes = (own: string | null, toldAt: string | null, key: string): boolean =>
     own === null || (at !== null && (toldAt ?? '') <= at && !isLeft(key))
   const isOfOther = (test: (other: CustomerRow) => boolean): boolean =>
@@ -458,14 +470,14 @@ const learn = async (
   const changes: Partial<CustomerRow> = {}
   if (phone !== null && lineKeyOf(row) === phone.key) {
     if (phone.spelling !== null) changes.provider_phone = toProviderPhone(row.phone!, phone.spelling)
-    changes.phone_told_at = row.phone_told_at ?? at
+    changes.phone_told_at = since(row.phone_told_at)
   } else if (
     phone !== null &&
     takes(row.phone, row.phone_told_at, phone.key) &&
     !isOfOther((other) => lineKeyOf(other) === phone.key)
   )
     Object.assign(changes, toPhoneColumns(phone, at))
-  if (userId !== null && row.chatapp_user_id === userId) changes.user_id_told_at = row.user_id_told_at ?? at
+  if (userId !== null && row.chatapp_user_id === userId) changes.user_id_told_at = since(row.user_id_told_at)
   else if (
     userId !== null &&
     takes(row.chatapp_user_id, row.user_id_told_at, userId) &&
