@@ -302,6 +302,7 @@ export const sendTemplate = defineOperation({
     'conversation.reply_failed/1',
     'conversation.reopened/1',
     'conversation.created/1',
+    'template.status_changed/1',
     'contact.created/1',
     'contact.updated/1',
     'consent.changed/1',

@@ -415,6 +415,11 @@ export type Operations = {
       input: types.MessagingArchiveTemplatesInput,
       options: Confirmed<'archive'>,
     ) => Promise<types.MessagingArchiveTemplatesOutput>
+    /** Read all templates of the business accounts from the provider. Stores those that were made elsewhere, such as before this service was connected, and what changed of the others: status, category, text, rejection reason, quality. Those that the provider no longer has are `DELETED`. A job does so once a day, and goes on with accounts that could not be read. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_sync_templates`. */
+    readonly sync: (
+      input?: types.MessagingSyncTemplatesInput,
+      options?: ChangeOptions,
+    ) => Promise<types.MessagingSyncTemplatesOutput>
     /** Upload the sample of a media header. Returns the `media_handle` that a draft needs. Images JPEG or PNG up to 5 MB, MP4 video up to 16 MB, PDF documents up to 16 MB. A repeat after `outcome_unknown` uploads it again. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_upload_template_sample`. */
     readonly uploadSample: (
       input: types.MessagingUploadTemplateSampleInput,
@@ -735,6 +740,7 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
     create: ['messaging_create_template', 'change'],
     update: ['messaging_update_template', 'change'],
     archive: ['messaging_archive_templates', 'change'],
+    sync: ['messaging_sync_templates', 'change'],
     uploadSample: ['messaging_upload_template_sample', 'change'],
   },
   shortLinks: {

@@ -89,6 +89,8 @@ export type Call = {
   readonly progress?: { limited: boolean; understood: boolean; begun: boolean }
   /** What the call would do, once that was rehearsed (`server/guards/snapshot/`). */
   planned?: unknown
+  /** What its handler looked up outside, before the transaction. */
+  found?: unknown
 }
 
 /** A validated call of an operation that changes data, with its idempotency key. */

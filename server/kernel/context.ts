@@ -110,10 +110,11 @@ export type CallContext<Emits extends EventTypeId = never, Services = unknown> =
   readonly services: Services
 }
 
-/** `trace`: of a change. `plan`: its token. */
+/** `trace`: of a change. `plan`: its token. `found`: what its handler looked up. */
 export type CallOrigin = {
   readonly trace?: CallTrace | undefined
   readonly plan?: string | undefined
+  readonly found?: unknown
   readonly watch?: CallWatch | undefined
   readonly presence?: ClientPresence | undefined
 }

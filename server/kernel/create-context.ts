@@ -34,6 +34,7 @@ export const createContext = <App extends Kernel>(
     plan,
     watch,
     presence,
+    found,
   }: ContextOptions,
 ): CallContext<EventTypeId, App> => {
   const realNow = app.now()
@@ -47,7 +48,7 @@ export const createContext = <App extends Kernel>(
     realNow,
     dryRun,
     attempt,
-    call: { trace, plan, watch, presence },
+    call: { trace, plan, watch, presence, found },
     cursors: createCursors(app.cursorSealer, actor, op.name, input, realNow),
     emit: createEmit(pending.events, now, showActor(actor)),
     pending,

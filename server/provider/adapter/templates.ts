@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isObject } from '../../../catalog/values.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { lookUpOutcome, type Provider, type ProviderTemplate } from '../port.ts'
 import { fetchAllRows, OptionalText, ProviderId, SuccessResponse, withFieldFallback } from './responses.ts'
@@ -14,15 +15,30 @@ const Row = z
     status: z.string(),
     category: OptionalText,
     rejected_reason: OptionalText,
+    quality_score: z.object({ score: OptionalText }).nullish().catch(null),
     components: z
       .array(z.unknown())
       .nullish()
       .transform((components) => components ?? []),
   })
-  .transform(({ rejected_reason: reason, ...row }): ProviderTemplate => ({
+  .transform(({ rejected_reason: reason, quality_score: quality, ...row }): ProviderTemplate => ({
     ...row,
+    components: row.category === 'AUTHENTICATION' ? row.components.map(restoreCodeButtons) : row.components,
     rejectedReason: reason === 'NONE' ? null : reason,
+    quality: quality?.score ?? null,
   }))
+
+const CODE_URL = /\/otp\/code\/\?.*\botp_type=(\w+)/
+
+/** The provider lists the button of a code as a link of its own. */
+const restoreCodeButtons = (part: unknown): unknown => {
+  if (!isObject(part) || !Array.isArray(part['buttons'])) return part
+  const buttons = part['buttons'].map((button: unknown) => {
+    const [, type] = (isObject(button) && CODE_URL.exec(String(button['url']))) || []
+    return type === undefined ? button : { type: 'OTP', otp_type: type, text: (button as Record<string, unknown>)['text'] }
+  })
+  return { ...part, buttons }
+}
 
 const Ids = z
   .array(ProviderId)
@@ -35,7 +51,7 @@ const Failed = z
 const Archived = z.object({ archived_templates: Ids, failed_templates: Failed })
 const Unarchived = z.object({ unarchived_templates: Ids, failed_templates: Failed })
 
-const FIELDS = 'id,name,language,status,category,rejected_reason,components'
+const FIELDS = 'id,name,language,status,category,rejected_reason,quality_score,components'
 const BASIC_FIELDS = 'id,name,language,status,category,components'
 const PAGE_SIZE = '100'
 
