@@ -325,7 +325,7 @@ everyDoor('Templates: sync', (test) => {
     const created = await run(
       'messaging_create_template',
       { template: orderDraft },
-      { confirm: 'submit', idempotencyKey: `sync-${workspace.id}` },
+      { confirm: 'submit', idempotencyKey: `sync-all-${workspace.id}` },
     )
     await createTemplateDriver(server, workspace).review(created.body.id, 'approve')
     await server.db.deleteFrom('templates').where('workspace_id', '=', workspace.id).execute()
