@@ -182,7 +182,7 @@ export const syncTemplates = defineOperation({
     'A job does so once a day, and goes on with accounts that could not be read. ' +
     'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
   words:
-    'import existing templates, templates made in the provider\'s manager, refresh, fetch, pull, template is missing, ' +
+    "import existing templates, templates made in the provider's manager, refresh, fetch, pull, template is missing, " +
     'update statuses of templates',
   scope: 'messaging:write',
   dryRun: true,

@@ -210,7 +210,7 @@ describe('Adapter: lists', () => {
     assert.deepEqual(
       fixture.peer.asked.map(({ query }) => query.fields),
       [
-        'id,name,language,status,category,rejected_reason,components',
+        'id,name,language,status,category,rejected_reason,quality_score,components',
         'id,name,language,status,category,components',
         'id,display_phone_number,verified_name,status,quality_rating,' +
           'whatsapp_business_manager_messaging_limit,messaging_limit_tier',

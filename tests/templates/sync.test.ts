@@ -120,7 +120,9 @@ for (const database of databases)
             { confirm: 'send' },
           ),
         sent: () =>
-          (JSON.parse(graph.calls.findLast(({ path }) => path.endsWith('/messages'))!.body) as Row)['template'],
+          (JSON.parse(graph.calls.findLast(({ path }) => path.endsWith('/messages'))!.body) as Row)[
+            'template'
+          ],
         stored: async () => {
           const { data } = await run('messaging_list_templates', { limit: 100 })
           return Object.fromEntries(data.map((one: Row) => [one['name'], one])) as Record<string, any>
@@ -219,17 +221,14 @@ for (const database of databases)
       assert.deepEqual(await events(), [])
       assert.deepEqual(await sync(), [3, 0, 2, 1, 1])
       const now = await stored()
-      assert.deepEqual(
-        Object.fromEntries(Object.entries(now).map(([name, { status }]) => [name, status])),
-        {
-          // The provider keeps archived ones, whether or not it lists them.
-          arquivado: 'ARCHIVED',
-          aviso_nomeado: 'DELETED',
-          em_envio: 'SUBMITTING',
-          promo_antiga: 'PAUSED',
-          recusado: 'APPROVED',
-        },
-      )
+      assert.deepEqual(Object.fromEntries(Object.entries(now).map(([name, { status }]) => [name, status])), {
+        // The provider keeps archived ones, whether or not it lists them.
+        arquivado: 'ARCHIVED',
+        aviso_nomeado: 'DELETED',
+        em_envio: 'SUBMITTING',
+        promo_antiga: 'PAUSED',
+        recusado: 'APPROVED',
+      })
       assert.deepEqual(
         [now['promo_antiga'].category, now['recusado'].rejection_reason, now['recusado'].body_preview],
         ['MARKETING', null, 'Corrigido'],

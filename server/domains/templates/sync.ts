@@ -83,9 +83,7 @@ const lookUp = async ({ actor, services, db, now, signal }: LookUpOptions<App>) 
     throw notConnectedProblem(
       'No channel of type chatapp with a business account is connected. Connect one first.',
     )
-  return await Promise.all(
-    accounts.map((account) => list(services.provider, { account, at: now }, signal)),
-  )
+  return await Promise.all(accounts.map((account) => list(services.provider, { account, at: now }, signal)))
 }
 
 const sync: Handler<'messaging_sync_templates'> = async (ctx) => {
@@ -111,14 +109,17 @@ const sync: Handler<'messaging_sync_templates'> = async (ctx) => {
     total.read += found.templates.length
     total.unchanged += made.unchanged
     for (const { change } of made.changes) total[change]++
-    changes.push(...made.changes.map((one) => (ctx.dryRun && one.change === 'created' ? { ...one, id: null } : one)))
+    changes.push(
+      ...made.changes.map((one) => (ctx.dryRun && one.change === 'created' ? { ...one, id: null } : one)),
+    )
   }
   return { ...total, changes: changes.slice(0, MAX_CHANGES), problems }
 }
 
 export const syncTemplates = Object.assign(sync, { lookUp })
 
-const keyOf = ({ name, language }: Pick<ProviderTemplate, 'name' | 'language'>): string => `${name} ${language}`
+const keyOf = ({ name, language }: Pick<ProviderTemplate, 'name' | 'language'>): string =>
+  `${name} ${language}`
 
 const isDeleted = ({ status }: { status: string }): boolean =>
   status === 'DELETED' || status === 'PENDING_DELETION'
@@ -204,14 +205,14 @@ const NEW: Known = {
 const toColumns = (row: Known, template: ProviderTemplate, now: string) => {
   const status = APPROVED_TOO.has(template.status) ? 'APPROVED' : template.status.slice(0, 100)
   // The reviewer's own words came with an update; the list has their code alone.
-  const isWorded = row.status === status && asText(asObject(row.meta_errors)['reason']) === template.rejectedReason
+  const isWorded =
+    row.status === status && asText(asObject(row.meta_errors)['reason']) === template.rejectedReason
   const reason = isWorded ? row.rejection_reason : (template.rejectedReason ?? row.rejection_reason)
   return {
     provider_id: template.id,
     status,
     category: template.category ?? row.category,
-    rejection_reason:
-      status === 'ARCHIVED' ? row.rejection_reason : isRefused(status) ? reason : null,
+    rejection_reason: status === 'ARCHIVED' ? row.rejection_reason : isRefused(status) ? reason : null,
     quality_rating: toQuality(template.quality) ?? row.quality_rating,
     archived_at: status === 'ARCHIVED' ? (row.archived_at ?? now) : null,
   }
@@ -285,13 +286,7 @@ export const markMissing = async (
   const { tx, workspaceId, now } = context
   const row = await lockRefusedTemplate(tx, workspaceId, sent)
   if (!row || row.status !== 'APPROVED') return
-  await updateTemplateRow(
-    tx,
-    workspaceId,
-    row.id,
-    { ...gone, meta_errors: toStoredError(problem, now) },
-    now,
-  )
+  await updateTemplateRow(tx, workspaceId, row.id, { ...gone, meta_errors: toStoredError(problem, now) }, now)
   emitStatusChange(context, row, gone)
   if (row.account_id !== null) await insertTemplateReads(tx, row.account_id, row.name, VERIFY_SECONDS)
 }
@@ -318,7 +313,8 @@ const readTemplates = async (app: App, run: Run, signal: AbortSignal): Promise<P
     ({ type, account_id: id }) => type === 'chatapp' && id === accountId,
   )
   const account = channel && { id: accountId!, name: channel.account_name }
-  const found = account && (await list(app.provider, { account, at: businessTime(app, workspaceId), name }, signal))
+  const found =
+    account && (await list(app.provider, { account, at: businessTime(app, workspaceId), name }, signal))
   // An update of which nobody knows is tried again, and asks again.
   if (!found || ('problem' in found && name !== undefined)) {
     await finishRun(app.db, run)

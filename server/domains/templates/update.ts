@@ -13,13 +13,7 @@ import { type BusinessAccount, findAccount, listConnectedAccounts, notConnectedP
 import { requireValidDraft } from './validate-draft.ts'
 import { buildPayload } from './payload.ts'
 import { isSameTemplate } from './same-template.ts'
-import {
-  parsePayload,
-  SUBMITTING,
-  type Submission,
-  completeSubmission,
-  toStoredError,
-} from './submission.ts'
+import { parsePayload, SUBMITTING, type Submission, completeSubmission, toStoredError } from './submission.ts'
 
 /**
  * Stored between the parts, so its members keep their names. `telling`: the change is visible in what the

@@ -35,7 +35,9 @@ const restoreCodeButtons = (part: unknown): unknown => {
   if (!isObject(part) || !Array.isArray(part['buttons'])) return part
   const buttons = part['buttons'].map((button: unknown) => {
     const [, type] = (isObject(button) && CODE_URL.exec(String(button['url']))) || []
-    return type === undefined ? button : { type: 'OTP', otp_type: type, text: (button as Record<string, unknown>)['text'] }
+    return type === undefined
+      ? button
+      : { type: 'OTP', otp_type: type, text: (button as Record<string, unknown>)['text'] }
   })
   return { ...part, buttons }
 }
