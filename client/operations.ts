@@ -351,7 +351,7 @@ export type Operations = {
       input: types.InboxCloseConversationsInput,
       options?: ChangeOptions,
     ) => Promise<types.InboxCloseConversationsOutput>
-    /** Send a free-form reply while the reply window is open. Send `text`, or `media_url` with `type`, or `quick_message_id`. Outside the window it is refused with `window_closed` and the window; send a template then. Channels of type `chatapp` and those with a URL can send. State and assignment of the conversation do not change. A saved reply is refused when the contact lacks a value for one of its placeholders. 504 `outcome_unknown`: the message stays pending and is not sent again; repeat with `idempotency_key`. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_send_reply`. */
+    /** Send a free-form reply while the reply window is open. Send `text`, or `media_url` with `type`, or `quick_message_id`. Outside the window it is refused with `window_closed` and the window; send a template then. Channels of type `chatapp` and those with a URL can send. State and assignment of the conversation do not change. A saved reply is refused when the contact lacks a value for one of its placeholders. 503 or 504 `outcome_unknown`: the message stays pending and is not sent again; repeat with `idempotency_key`. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_send_reply`. */
     readonly reply: (
       input: types.MessagingSendReplyInput,
       options: Confirmed<'send'>,
@@ -363,7 +363,7 @@ export type Operations = {
       input: types.InboxSearchMessagesInput,
       options?: CallOptions,
     ) => Listing<types.InboxSearchMessagesOutput>
-    /** Send an approved template to one contact. Send exactly one of `contact_id` and `phone`; a contact is created for an unknown phone. Variables are checked against the template before anything is sent. Marketing templates to do-not-disturb contacts are refused. If the provider refuses, all changes are undone. A closed conversation stays closed. With hidden phone numbers, a dry run by `phone` returns the result for an unknown number, with `warnings`, and real sends by `phone` are limited to a number of different phones a day (429, reason `phone_budget`). 504 `outcome_unknown`: the message stays pending and is not sent again; repeat with `idempotency_key`. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_send_template`. */
+    /** Send an approved template to one contact. Send exactly one of `contact_id` and `phone`; a contact is created for an unknown phone. Variables are checked against the template before anything is sent. Marketing templates to do-not-disturb contacts are refused. If the provider refuses, all changes are undone. A closed conversation stays closed. With hidden phone numbers, a dry run by `phone` returns the result for an unknown number, with `warnings`, and real sends by `phone` are limited to a number of different phones a day (429, reason `phone_budget`). 503 or 504 `outcome_unknown`: the message stays pending and is not sent again; repeat with `idempotency_key`. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_send_template`. */
     readonly sendTemplate: (
       input: types.MessagingSendTemplateInput,
       options: Confirmed<'send'>,

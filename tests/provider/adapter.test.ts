@@ -244,10 +244,10 @@ describe('Adapter: templates and short links', () => {
     assert.deepEqual(
       [...summarizeProblem(invalid), invalid.message],
       [
-        'invalid_input',
-        'template_rules',
+        'upstream_error',
+        'provider_refused',
         false,
-        'The provider does not accept the template: ' +
+        'The provider does not accept the template. The provider says: ' +
           'Message template components param is invalid: Body parameter at index 3 contains a URL',
       ],
     )

@@ -57,8 +57,6 @@ const FIELDS = 'id,name,language,status,category,rejected_reason,quality_score,c
 const BASIC_FIELDS = 'id,name,language,status,category,components'
 const PAGE_SIZE = '100'
 
-const INVALID_PARAMETER = 100
-
 /** The subcode of a duplicate, which the provider also gives to drafts that are merely wrong. */
 const DUPLICATE_SUBCODE = 2388024
 
@@ -125,33 +123,17 @@ const createCreateTemplate =
       return await request(Created, { method: 'POST', path, json }, signal)
     } catch (error) {
       if (!(error instanceof Problem)) throw error
-      // Most refusals of buttons, cards and offers have no subcode.
-      if (error.extras.reason === 'provider_refused' && error.extras.provider_code === INVALID_PARAMETER)
-        throw invalidDraftProblem(error)
       if (error.extras.provider_subcode !== DUPLICATE_SUBCODE) throw error
       const templates = await lookUpOutcome(listTemplates(accountId, name, signal)).catch(() => undefined)
       const isDuplicate = !templates || templates.some((row) => row.language === language)
-      throw isDuplicate ? error : invalidDraftProblem(error)
+      if (isDuplicate) throw error
+      const detail = error.message.replace(
+        /^.*?(?=The provider says: )/s,
+        'The provider does not accept the template. ',
+      )
+      throw new Problem('upstream_error', detail, { ...error.extras, reason: 'provider_refused' })
     }
   }
-
-/**
- * The problem of a draft that the provider calls invalid without saying where, or a duplicate although its list
- * has no such template.
- */
-const invalidDraftProblem = (problem: Problem): Problem => {
-  const detail = problem.message.replace(
-    /^.*?The provider says: /s,
-    'The provider does not accept the template: ',
-  )
-  const { provider_code, provider_subcode } = problem.extras
-  return new Problem('invalid_input', detail, {
-    reason: 'template_rules',
-    errors: [{ pointer: '#/template', code: 'template_rules', detail }],
-    provider_code,
-    provider_subcode,
-  })
-}
 
 /** The archive has no version, and is on another host than the other endpoints. */
 const createArchiveApi = (
