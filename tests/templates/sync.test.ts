@@ -242,6 +242,19 @@ for (const database of databases)
       assert.deepEqual([refused.status, refused.body.template_status], [409, 'DELETED'])
     })
 
+    it('what changed here after the account was asked is kept', async () => {
+      const { workspace, list, sync, stored } = await setUp(lived.slice(0, 1))
+      await sync()
+      await server.db
+        .updateTable('templates')
+        .set({ updated_at: new Date(Date.now() + 60_000).toISOString() })
+        .where('workspace_id', '=', workspace.id)
+        .execute()
+      list([])
+      assert.deepEqual(await sync(), [0, 0, 0, 0, 0])
+      assert.equal((await stored())['promo_antiga'].status, 'APPROVED')
+    })
+
     it('an account that cannot be read is told, and nothing of it is gone', async () => {
       const { run, sync, stored, counts } = await setUp(lived.slice(0, 1))
       await sync()
