@@ -2182,10 +2182,12 @@ export type Template = {
   category: string | null
   /** Finer category. */
   sub_category: string | null
-  /** Review status, such as `PENDING`, `APPROVED`, `REJECTED`, `PAUSED`, `DISABLED`, `IN_APPEAL` or `ARCHIVED`; `SUBMITTING` until the provider has accepted it. */
+  /** Review status, such as `PENDING`, `APPROVED`, `REJECTED`, `PAUSED`, `DISABLED`, `IN_APPEAL`, `ARCHIVED` or `DELETED`; `SUBMITTING` until the provider has accepted it. */
   status: string | null
   /** The reviewer's reason, verbatim, when rejected or paused. */
   rejection_reason: string | null
+  /** Quality by the provider: `GREEN`, `YELLOW` or `RED`. */
+  quality_rating: string | null
   /** The body with its samples filled in. */
   body_preview: string | null
   /** Body variables to supply when sending. */
@@ -2320,6 +2322,49 @@ export type MessagingArchiveTemplatesOutput = {
     code: 'not_found' | 'account_not_connected' | 'not_submitted' | 'refused_by_whatsapp'
     /** The reason in words. */
     reason: string
+  }[]
+  /** Present on a dry run: nothing was changed. */
+  dry_run?: true
+}
+export type MessagingSyncTemplatesInput = {}
+export type MessagingSyncTemplatesOutput = {
+  /** Templates that the provider has. */
+  read: number
+  /** Of these, new here. */
+  created: number
+  /** Of these, changed here. */
+  updated: number
+  /** Of these, as they were. */
+  unchanged: number
+  /** Templates that the provider no longer has: `DELETED` from now on. */
+  gone: number
+  /** The first 100 changes. */
+  changes: {
+    /** Template id; null in a dry run that creates it. */
+    id: string | null
+    /** Name. */
+    name: string
+    /** Language. */
+    language: string
+    /** What is done. */
+    change: 'created' | 'updated' | 'gone'
+    /** Review status. */
+    status: string
+    /** Status before; null for a new one. */
+    previous_status: string | null
+  }[]
+  /** Accounts that could not be read. */
+  problems: {
+    /** Business account. */
+    business_account_id: string
+    /** Its name. */
+    business_account_name: string | null
+    /** Error code. */
+    code: string
+    /** Its reason. */
+    reason: string | null
+    /** The problem in words. */
+    detail: string
   }[]
   /** Present on a dry run: nothing was changed. */
   dry_run?: true

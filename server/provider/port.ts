@@ -153,6 +153,7 @@ export type ProviderTemplate = {
   category: string | null
   components: readonly unknown[]
   rejectedReason: string | null
+  quality: string | null
 }
 export type ProviderLink = { code: string; message: string; url: string; qrImageUrl: string | null }
 

@@ -223,11 +223,12 @@ export type InboundTemplate = {
   status: string
   category: string | null
   rejection_reason: string | null
+  quality_rating: string | null
   archived_at: string | null
 }
 
 const templateColumns = sql`t.workspace_id, t.id, t.name, t.language, t.status, t.category,
-  t.rejection_reason, t.archived_at`
+  t.rejection_reason, t.quality_rating, t.archived_at`
 
 /**
  * Locks the templates with this provider id; where there are none, those of the account with this name and
@@ -257,7 +258,7 @@ export const lockTemplates = async (
 
 export type TemplateReview = Pick<
   InboundTemplate,
-  'status' | 'category' | 'rejection_reason' | 'archived_at'
+  'status' | 'category' | 'rejection_reason' | 'quality_rating' | 'archived_at'
 > & { provider_id: string; meta_errors?: unknown }
 
 /** Writes the result of a review; `meta_errors` only where it is given. */

@@ -32,16 +32,17 @@ export const providerUpdatesJob = (app: App): JobDefinition => {
     isStart = false
     const limit = app.embedded ? BATCH_SIZE.embedded : BATCH_SIZE.postgresql
     let processed = 0
-    let hasMessages = false
+    const kinds = new Set<ClaimedUpdate['kind']>()
     for (let isFull = true; isFull && !signal.aborted;) {
       const batch = await processBatch(app, limit, report)
       processed += batch.length
       isFull = batch.length === limit
-      hasMessages ||= batch.some(({ kind }) => kind === 'message')
+      for (const { kind } of batch) kinds.add(kind)
     }
     // A deletion of a message comes as a message.
-    if (hasMessages && app.media)
+    if (kinds.has('message') && app.media)
       for (const name of ['media-downloads', 'file-removal'] as const) app.jobs.job(name).wake()
+    if (kinds.has('template')) app.jobs.job('template-reads').wake()
     const seconds = await findSecondsUntilNextUpdate(app.db)
     return { processed, nextInMs: computeNextRunMs(seconds, { min: MIN_DELAY_MS, max: getIdleMs(app) }) }
   }
