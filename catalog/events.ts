@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { contentFields } from './message-content.ts'
 import { mark } from './marks.ts'
 import { ChannelHealth, HealthQuality } from './channel-health.ts'
 import { consentEvents } from './consent-events.ts'
@@ -268,6 +269,7 @@ const EventMessage = z
     direction: z.string().describe('`inbound` or `outbound`.'),
     status: z.string().describe('Delivery status.'),
     text: mark(z.string().nullable().describe('Text or caption.'), { phone: 'message' }),
+    ...contentFields,
     has_media: z.boolean().describe('True: it has a file.'),
     reply_to_id: Id.nullable().describe('The message it replies to.'),
     external_id: z
@@ -289,6 +291,7 @@ const received = {
   direction: 'inbound',
   status: 'received',
   text: 'Is my order on its way?',
+  content: null,
   has_media: false,
   reply_to_id: null,
   external_id: null,

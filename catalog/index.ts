@@ -56,7 +56,13 @@ import {
 import { filterMembership, trackSavedFilter } from './filter-membership.ts'
 import { createShortLink, deleteShortLink, getShortLink, listShortLinks } from './short-links.ts'
 import { deleteTag, listTags, mergeTags, renameTag } from './tags.ts'
-import { archiveTemplates, createTemplate, updateTemplate, uploadSample } from './templates/change.ts'
+import {
+  archiveTemplates,
+  createTemplate,
+  syncTemplates,
+  updateTemplate,
+  uploadSample,
+} from './templates/change.ts'
 import { getTemplate, lintTemplate, listTemplates } from './templates/read.ts'
 import {
   createEndpoint,
@@ -158,6 +164,7 @@ const operations = [
   createTemplate,
   updateTemplate,
   archiveTemplates,
+  syncTemplates,
   uploadSample,
   listShortLinks,
   createShortLink,

@@ -6,7 +6,7 @@ import { z } from 'zod'
  * - `number`: it is one.
  * - `text`: it quotes what the provider, a receiver or the service said, or is an id made of one.
  * - `name`: the name of a contact, which may be a number, or hold one.
- * - `message`: the text of a message, which quotes phones where the type beside it is `SYSTEM`.
+ * - `message`: the text of a message, which quotes phones where the type beside it is `SYSTEM` or `CONTACTS`.
  * - `value`: of a custom field, which is one where the type beside it is `phone`.
  * - `masked`: says whether the `phone` beside it is masked.
  * - `anything`: data of others, so it is left out.

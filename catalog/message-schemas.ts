@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { ActorView } from './actor.ts'
 import { Id, idOf, Timestamp } from './fields.ts'
+import { contentFields } from './message-content.ts'
 import { untrusted } from './text.ts'
 
 const messageTypes = [
@@ -62,6 +63,7 @@ const Reaction = z.object({
 
 export const Message = LastMessage.extend({
   text: untrusted(z.string().nullable().describe('Text or caption in full.'), { phone: 'message' }),
+  ...contentFields,
   media: z
     .object({
       content_type: untrusted(z.string().nullable().describe('MIME type.')),

@@ -45,6 +45,7 @@ const sent = {
   error: null,
   created_at: '2026-10-01T09:32:00.000Z',
   deleted_at: null,
+  content: null,
   media: null,
   template: null,
   external_id: null,
@@ -79,6 +80,9 @@ export const listMessages = defineOperation({
     'type',
     'status',
     'text',
+    'content',
+    'ad',
+    'product',
     'from.name',
     'actor.agent',
     'note',
@@ -193,14 +197,14 @@ export const sendReply = defineOperation({
   summary: 'Send a free-form reply while the reply window is open',
   forModels:
     'Send `text`, or `media_url` with `type`, or `quick_message_id`. When the window is closed it is ' +
-    'refused with `window_closed`: send a template then. 504 `outcome_unknown`: it may have been ' +
+    'refused with `window_closed`: send a template then. 503 or 504 `outcome_unknown`: it may have been ' +
     'sent; repeating with the same `idempotency_key` never sends twice.',
   description:
     'Send `text`, or `media_url` with `type`, or `quick_message_id`. Outside the window it is ' +
     'refused with `window_closed` and the window; send a template then. ' +
     'Channels of type `chatapp` and those with a URL can send. State and assignment of the conversation do not ' +
     'change. A saved reply is refused when the contact lacks a value for one of its placeholders. ' +
-    '504 `outcome_unknown`: the message stays pending and is not sent again; repeat with `idempotency_key`. ' +
+    '503 or 504 `outcome_unknown`: the message stays pending and is not sent again; repeat with `idempotency_key`. ' +
     'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
   words:
     'reply, answer a customer, send a message, WhatsApp text, send an image, photo, PDF, document, ' +
@@ -215,6 +219,7 @@ export const sendReply = defineOperation({
     'message.failed/1',
     'conversation.reply_failed/1',
     'conversation.reopened/1',
+    'conversation.closed/1',
     'contact.updated/1',
     'consent.changed/1',
     'contact.deleted/1',
@@ -276,7 +281,7 @@ export const sendTemplate = defineOperation({
   forModels:
     'Reaches a customer at any time, also when the reply window is closed. Send exactly one of ' +
     '`contact_id` and `phone`. Every variable is checked before anything is sent; ' +
-    'messaging_get_template shows which there are. 504 `outcome_unknown`: it may have been sent; ' +
+    'messaging_get_template shows which there are. 503 or 504 `outcome_unknown`: it may have been sent; ' +
     'repeating with the same `idempotency_key` never sends twice.',
   description:
     'Send exactly one of `contact_id` and `phone`; a contact is created for an unknown phone. ' +
@@ -284,7 +289,7 @@ export const sendTemplate = defineOperation({
     'do-not-disturb contacts are refused. If the provider refuses, all changes are undone. A closed ' +
     'conversation stays closed. With hidden phone numbers, a dry run by `phone` returns the result for ' +
     'an unknown number, with `warnings`, and real sends by `phone` are limited to a number of ' +
-    'different phones a day (429, reason `phone_budget`). 504 `outcome_unknown`: the message stays ' +
+    'different phones a day (429, reason `phone_budget`). 503 or 504 `outcome_unknown`: the message stays ' +
     'pending and is not sent again; repeat with `idempotency_key`. Without a messaging provider it is ' +
     'a 503 `service_unconfigured`, dry runs too.',
   words:
@@ -301,7 +306,9 @@ export const sendTemplate = defineOperation({
     'message.failed/1',
     'conversation.reply_failed/1',
     'conversation.reopened/1',
+    'conversation.closed/1',
     'conversation.created/1',
+    'template.status_changed/1',
     'contact.created/1',
     'contact.updated/1',
     'consent.changed/1',

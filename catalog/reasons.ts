@@ -78,6 +78,7 @@ export const reasons = {
   filter_too_deep: of('invalid_input', 'The filter is nested too deeply.'),
   filter_too_large: of('invalid_input', 'The filter is too large.'),
   filter_too_many_conditions: of('invalid_input', 'The filter has too many conditions.'),
+  group: of('conflict', 'Groups are read here, and answered in the phone app.'),
   headers_too_large: of('invalid_input', 'The request line and headers are too large.'),
   host_not_allowed: of('forbidden', 'The Host or Origin is not one of this server (`WCRM_PUBLIC_URL`).'),
   identity_conflict: of(

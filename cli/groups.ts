@@ -17,7 +17,7 @@ export const commandGroups: readonly { heading: string; commands: Readonly<Recor
     commands: {
       conversations: 'Read, answer, assign, close and tag conversations',
       messages: 'Send templates and read messages',
-      templates: 'Message templates: check, submit, change, archive',
+      templates: 'Message templates: check, submit, change, archive, read from the provider',
       'quick-messages': 'Saved replies',
       'short-links': 'Click-to-chat links with a QR image',
       broadcasts: 'Broadcasts and their recipients',

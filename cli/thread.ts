@@ -21,6 +21,11 @@ export type ThreadMessage = {
   readonly deleted_at: string | null
   readonly media: { readonly file_name: string | null; readonly content_type: string | null } | null
   readonly template: { readonly name: string } | null
+  readonly ad?: { readonly headline: string | null; readonly ad_id: string | null }
+  readonly product?: { readonly product_id: string | null }
+  readonly held?: string
+  readonly author?: { readonly name: string | null }
+  readonly forwarded?: string
   readonly reactions: readonly { readonly emoji: string }[]
 }
 
@@ -35,6 +40,8 @@ const describeSender = (message: ThreadMessage): string => {
   const { direction, note } = message
   const name = escapeControlCharacters(describeAuthor(message))
   if (note) return name ? `note by ${name}` : 'note'
+  if (direction === 'inbound' && message.author)
+    return escapeControlCharacters(message.author.name ?? 'a member of the group')
   return direction === 'inbound' ? 'customer' : name || (direction === 'system' ? 'system' : 'team')
 }
 
@@ -44,6 +51,12 @@ const describeParts = (message: ThreadMessage): string[] => [
     ? [`[${message.type.toLowerCase()}${message.media.file_name ? ` ${message.media.file_name}` : ''}]`]
     : []),
   ...(message.template ? [`[template ${message.template.name}]`] : []),
+  ...(message.ad ? [`[from the ad ${message.ad.headline ?? message.ad.ad_id ?? ''}]`] : []),
+  ...(message.product ? [`[about the product ${message.product.product_id ?? ''}]`] : []),
+  ...(message.held
+    ? [`[${message.held.replaceAll('_', ' ')} by the provider: wait, and do not send it again]`]
+    : []),
+  ...(message.forwarded ? ['[forwarded]'] : []),
   ...(message.deleted_at ? ['[deleted]'] : []),
 ]
 

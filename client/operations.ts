@@ -351,7 +351,7 @@ export type Operations = {
       input: types.InboxCloseConversationsInput,
       options?: ChangeOptions,
     ) => Promise<types.InboxCloseConversationsOutput>
-    /** Send a free-form reply while the reply window is open. Send `text`, or `media_url` with `type`, or `quick_message_id`. Outside the window it is refused with `window_closed` and the window; send a template then. Channels of type `chatapp` and those with a URL can send. State and assignment of the conversation do not change. A saved reply is refused when the contact lacks a value for one of its placeholders. 504 `outcome_unknown`: the message stays pending and is not sent again; repeat with `idempotency_key`. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_send_reply`. */
+    /** Send a free-form reply while the reply window is open. Send `text`, or `media_url` with `type`, or `quick_message_id`. Outside the window it is refused with `window_closed` and the window; send a template then. Channels of type `chatapp` and those with a URL can send. State and assignment of the conversation do not change. A saved reply is refused when the contact lacks a value for one of its placeholders. 503 or 504 `outcome_unknown`: the message stays pending and is not sent again; repeat with `idempotency_key`. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_send_reply`. */
     readonly reply: (
       input: types.MessagingSendReplyInput,
       options: Confirmed<'send'>,
@@ -363,7 +363,7 @@ export type Operations = {
       input: types.InboxSearchMessagesInput,
       options?: CallOptions,
     ) => Listing<types.InboxSearchMessagesOutput>
-    /** Send an approved template to one contact. Send exactly one of `contact_id` and `phone`; a contact is created for an unknown phone. Variables are checked against the template before anything is sent. Marketing templates to do-not-disturb contacts are refused. If the provider refuses, all changes are undone. A closed conversation stays closed. With hidden phone numbers, a dry run by `phone` returns the result for an unknown number, with `warnings`, and real sends by `phone` are limited to a number of different phones a day (429, reason `phone_budget`). 504 `outcome_unknown`: the message stays pending and is not sent again; repeat with `idempotency_key`. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_send_template`. */
+    /** Send an approved template to one contact. Send exactly one of `contact_id` and `phone`; a contact is created for an unknown phone. Variables are checked against the template before anything is sent. Marketing templates to do-not-disturb contacts are refused. If the provider refuses, all changes are undone. A closed conversation stays closed. With hidden phone numbers, a dry run by `phone` returns the result for an unknown number, with `warnings`, and real sends by `phone` are limited to a number of different phones a day (429, reason `phone_budget`). 503 or 504 `outcome_unknown`: the message stays pending and is not sent again; repeat with `idempotency_key`. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_send_template`. */
     readonly sendTemplate: (
       input: types.MessagingSendTemplateInput,
       options: Confirmed<'send'>,
@@ -415,6 +415,11 @@ export type Operations = {
       input: types.MessagingArchiveTemplatesInput,
       options: Confirmed<'archive'>,
     ) => Promise<types.MessagingArchiveTemplatesOutput>
+    /** Read all templates of the business accounts from the provider. Stores those that were made elsewhere, such as before this service was connected, and what changed of the others: status, category, text, rejection reason, quality. Those that the provider no longer has are `DELETED`. A job does so once a day, and goes on with accounts that could not be read. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_sync_templates`. */
+    readonly sync: (
+      input?: types.MessagingSyncTemplatesInput,
+      options?: ChangeOptions,
+    ) => Promise<types.MessagingSyncTemplatesOutput>
     /** Upload the sample of a media header. Returns the `media_handle` that a draft needs. Images JPEG or PNG up to 5 MB, MP4 video up to 16 MB, PDF documents up to 16 MB. A repeat after `outcome_unknown` uploads it again. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_upload_template_sample`. */
     readonly uploadSample: (
       input: types.MessagingUploadTemplateSampleInput,
@@ -735,6 +740,7 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
     create: ['messaging_create_template', 'change'],
     update: ['messaging_update_template', 'change'],
     archive: ['messaging_archive_templates', 'change'],
+    sync: ['messaging_sync_templates', 'change'],
     uploadSample: ['messaging_upload_template_sample', 'change'],
   },
   shortLinks: {

@@ -296,6 +296,8 @@ export type ContactView = {
   phone_masked?: boolean
   /** Id at the messaging app; numbers in it are masked for staff with hidden phone numbers. */
   chatapp_user_id?: string | null
+  /** Username at the messaging app, without `@`; numbers in it are masked as in `chatapp_user_id`. */
+  username?: string | null
   /** Id of the contact in another system, unique in the workspace. */
   external_id?: string | null
   /** Do-not-disturb: receives no broadcasts or marketing. */
@@ -330,7 +332,7 @@ export type ContactView = {
   attributes_map?: { [key: string]: string | number | boolean | string[] | null }
 }
 export type CrmSearchContactsInput = PageFields & {
-  /** Name or phone contains this, ignoring case; `%` and `_` are literal. */
+  /** Name, phone or username contains this, ignoring case; `%` and `_` are literal. */
   query?: string
   /** Id of the contact in another system; case matters. */
   external_id?: string
@@ -462,6 +464,8 @@ export type Contact = {
   phone_masked: boolean
   /** Id at the messaging app; numbers in it are masked for staff with hidden phone numbers. */
   chatapp_user_id: string | null
+  /** Username at the messaging app, without `@`; numbers in it are masked as in `chatapp_user_id`. */
+  username: string | null
   /** Id of the contact in another system, unique in the workspace. */
   external_id: string | null
   /** Do-not-disturb: receives no broadcasts or marketing. */
@@ -519,7 +523,7 @@ export type CrmMergeContactsInput = {
   contact_id: string
   /** The contact that is merged into it. */
   other_contact_id: string
-  /** Fields for which the value of the other contact wins, if it has one: `name`, `phone`, `email`, `external_id`, `chatapp_user_id`, `web_visitor_id`, `metadata`, `attributes.<key>`. */
+  /** Fields for which the value of the other contact wins, if it has one: `name`, `phone`, `email`, `external_id`, `chatapp_user_id`, `username`, `web_visitor_id`, `metadata`, `attributes.<key>`. */
   prefer_other?: string[]
 }
 export type CrmMergeContactsOutput = {
@@ -1398,6 +1402,13 @@ export type Conversation = {
   window: Window
   /** A chatbot answers. */
   bot_active: boolean
+  /** A group, which has no `contact`: each message has its `author`. Absent elsewhere. */
+  group?: {
+    /** Id of the group at the provider. */
+    id: string
+  }
+  /** The last ad or post that brought the customer here; absent without one. */
+  ad?: Ad
   /** The newest message that is not a note. */
   last_message: LastMessage | null
   /** When it started. */
@@ -1418,6 +1429,22 @@ export type Window = {
   closed_at: string | null
   /** Why it is closed: `no_window`, `expired` or `never_opened`. */
   reason: 'no_window' | 'expired' | 'never_opened' | null
+}
+export type Ad = {
+  /** Id of the ad or post. */
+  ad_id: string | null
+  /** `ad` or `post`. */
+  type: string | null
+  /** URL. */
+  url: string | null
+  /** Headline. */
+  headline: string | null
+  /** Text. */
+  text: string | null
+  /** Image or video. */
+  media_url: string | null
+  /** Click id, for conversions. */
+  click_id: string | null
 }
 export type LastMessage = {
   /** Message id. */
@@ -1481,28 +1508,186 @@ export type InboxGetConversationInput = {
   conversation_id: string
 }
 export type InboxGetConversationOutput = Conversation
-export type Message = Omit<LastMessage, 'text'> & {
-  /** Text or caption in full. */
-  text: string | null
-  /** The image, video, audio file or document. */
-  media: MessageMedia | null
-  /** The template it was created from. */
-  template: MessageTemplate | null
-  /** Id of the message in the system that sent it, unique in the workspace. */
-  external_id: string | null
-  /** True: a note among staff; customers never see it. */
-  note: boolean
-  /** When it reached the customer. */
-  delivered_at: string | null
-  /** When the customer read it. */
-  read_at: string | null
-  /** When it failed. */
-  failed_at: string | null
-  /** When the customer last edited it; `text` is the new one. */
-  edited_at: string | null
-  /** Reactions to it. */
-  reactions: MessageReaction[]
-}
+export type Message = ContentFieldsFields &
+  Omit<LastMessage, 'text'> & {
+    /** Text or caption in full. */
+    text: string | null
+    /** The image, video, audio file or document. */
+    media: MessageMedia | null
+    /** The template it was created from. */
+    template: MessageTemplate | null
+    /** Id of the message in the system that sent it, unique in the workspace. */
+    external_id: string | null
+    /** True: a note among staff; customers never see it. */
+    note: boolean
+    /** When it reached the customer. */
+    delivered_at: string | null
+    /** When the customer read it. */
+    read_at: string | null
+    /** When it failed. */
+    failed_at: string | null
+    /** When the customer last edited it; `text` is the new one. */
+    edited_at: string | null
+    /** Reactions to it. */
+    reactions: MessageReaction[]
+  }
+export type MessageContent =
+  | {
+      /** What it is. */
+      kind: 'contacts'
+      /** The cards. */
+      contacts: {
+        /** Name. */
+        name: string | null
+        /** Company. */
+        company: string | null
+        /** Position in the company. */
+        title: string | null
+        /** Phone numbers. */
+        phones: {
+          /** Number, as it was sent. */
+          phone: string
+          /** Such as `HOME` or `WORK`. */
+          kind: string | null
+        }[]
+        /** E-mail addresses. */
+        emails: {
+          /** Address. */
+          email: string
+          /** Such as `HOME` or `WORK`. */
+          kind: string | null
+        }[]
+        /** Postal addresses. */
+        addresses: {
+          /** Address in one line. */
+          address: string
+          /** Such as `HOME` or `WORK`. */
+          kind: string | null
+        }[]
+        /** Web pages. */
+        urls: {
+          /** URL. */
+          url: string
+          /** Such as `HOME` or `WORK`. */
+          kind: string | null
+        }[]
+        /** Birthday, as it was sent. */
+        birthday: string | null
+        /** True: the customer's own card, sent on request; its number is now theirs. */
+        own: boolean
+      }[]
+    }
+  | {
+      /** What it is. */
+      kind: 'form'
+      /** Name of the form. */
+      name: string | null
+      /** The answers in order. */
+      values: {
+        /** Name of the field in the form. */
+        field: string
+        /** The name in words. */
+        label: string
+        /** What the customer entered or chose. */
+        value: string
+      }[]
+    }
+  | {
+      /** What it is. */
+      kind: 'button'
+      /** What the button stands for: its id, or the payload of the template. */
+      payload: string | null
+      /** Its text. */
+      title: string | null
+    }
+  | {
+      /** What it is. */
+      kind: 'list'
+      /** Id of the row. */
+      row_id: string | null
+      /** Its title. */
+      title: string | null
+      /** Its description. */
+      description: string | null
+    }
+  | {
+      /** What it is. */
+      kind: 'order'
+      /** Catalog. */
+      catalog_id: string | null
+      /** What the customer wrote with it. */
+      note: string | null
+      /** The products. */
+      items: {
+        /** Id of the product in the catalog of the business. */
+        product_id: string | null
+        /** How many. */
+        quantity: number | null
+        /** Price of one. */
+        price: number | null
+        /** ISO 4217 code. */
+        currency: string | null
+      }[]
+      /** One for each currency. */
+      totals: {
+        /** ISO 4217 code. */
+        currency: string
+        /** Sum of the items that have a price. */
+        amount: number
+      }[]
+    }
+  | {
+      /** What it is. */
+      kind: 'location'
+      /** Degrees north. */
+      latitude: number | null
+      /** Degrees east. */
+      longitude: number | null
+      /** Name of the place. */
+      name: string | null
+      /** Its address. */
+      address: string | null
+      /** Its page. */
+      url: string | null
+    }
+  | {
+      /** What it is. */
+      kind: 'call_permission'
+      /** True: the business may call. */
+      accepted: boolean
+      /** Until when. */
+      expires_at: string | null
+      /** True: the app answered, because the business had called before. */
+      automatic: boolean
+    }
+  | {
+      /** What it is. */
+      kind: 'audio'
+      /** True: a voice message. */
+      voice: boolean
+    }
+  | {
+      /** What it is. */
+      kind: 'sticker'
+      /** True: it moves. */
+      animated: boolean
+    }
+  | {
+      /** What it is. */
+      kind: 'notice'
+      /** What the provider tells of the customer. */
+      notice: string | null
+    }
+  | {
+      /** What it is. */
+      kind: 'unsupported'
+      /** What it is, if the provider says so. */
+      type: string | null
+      /** Code of the provider's error. */
+      code: number | null
+      /** Why it cannot be shown, in words of the provider. */
+      reason: string | null
+    }
 export type InboxListMessagesInput = PageFields & {
   /** Conversation id. */
   conversation_id: string
@@ -1997,10 +2182,12 @@ export type Template = {
   category: string | null
   /** Finer category. */
   sub_category: string | null
-  /** Review status, such as `PENDING`, `APPROVED`, `REJECTED`, `PAUSED`, `DISABLED`, `IN_APPEAL` or `ARCHIVED`; `SUBMITTING` until the provider has accepted it. */
+  /** Review status, such as `PENDING`, `APPROVED`, `REJECTED`, `PAUSED`, `DISABLED`, `IN_APPEAL`, `ARCHIVED` or `DELETED`; `SUBMITTING` until the provider has accepted it. */
   status: string | null
   /** The reviewer's reason, verbatim, when rejected or paused. */
   rejection_reason: string | null
+  /** Quality by the provider: `GREEN`, `YELLOW` or `RED`. */
+  quality_rating: string | null
   /** The body with its samples filled in. */
   body_preview: string | null
   /** Body variables to supply when sending. */
@@ -2135,6 +2322,49 @@ export type MessagingArchiveTemplatesOutput = {
     code: 'not_found' | 'account_not_connected' | 'not_submitted' | 'refused_by_whatsapp'
     /** The reason in words. */
     reason: string
+  }[]
+  /** Present on a dry run: nothing was changed. */
+  dry_run?: true
+}
+export type MessagingSyncTemplatesInput = {}
+export type MessagingSyncTemplatesOutput = {
+  /** Templates that the provider has. */
+  read: number
+  /** Of these, new here. */
+  created: number
+  /** Of these, changed here. */
+  updated: number
+  /** Of these, as they were. */
+  unchanged: number
+  /** Templates that the provider no longer has: `DELETED` from now on. */
+  gone: number
+  /** The first 100 changes. */
+  changes: {
+    /** Template id; null in a dry run that creates it. */
+    id: string | null
+    /** Name. */
+    name: string
+    /** Language. */
+    language: string
+    /** What is done. */
+    change: 'created' | 'updated' | 'gone'
+    /** Review status. */
+    status: string
+    /** Status before; null for a new one. */
+    previous_status: string | null
+  }[]
+  /** Accounts that could not be read. */
+  problems: {
+    /** Business account. */
+    business_account_id: string
+    /** Its name. */
+    business_account_name: string | null
+    /** Error code. */
+    code: string
+    /** Its reason. */
+    reason: string | null
+    /** The problem in words. */
+    detail: string
   }[]
   /** Present on a dry run: nothing was changed. */
   dry_run?: true
@@ -4064,6 +4294,7 @@ export type Reason =
   | 'filter_too_deep'
   | 'filter_too_large'
   | 'filter_too_many_conditions'
+  | 'group'
   | 'headers_too_large'
   | 'host_not_allowed'
   | 'identity_conflict'
@@ -4225,7 +4456,7 @@ export type ConversationFiltersFields = {
   sla_status?: QueuedConversationSla
 }
 export type SearchFiltersFields = ConversationFiltersFields & {
-  /** Contact name or phone contains this, ignoring case. */
+  /** Contact name, phone or username contains this, ignoring case. */
   query?: string
   /** Only in this state. */
   state?: 'open' | 'closed'
@@ -4235,6 +4466,8 @@ export type SearchFiltersFields = ConversationFiltersFields & {
   reply_status?: 'incoming_no_reply' | 'outgoing_no_response'
   /** Only of this contact. */
   contact_id?: string
+  /** Only from this ad, by its `ad_id`. */
+  ad?: string
   /** `failed`: the latest message to the customer failed. `unknown`: the provider has not confirmed a message, which is still `pending`. */
   delivery?: 'failed' | 'unknown'
 }
@@ -4281,6 +4514,22 @@ export type GroupRef = {
   id: string
   /** Group name. */
   name: string | null
+}
+export type ContentFieldsFields = {
+  /** What the customer sent beyond text, by its `kind`; null for texts, and for what staff send. */
+  content: MessageContent | null
+  /** The ad or post that brought the customer with this message; absent without one. */
+  ad?: Ad
+  /** The product that the message asks about; absent without one. */
+  product?: MessageProduct
+  /** A colleague wrote it in the phone app of the number; absent if not. */
+  phone_app?: true
+  /** In a group: which member wrote it; absent elsewhere. */
+  author?: MessageAuthor
+  /** Why the provider has not delivered a template yet: it checks the quality of a new one first, or paused it. Wait, and send no repeat; after a pause, send another template. Absent once it is delivered. */
+  held?: 'held_for_quality_assessment' | 'paused'
+  /** The customer forwarded it from another chat; absent if not. */
+  forwarded?: 'once' | 'often'
 }
 export type TagRef = {
   /** Tag id. */
@@ -4939,6 +5188,20 @@ export type ActorApprovedBy = {
   /** Name. */
   name: string | null
 }
+/** The product that the message asks about; absent without one. */
+export type MessageProduct = {
+  /** Catalog. */
+  catalog_id: string | null
+  /** Id of the product in the catalog of the business. */
+  product_id: string | null
+}
+/** In a group: which member wrote it; absent elsewhere. */
+export type MessageAuthor = {
+  /** Their contact. */
+  contact_id: string
+  /** Their name then. */
+  name: string | null
+}
 export type MessageMedia = {
   /** MIME type. */
   content_type: string | null
@@ -4972,10 +5235,11 @@ export type InboxConversationOutput = {
   dry_run?: true
 }
 /** The note. */
-export type InboxAddNoteMessage = Omit<Message, 'id'> & {
-  /** Message id; null in a dry run. */
-  id: string | null
-}
+export type InboxAddNoteMessage = ContentFieldsFields &
+  Omit<Message, 'id' | 'content' | 'ad' | 'product' | 'phone_app' | 'author' | 'held' | 'forwarded'> & {
+    /** Message id; null in a dry run. */
+    id: string | null
+  }
 export type InboxConversationsInput =
   | {
       /** 1 to 500 conversation ids; duplicates count once. */
@@ -5431,7 +5695,7 @@ export type MessageData = {
   actor?: Actor
 }
 /** The message. */
-export type MessageReceivedMessage = {
+export type MessageReceivedMessage = ContentFieldsFields & {
   /** Message id. */
   id: string
   /** Conversation. */

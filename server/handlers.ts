@@ -92,6 +92,7 @@ import { lintTemplate } from './domains/templates/lint.ts'
 import { getTemplate, listTemplates } from './domains/templates/lists.ts'
 import { uploadSample } from './domains/templates/samples.ts'
 import { createTemplate } from './domains/templates/create.ts'
+import { syncTemplates } from './domains/templates/sync.ts'
 import { updateTemplate } from './domains/templates/update.ts'
 import { getDelivery, listDeliveries } from './domains/webhooks/deliveries.ts'
 import {
@@ -194,6 +195,7 @@ export const handlers = {
   messaging_create_template: createTemplate,
   messaging_update_template: updateTemplate,
   messaging_archive_templates: archiveTemplates,
+  messaging_sync_templates: syncTemplates,
   messaging_upload_template_sample: uploadSample,
   messaging_list_short_links: listShortLinks,
   messaging_create_short_link: createShortLink,

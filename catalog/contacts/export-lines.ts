@@ -30,6 +30,7 @@ const COLUMNS = [
   'updated_at',
   'last_activity_at',
   'chatapp_user_id',
+  'username',
   'web_visitor_id',
   'tags',
   'groups',

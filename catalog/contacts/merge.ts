@@ -11,10 +11,14 @@ export const UNDO_DAYS = 7
 const FieldName = z
   .string()
   .max(70)
-  .regex(/^(?:name|phone|email|external_id|chatapp_user_id|web_visitor_id|metadata|attributes\..+)$/, {
-    error:
-      'must be name, phone, email, external_id, chatapp_user_id, web_visitor_id, metadata or attributes.<key>',
-  })
+  .regex(
+    /^(?:name|phone|email|external_id|chatapp_user_id|username|web_visitor_id|metadata|attributes\..+)$/,
+    {
+      error:
+        'must be name, phone, email, external_id, chatapp_user_id, username, web_visitor_id, metadata or ' +
+        'attributes.<key>',
+    },
+  )
 
 export const mergeContacts = defineOperation({
   name: 'crm_merge_contacts',
@@ -49,7 +53,7 @@ export const mergeContacts = defineOperation({
       .optional()
       .describe(
         'Fields for which the value of the other contact wins, if it has one: `name`, `phone`, `email`, ' +
-          '`external_id`, `chatapp_user_id`, `web_visitor_id`, `metadata`, `attributes.<key>`.',
+          '`external_id`, `chatapp_user_id`, `username`, `web_visitor_id`, `metadata`, `attributes.<key>`.',
       ),
   }),
   output: z.object({

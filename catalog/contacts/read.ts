@@ -88,7 +88,7 @@ export const searchContacts = defineOperation({
       .min(1)
       .max(100)
       .optional()
-      .describe('Name or phone contains this, ignoring case; `%` and `_` are literal.'),
+      .describe('Name, phone or username contains this, ignoring case; `%` and `_` are literal.'),
     external_id: ContactExternalId.optional(),
     group_ids: z
       .array(IdOrName(100))

@@ -76,6 +76,15 @@ export const Contact = z
         .describe('Id at the messaging app; numbers in it are masked for staff with hidden phone numbers.'),
       { phone: 'text' },
     ),
+    username: untrusted(
+      z
+        .string()
+        .nullable()
+        .describe(
+          'Username at the messaging app, without `@`; numbers in it are masked as in `chatapp_user_id`.',
+        ),
+      { phone: 'text' },
+    ),
     external_id: untrusted(
       z.string().nullable().describe('Id of the contact in another system, unique in the workspace.'),
     ),
@@ -172,6 +181,7 @@ export const contact = {
   phone: '15550100042',
   phone_masked: false,
   chatapp_user_id: '15550100042',
+  username: null,
   external_id: 'C-1042',
   dnd: false,
   starred: false,

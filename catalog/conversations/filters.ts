@@ -30,12 +30,13 @@ export const searchFilters = {
     .min(1)
     .max(255)
     .optional()
-    .describe('Contact name or phone contains this, ignoring case.'),
+    .describe('Contact name, phone or username contains this, ignoring case.'),
   state: z.enum(['open', 'closed']).optional().describe('Only in this state.'),
   assigned: z.boolean().optional().describe('False: the unassigned queue.'),
   ...conversationFilters,
   reply_status: z.enum(replyStatuses).optional().describe('Who waits for whom.'),
   contact_id: idOf('contact').optional().describe('Only of this contact.'),
+  ad: z.string().min(1).max(255).optional().describe('Only from this ad, by its `ad_id`.'),
   delivery: z
     .enum(['failed', 'unknown'])
     .optional()

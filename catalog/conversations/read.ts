@@ -10,6 +10,8 @@ import {
   NextCursor,
   Timestamp,
 } from '../fields.ts'
+import { untrusted } from '../text.ts'
+import { contentFields } from '../message-content.ts'
 import { LastMessage } from '../message-schemas.ts'
 import { defineOperation } from '../operation.ts'
 import { TagRef } from '../tags.ts'
@@ -108,6 +110,11 @@ export const Conversation = z
     ),
     window: Window.describe('Whether a free-form reply can be sent, by the same rule as a send.'),
     bot_active: z.boolean().describe('A chatbot answers.'),
+    group: z
+      .object({ id: untrusted(z.string().describe('Id of the group at the provider.')) })
+      .optional()
+      .describe('A group, which has no `contact`: each message has its `author`. Absent elsewhere.'),
+    ad: contentFields.ad.describe('The last ad or post that brought the customer here; absent without one.'),
     last_message: LastMessage.nullable().describe('The newest message that is not a note.'),
     created_at: Timestamp.describe('When it started.'),
     updated_at: Timestamp.describe('When it was last changed.'),

@@ -169,6 +169,85 @@ export const archiveTemplates = defineOperation({
   ],
 })
 
+export const syncTemplates = defineOperation({
+  name: 'messaging_sync_templates',
+  cli: 'templates sync',
+  routes: ['POST /v1/templates/sync'],
+  since,
+  stability: 'beta',
+  summary: 'Read all templates of the business accounts from the provider',
+  description:
+    'Stores those that were made elsewhere, such as before this service was connected, and what changed of the ' +
+    'others: status, category, text, rejection reason, quality. Those that the provider no longer has are `DELETED`. ' +
+    'A job does so once a day, and goes on with accounts that could not be read. ' +
+    'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
+  words:
+    "import existing templates, templates made in the provider's manager, refresh, fetch, pull, template is missing, " +
+    'update statuses of templates',
+  scope: 'messaging:write',
+  dryRun: true,
+  idempotency: 'optional',
+  effect: 'replaces',
+  repeatable: true,
+  emits: ['template.status_changed/1'],
+  input: z.object({}),
+  output: z.object({
+    read: z.int().describe('Templates that the provider has.'),
+    created: z.int().describe('Of these, new here.'),
+    updated: z.int().describe('Of these, changed here.'),
+    unchanged: z.int().describe('Of these, as they were.'),
+    gone: z.int().describe('Templates that the provider no longer has: `DELETED` from now on.'),
+    changes: z
+      .array(
+        z.object({
+          id: idOf('template').nullable().describe('Template id; null in a dry run that creates it.'),
+          name: z.string().describe('Name.'),
+          language: z.string().describe('Language.'),
+          change: z.enum(['created', 'updated', 'gone']).describe('What is done.'),
+          status: z.string().describe('Review status.'),
+          previous_status: z.string().nullable().describe('Status before; null for a new one.'),
+        }),
+      )
+      .describe('The first 100 changes.'),
+    problems: z
+      .array(
+        z.object({
+          business_account_id: z.string().describe('Business account.'),
+          business_account_name: z.string().nullable().describe('Its name.'),
+          code: z.string().describe('Error code.'),
+          reason: z.string().nullable().describe('Its reason.'),
+          detail: untrusted(z.string().describe('The problem in words.')),
+        }),
+      )
+      .describe('Accounts that could not be read.'),
+  }),
+  errors: ['conflict', 'service_unconfigured'],
+  examples: [
+    {
+      title: 'An account that has lived before',
+      input: {},
+      output: {
+        read: 2,
+        created: 1,
+        updated: 0,
+        unchanged: 1,
+        gone: 0,
+        changes: [
+          {
+            id: '2',
+            name: 'order_shipped',
+            language: 'pt_BR',
+            change: 'created',
+            status: 'APPROVED',
+            previous_status: null,
+          },
+        ],
+        problems: [],
+      },
+    },
+  ],
+})
+
 export const uploadSample = defineOperation({
   name: 'messaging_upload_template_sample',
   cli: 'templates upload-sample',

@@ -62,11 +62,12 @@ export const Template = z
       .nullable()
       .describe(
         'Review status, such as `PENDING`, `APPROVED`, `REJECTED`, `PAUSED`, `DISABLED`, ' +
-          '`IN_APPEAL` or `ARCHIVED`; `SUBMITTING` until the provider has accepted it.',
+          '`IN_APPEAL`, `ARCHIVED` or `DELETED`; `SUBMITTING` until the provider has accepted it.',
       ),
     rejection_reason: untrusted(
       z.string().nullable().describe("The reviewer's reason, verbatim, when rejected or paused."),
     ),
+    quality_rating: z.string().nullable().describe('Quality by the provider: `GREEN`, `YELLOW` or `RED`.'),
     body_preview: z.string().nullable().describe('The body with its samples filled in.'),
     variable_count: z.int().describe('Body variables to supply when sending.'),
     header_format: z.string().nullable().describe('`TEXT`, `IMAGE`, `VIDEO`, `DOCUMENT` or `LOCATION`.'),
@@ -136,6 +137,7 @@ const template = {
   sub_category: null,
   status: 'APPROVED',
   rejection_reason: null,
+  quality_rating: null,
   body_preview: 'Hello Ada, your order is on its way.',
   variable_count: 1,
   header_format: null,

@@ -26,6 +26,7 @@ import {
   readDatabaseSettings,
   readUsedTransactionIds,
 } from '../../storage/workspace/installation.ts'
+import { listUnmatchedMessages } from '../../storage/channels/provider-updates.ts'
 import { readQueues } from '../../storage/work/queues.ts'
 import { countLaterRuns } from '../../storage/work/runs.ts'
 import { findSecretSince, listServers } from '../../storage/access/secrets.ts'
@@ -266,6 +267,23 @@ const checkProvider = async ({ config }: Installation): Promise<Finding[]> => {
   ]
 }
 
+/** Messages that arrived for nobody. */
+const checkMessages = async ({ db }: Installation): Promise<Finding[]> =>
+  (await listUnmatchedMessages(db)).map(({ number, channel_id: channelId, count, since }) => {
+    const what = `${count === 1 ? '1 message' : `${count} messages`} since ${since}`
+    return channelId === null
+      ? problem(
+          `number ${number}`,
+          `${what} for a number without a channel: nobody sees them.`,
+          `Give it a channel: wcrm admin channels create --provider-phone-number-id ${number}. They are applied then.`,
+        )
+      : warning(
+          `channel ${channelId}`,
+          `${what} from senders of a form that this version does not know: nobody sees them.`,
+          'Start a later version: it applies them.',
+        )
+  })
+
 const checkSecrets = async ({ db }: Installation): Promise<Finding[]> => {
   const since = await findSecretSince(db)
   const days = since === undefined ? 0 : (Date.now() - Date.parse(since)) / 86_400_000
@@ -370,6 +388,7 @@ const installationChecks: readonly InstallationCheck[] = [
   { name: 'later_erasures', asks: 'database', run: checkLaterErasures },
   { name: 'servers', asks: 'database', run: checkServers },
   { name: 'provider', asks: 'none', run: checkProvider },
+  { name: 'messages', asks: 'database', run: checkMessages },
   { name: 'secrets', asks: 'database', run: checkSecrets },
 ]
 

@@ -65,6 +65,7 @@ export const READ_ONLY_FIELDS: readonly string[] = [
   'id',
   'phone_masked',
   'chatapp_user_id',
+  'username',
   'created_at',
   'updated_at',
   'web_visitor_id',

@@ -11,6 +11,7 @@ export type Conversation = {
     readonly phone: string | null
     readonly groups?: readonly string[]
   } | null
+  readonly group?: { readonly id: string }
   readonly channel: { readonly id: string; readonly name: string | null; readonly type: string | null } | null
   readonly assignee: { readonly staff_id: string; readonly name: string | null } | null
   readonly team_id: string | null
@@ -261,8 +262,8 @@ export const findTargets = (state: InboxState): readonly Conversation[] => {
   return focused ? [focused] : []
 }
 
-export const describeContact = ({ contact }: Conversation): string =>
-  contact ? (contact.name ?? contact.phone ?? `Contact ${contact.id}`) : 'Deleted contact'
+export const describeContact = ({ contact, group }: Conversation): string =>
+  contact ? (contact.name ?? contact.phone ?? `Contact ${contact.id}`) : group ? 'Group' : 'Deleted contact'
 
 /** Names the target of an action, or counts them. */
 export const describeTargets = (targets: readonly Conversation[]): string =>

@@ -25,7 +25,7 @@ const describeConversation = (conversation: Conversation, state: InboxState): st
   const window = describeWindow(conversation, timeNow(state)).text
   return [
     [
-      clean(contact?.name) || 'Deleted contact',
+      contact ? clean(contact.name) : describeContact(conversation),
       clean(contact?.phone),
       ...tags.map(({ name }) => `#${clean(name)}`),
     ],

@@ -64,10 +64,23 @@ const requireChoice = (word: string, allowed: readonly string[], term: string): 
   return word
 }
 
+const messageFlag = (json: string | undefined): unknown => {
+  if (json === undefined) return undefined
+  try {
+    return JSON.parse(json)
+  } catch {
+    throw usageError(
+      '--message is not JSON.',
+      '--message',
+      'Such as {"type":"button","button":{"text":"Yes"}}.',
+    )
+  }
+}
+
 const customerVerbs: readonly SandboxVerb[] = [
   {
     name: 'say',
-    positionals: [['<text...>', 'text of the message']],
+    positionals: [['[text...]', 'text of the message']],
     summary: 'Send a message as a customer',
     about:
       'The message arrives like every inbound message: the sandbox sends a signed webhook, and the ' +
@@ -80,6 +93,13 @@ const customerVerbs: readonly SandboxVerb[] = [
         "the customer's id at the provider; without --from, a customer without a visible number",
       ],
       ['--channel <id>', 'the channel to write to (default: the default chatapp channel)'],
+      ['--username <name>', "the customer's username"],
+      [
+        '--message <json>',
+        'a message in the form of the provider, instead of a text: a contact card, a form, a tap on a button, ' +
+          'a notice, a message of a group',
+      ],
+      ['--phone-app', 'the business writes it, in the phone app of its number'],
       ['--ad', 'the message comes from an ad, which opens a reply window of 72 hours'],
     ],
     run: ({ call, flags, words }) =>
@@ -91,8 +111,11 @@ const customerVerbs: readonly SandboxVerb[] = [
           name: stringFlag(flags, 'name'),
           user_id: stringFlag(flags, 'userId'),
           channel_id: stringFlag(flags, 'channel'),
+          username: stringFlag(flags, 'username'),
           ad: flags['ad'] === true ? true : undefined,
-          text: words.join(' '),
+          echo: flags['phoneApp'] === true ? true : undefined,
+          text: words.length === 0 ? undefined : words.join(' '),
+          message: messageFlag(stringFlag(flags, 'message')),
         }),
       ),
   },

@@ -172,19 +172,31 @@ const parseLine = (line: string, n: number, name: string | null) => {
   return { kind, text, emoji, file, url: file && `https://www.example.com/media/${n}.${file.extension}` }
 }
 
+const AD = {
+  ad_id: '120210000000001',
+  type: 'ad',
+  url: 'https://example.com/fresh',
+  headline: 'Fresh from the roastery',
+  text: null,
+  media_url: null,
+  click_id: null,
+}
+
 const toContent = (line: string, n: number, ad: boolean): InboundContent => {
   const { kind, text, file, url } = parseLine(line, n, null)
   const place = { latitude: 52.5251, longitude: 13.3694, address: 'Europaplatz 1' }
   return {
     type: kind === undefined ? 'TEXT' : (kind.toUpperCase() as InboundContent['type']),
     text: kind === 'location' ? place.address : text,
-    ...(kind === 'location' ? { content: { location: place } } : {}),
-    ...(ad ? { content: { ad: { kind: 'ad', headline: 'Fresh from the roastery' } } } : {}),
+    ...(kind === 'location'
+      ? { stored: { content: { kind: 'location', ...place, name: null, url: null } } }
+      : ad
+        ? { stored: { ad: AD } }
+        : {}),
     ...(file
       ? { media: { state: 'linked', content_type: file.type, file_name: null, size: 184_320, url: url! } }
       : {}),
     replyTo: null,
-    ad,
     isNotice: false,
   }
 }
@@ -214,7 +226,13 @@ const playChat = async (caller: Caller, random: Random, chat: Chat, nowMs: numbe
   const { n, channel, by, last = 'delivered' } = chat
   const phone = parsePhoneLine(createPhone(n).phone)
   if ('error' in phone) throw new Error(phone.error)
-  const customer = { phone: { ...phone, spelling: phone.phone }, userId: null, name: null }
+  const customer = {
+    phone: { ...phone, spelling: phone.phone },
+    userId: null,
+    username: null,
+    name: null,
+    at: null,
+  }
   const writer: Writer = {
     phone: phone.phone,
     name: null,
@@ -233,7 +251,7 @@ const playChat = async (caller: Caller, random: Random, chat: Chat, nowMs: numbe
     const providerId = `wamid.${Buffer.from(`${n}.${atMs}`).toString('base64')}`
     const content = toContent(line, n, writer.ad && first)
     await receiveMessages(context, [
-      { contact, channelId: channel.id, providerId, content, createdAt: context.now },
+      { contact, channelId: channel.id, providerId, groupId: null, content, createdAt: context.now },
     ])
     const { data } = events.find(({ type }) => type === 'message.received/1')!
     target.conversation_id = (data as { message: typeof target }).message.conversation_id
@@ -255,7 +273,8 @@ const playChat = async (caller: Caller, random: Random, chat: Chat, nowMs: numbe
     })
     if (emoji === undefined) return
     const change = { kind: 'reaction', target, emoji } as const
-    const reaction = { updateId: '0', channelId: channel.id, customer, change, at: toIso(atMs) }
+    const by = 'customer' as const
+    const reaction = { updateId: '0', channelId: channel.id, customer, by, change, at: toIso(atMs) }
     await applyMessageChanges(contextAt(atMs), [reaction])
   }
   for (const [i, { line, atMs }] of steps.entries()) {

@@ -12,6 +12,7 @@ import { messageSearchJob } from '../domains/inbox/search-index-job.ts'
 import { providerUpdatesJob } from '../domains/inbound/updates-job.ts'
 import { mediaDownloadsJob } from '../domains/media/downloads-job.ts'
 import { fileRemovalJob } from '../domains/media/removal-job.ts'
+import { templateReadsJob } from '../domains/templates/sync.ts'
 import { providerHealthJob } from '../domains/health/check-job.ts'
 import { filterMembershipJob } from '../domains/reports/membership-job.ts'
 import { createNightlyReportJob } from '../domains/reports/generate.ts'
@@ -78,6 +79,7 @@ export const declareBackgroundJobs = (app: App, syncSandbox: (() => Promise<void
     ...(app.media ? [exportsJob(app, app.media)] : []),
     reconciliationJob(app),
     providerHealthJob(app),
+    templateReadsJob(app),
     staffReportsJob(app),
     secretRotationJob(app),
     serverClockJob(app),

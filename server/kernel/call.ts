@@ -91,6 +91,8 @@ export type Call = {
   planned?: unknown
   /** What its plan keeps of the records that its filter found, once that was looked up. */
   found?: FoundRecords | undefined
+  /** What its handler looked up outside, before the transaction. */
+  lookedUp?: unknown
 }
 
 /** A validated call of an operation that changes data, with its idempotency key. */

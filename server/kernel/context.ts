@@ -113,11 +113,15 @@ export type CallContext<Emits extends EventTypeId = never, Services = unknown> =
 /** Records that a filter found: texts of arrays of their ids, each with what is kept of them beside it, or null. */
 export type FoundRecords = readonly { readonly ids: string; readonly digests: string | null }[]
 
-/** `trace`: of a change. `plan`: its token. `found`: what that plan keeps, in place of what its filter finds now. */
+/**
+ * `trace`: of a change. `plan`: its token. `found`: what that plan keeps, in place of what its filter finds now.
+ * `lookedUp`: what its handler looked up outside, before the transaction.
+ */
 export type CallOrigin = {
   readonly trace?: CallTrace | undefined
   readonly plan?: string | undefined
   readonly found?: FoundRecords | undefined
+  readonly lookedUp?: unknown
   readonly watch?: CallWatch | undefined
   readonly presence?: ClientPresence | undefined
 }

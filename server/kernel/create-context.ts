@@ -35,6 +35,7 @@ export const createContext = <App extends Kernel>(
     found,
     watch,
     presence,
+    lookedUp,
   }: ContextOptions,
 ): CallContext<EventTypeId, App> => {
   const realNow = app.now()
@@ -48,7 +49,7 @@ export const createContext = <App extends Kernel>(
     realNow,
     dryRun,
     attempt,
-    call: { trace, plan, found, watch, presence },
+    call: { trace, plan, found, lookedUp, watch, presence },
     cursors: createCursors(app.cursorSealer, actor, op.name, input, realNow),
     emit: createEmit(pending.events, now, showActor(actor)),
     pending,

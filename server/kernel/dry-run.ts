@@ -6,7 +6,7 @@ import { createContext } from './create-context.ts'
 import { guardTransaction, guardOutcome } from './guard.ts'
 import type { Kernel } from './kernel.ts'
 import { withRetries } from './retry.ts'
-import { beginFor, getHandler, getSuccessStatus, toHandlerInput } from './write-call.ts'
+import { beginFor, getHandler, getSuccessStatus, lookUp, toHandlerInput } from './write-call.ts'
 
 /** What a change would answer, and what it would leave to its end. */
 export type Rehearsed = { output: Record<string, unknown>; pending: PendingWrites }
@@ -31,6 +31,7 @@ export const dryRun = async (app: Kernel, call: Call): Promise<ExecutionResult> 
 /** The same for whoever goes on with what it would answer. The audit trail says nothing of it. */
 export const rehearse = async (app: Kernel, given: Call): Promise<Rehearsed> => {
   const call = { ...given, dryRun: true }
+  await lookUp(app, call)
   const rehearsed = await withRetries(async (attempt) => {
     const tx = await beginFor(app, call)
     try {

@@ -16,6 +16,7 @@ import {
   endReplay,
   getHandler,
   getSuccessStatus,
+  lookUp,
   reserve,
   showResult,
   toFinalRecord,
@@ -61,8 +62,13 @@ const run = async (app: Kernel, call: WriteCall): Promise<ExecutionResult> => {
 }
 
 /** Runs an operation that needs only the database, in one transaction. */
-const executeLocal = (app: Kernel, call: WriteCall, handler: ErasedLocalHandler): Promise<ExecutionResult> =>
-  withRetries((attempt) =>
+const executeLocal = async (
+  app: Kernel,
+  call: WriteCall,
+  handler: ErasedLocalHandler,
+): Promise<ExecutionResult> => {
+  await lookUp(app, call)
+  return await withRetries((attempt) =>
     withTransaction(
       app,
       async (tx) => {
@@ -92,6 +98,7 @@ const executeLocal = (app: Kernel, call: WriteCall, handler: ErasedLocalHandler)
       call,
     ),
   )
+}
 
 /**
  * Returns the stored result of a call whose connection was lost, perhaps after its commit. Undefined when

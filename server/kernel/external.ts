@@ -28,6 +28,7 @@ import {
 import { Problem } from './problem.ts'
 import { withRetries } from './retry.ts'
 import {
+  CALL_DEADLINE_MS,
   commitWith,
   endReplay,
   getSuccessStatus,
@@ -46,7 +47,6 @@ import {
  * stored.
  */
 
-const CALL_DEADLINE_MS = 20_000
 /** Longer than a call or a wait may last, so that an expired lease means that the caller died. */
 const LEASE_SECONDS = 30
 /** Business time after which a call whose outcome is unknown is given up. */

@@ -9,7 +9,18 @@ export type LocalHandler<
   Output = unknown,
   Emits extends EventTypeId = EventTypeId,
   Services = never,
-> = (ctx: CallContext<Emits, Services>, input: Input) => Promise<Output>
+> = ((ctx: CallContext<Emits, Services>, input: Input) => Promise<Output>) & {
+  /**
+   * Reads from the outside what the handler needs, before any transaction and for dry runs alike. It finds it in
+   * `ctx.call.lookedUp`.
+   */
+  readonly lookUp?: (options: LookUpOptions<Services>) => Promise<unknown>
+}
+
+export type LookUpOptions<Services = never> = Pick<
+  CallOptions<Services>,
+  'signal' | 'services' | 'db' | 'now'
+> & { readonly actor: Actor }
 
 /**
  * A handler that calls the outside, such as the messaging provider, in three parts, so that no transaction is open

@@ -33,20 +33,14 @@ export const timeoutProblem = (): Problem =>
 
 /**
  * Returns the problem of a call whose outcome stays open: it has the reason `outcome_unknown`, unless it says
- * that the call was put off after an earlier one. A call that is never made again answers 504 whatever
- * happened. Its audit row is written by whoever completes the call.
+ * that the call was put off after an earlier one. Its audit row is written by whoever completes the call.
  */
 export const answerOpen = (
   { code, message, extras, headers }: Problem,
-  { mayRepeat, openDetail = message }: Pick<ErasedExternalHandler, 'mayRepeat' | 'openDetail'>,
+  { openDetail = message }: Pick<ErasedExternalHandler, 'openDetail'>,
 ): Problem => {
   const reason = NOT_DONE_REASONS.has(extras.reason) ? extras.reason! : 'outcome_unknown'
-  const open = new Problem(
-    mayRepeat ? code : 'timeout',
-    openDetail,
-    { ...extras, reason },
-    { ...RETRY_AFTER, ...headers },
-  )
+  const open = new Problem(code, openDetail, { ...extras, reason }, { ...RETRY_AFTER, ...headers })
   open.leavesOpen = true
   markAudited(open)
   return open

@@ -9,6 +9,7 @@ import {
   reserveKey,
 } from '../../storage/access/idempotency.ts'
 import { commitReplicated } from '../../storage/client/replication.ts'
+import { businessTime } from '../clock.ts'
 import type { Call, ExecutionResult, Transaction, WriteCall } from './call.ts'
 import { type Outcome, guardReplay } from './guard.ts'
 import type { ErasedExternalHandler, ErasedLocalHandler } from './handler.ts'
@@ -29,6 +30,23 @@ export const getHandler = (app: Kernel, op: Operation): ErasedLocalHandler | Era
 
 export const getLocalHandler = (app: Kernel, op: Operation): ErasedLocalHandler =>
   app.handlers[op.name] as unknown as ErasedLocalHandler
+
+/** Shorter than the deadline of the whole, so that what came of a call outside is said in time. */
+export const CALL_DEADLINE_MS = 20_000
+
+/** Looks up what the handler of a call needs from the outside, where it needs anything. */
+export const lookUp = async (app: Kernel, call: Call): Promise<void> => {
+  const { actor } = call
+  const handler = getLocalHandler(app, call.op)
+  if (!handler.lookUp) return
+  call.lookedUp = await handler.lookUp({
+    actor,
+    services: app,
+    db: app.db,
+    signal: AbortSignal.timeout(CALL_DEADLINE_MS),
+    now: businessTime(app, actor.workspace.id),
+  })
+}
 
 /** Returns the input without the precondition, which is no business of the handler. */
 export const toHandlerInput = ({ input }: Pick<Call, 'input'>): Call['input'] => {

@@ -1,11 +1,12 @@
 import { createAccountsApi } from './adapter/accounts.ts'
-import { createProviderHttp } from './adapter/http.ts'
+import { createProviderHttp, type ProviderHttp } from './adapter/http.ts'
 import { createLinksApi } from './adapter/links.ts'
 import { createMediaApi } from './adapter/media.ts'
 import { createMessagesApi } from './adapter/messages.ts'
 import { createSamplesApi } from './adapter/samples.ts'
 import { createTemplatesApi } from './adapter/templates.ts'
 import { createWebhookGuard, type WebhookGuard } from '../outbound-guard.ts'
+import { Problem } from '../kernel/problem.ts'
 import type { Provider } from './port.ts'
 import { toTimeoutMs } from './settings.ts'
 
@@ -34,6 +35,21 @@ const ARCHIVE_URLS: Readonly<Record<string, string>> = {
   'https://graph.facebook.com': 'https://api.facebook.com',
 }
 
+/** A refusal of a template or link is the provider's own, but for one that names a rule of the lint. */
+const refusingItself = (http: ProviderHttp): ProviderHttp => ({
+  ...http,
+  request: async (...call) => {
+    try {
+      return await http.request(...call)
+    } catch (error) {
+      if (!(error instanceof Problem) || error.code !== 'invalid_input' || error.extras.errors?.[0]?.rule)
+        throw error
+      const { errors: _, ...extras } = error.extras
+      throw new Problem('upstream_error', error.message, extras)
+    }
+  },
+})
+
 /** Creates the client of the provider's HTTP API, or of a sandbox that emulates it. */
 export const createAdapter = ({
   baseUrl: configuredUrl,
@@ -51,8 +67,11 @@ export const createAdapter = ({
     ...createMessagesApi(http, sandbox),
     ...createMediaApi(http, guard.agent),
     ...createAccountsApi(http),
-    ...createTemplatesApi(http, archiveUrl?.replace(/\/+$/, '') ?? ARCHIVE_URLS[baseUrl] ?? baseUrl),
+    ...createTemplatesApi(
+      refusingItself(http),
+      archiveUrl?.replace(/\/+$/, '') ?? ARCHIVE_URLS[baseUrl] ?? baseUrl,
+    ),
     ...createSamplesApi(http, appId),
-    ...createLinksApi(http),
+    ...createLinksApi(refusingItself(http)),
   }
 }

@@ -1,3 +1,4 @@
+import type { StoredContent } from '../../catalog/message-content.ts'
 import type { CallOwner } from '../../storage/channels/provider-accounts.ts'
 import { isOutcomeUnknown } from '../kernel/open-outcomes.ts'
 import { Problem } from '../kernel/problem.ts'
@@ -122,7 +123,12 @@ export type OutgoingMessage = {
 }
 /** `id`: of the message at the provider. */
 /** `customer`: to whom, as the provider knows the customer; both may be null. Absent when it does not say. */
-export type SentMessage = { id: string; customer?: { phone: string | null; userId: string | null } }
+export type SentMessage = {
+  id: string
+  customer?: { phone: string | null; userId: string | null }
+  /** Why the provider does not send it yet. */
+  held?: NonNullable<StoredContent['held']>
+}
 export type ProviderNumber = {
   id: string
   displayPhoneNumber: string
@@ -147,6 +153,7 @@ export type ProviderTemplate = {
   category: string | null
   components: readonly unknown[]
   rejectedReason: string | null
+  quality: string | null
 }
 export type ProviderLink = { code: string; message: string; url: string; qrImageUrl: string | null }
 

@@ -31,11 +31,14 @@ export const isNameHidden = (actor: Actor, name: string | null): boolean =>
 export const showQuotingText = <T extends string | null>(actor: Actor, text: T): T =>
   (text !== null && hasHiddenPhones(actor) ? maskNumbers(text) : text) as T
 
-/** Returns the text of a message as this staff member may see it: the provider's own texts name phones. */
+/** Texts of messages of these types quote phones: those of the provider, and cards of people. */
+export const quotesPhones = (type: unknown): boolean => type === 'SYSTEM' || type === 'CONTACTS'
+
+/** Returns the text of a message as this staff member may see it. */
 export const showMessageText = <T extends string | null>(
   actor: Actor,
   { type, text }: { type: string; text: T },
-): T => (type === 'SYSTEM' ? showQuotingText(actor, text) : text)
+): T => (quotesPhones(type) ? showQuotingText(actor, text) : text)
 
 /** A name that is nothing but a number is no name: a contact's name never stands in for its phone. */
 export const toContactName = <T extends string | null | undefined>(name: T): T | undefined =>

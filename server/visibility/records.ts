@@ -6,7 +6,7 @@ import { isObject } from '../../catalog/values.ts'
 import { maskFilter } from './filters.ts'
 import type { Actor } from '../kernel/context.ts'
 import { maskNumbers, maskPhone } from './numbers.ts'
-import { maskName } from './phones.ts'
+import { maskName, quotesPhones } from './phones.ts'
 import { canSeeManagerFields, hasHiddenPhones } from './policy.ts'
 
 /*
@@ -53,7 +53,7 @@ const masks: Readonly<Record<PhoneMark, Mask>> = {
   number: maskNumber,
   text: maskText,
   name: ofText(maskName),
-  message: (value, record, actor) => (record['type'] === 'SYSTEM' ? maskText(value, record, actor) : value),
+  message: (value, record, actor) => (quotesPhones(record['type']) ? maskText(value, record, actor) : value),
   value: (value, record, actor) => (record['type'] === 'phone' ? maskNumber(value, record, actor) : value),
   masked: (_, record) => typeof record['phone'] === 'string',
   anything: () => undefined,

@@ -76,7 +76,7 @@ export const retainedKinds: Readonly<Record<RetainedKind, DataKind>> = {
   approvals: { tables: ['approvals'], since: 'ended', keeps: FIXED_HOURS.approvals, goes: 'batches' },
   merges: { tables: ['contact_merges'], since: 'merged', keeps: UNDO_DAYS * 24, goes: 'batches' },
   former_phones: {
-    tables: ['contact_former_phones'],
+    tables: ['contact_former_ids'],
     since: 'changed',
     keeps: FORMER_PHONE_DAYS * 24,
     goes: 'batches',

@@ -21,6 +21,7 @@ export type JobName =
   | 'webhook-delivery-retention'
   | 'provider-call-reconciliation'
   | 'provider-health'
+  | 'template-reads'
   | 'staff-reports'
   | 'secret-rotation'
   | 'server-clock'

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db, TableRow } from '../database.ts'
+import { TEMPLATE_READS } from '../templates/templates.ts'
 import { insertRun } from '../work/runs.ts'
 
 type HealthRow = TableRow<'channel_health'>
@@ -127,16 +128,17 @@ export const listPassedProblems = async (
 /** Checks of accounts: the subject is the account, empty for the numbers without one. */
 const KIND = 'account_checks'
 
-/** Adds the accounts of channels at the provider that are not checked yet, as due in so many seconds. */
+/** Adds the accounts of channels at the provider that are not checked, or read, yet, as due in so many seconds. */
 export const addMissingChecks = async (db: Db, seconds: number): Promise<void> => {
   await sql`
     insert into runs (workspace_id, kind, subject, run_after)
-    select distinct c.workspace_id, ${KIND}, coalesce(c.account_id, ''),
+    select distinct c.workspace_id, k.kind, coalesce(c.account_id, ''),
       clock_timestamp() + ${seconds}::float8 * interval '1 second'
-    from channels c
-    where c.provider_phone_number_id is not null and not exists (
-      select 1 from runs k
-      where k.workspace_id = c.workspace_id and k.kind = ${KIND} and k.subject = coalesce(c.account_id, ''))
+    from channels c cross join unnest(${[KIND, TEMPLATE_READS]}::text[]) as k (kind)
+    where c.provider_phone_number_id is not null and (c.account_id is not null or k.kind = ${KIND})
+      and not exists (
+        select from runs r
+        where r.workspace_id = c.workspace_id and r.kind = k.kind and r.subject = coalesce(c.account_id, ''))
     on conflict (workspace_id, kind, subject) do nothing`.execute(db)
 }
 

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Db, MessageStatus } from '../database.ts'
 import { toStorableId } from '../values/ids.ts'
+import { isNamedBy } from '../messages/provider-ids.ts'
 
 /** A message of a bridged channel. `reference` is null for those of customers. */
 export type ChannelMessage = {
@@ -21,7 +22,7 @@ export const findBridgeMessage = async (
     await sql<ChannelMessage>`
     select m.id, m.conversation_id, v.contact_id, m.status, m.reference from messages m
     join conversations v on v.workspace_id = m.workspace_id and v.id = m.conversation_id
-    where m.workspace_id = ${workspaceId} and m.provider_id = ${providerId}`.execute(tx)
+    where m.workspace_id = ${workspaceId} and ${isNamedBy([providerId])}`.execute(tx)
   ).rows[0]
 
 /** Returns a reply on this channel that is or was to be delivered; undefined when there is none. */

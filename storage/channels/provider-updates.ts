@@ -99,6 +99,34 @@ export const setAsideProviderUpdates = async (
     .execute()
 }
 
+/**
+ * Applies what matched nothing once more: what was addressed to a number that has a channel now; null: messages of all
+ * numbers.
+ */
+export const retryUnmatchedUpdates = async (db: Db, number: string | null): Promise<void> => {
+  const isMeant =
+    number === null
+      ? sql`kind = 'message'`
+      : sql`subject = ${number} and kind in ('message', 'status', 'preference')`
+  await sql`
+    update provider_updates set state = 'waiting', next_attempt_at = now()
+    where state = 'unmatched' and ${isMeant}`.execute(db)
+}
+
+/** Messages that nobody sees, by the number they were sent to. `channel_id`: null without one. */
+export const listUnmatchedMessages = async (
+  db: Db,
+): Promise<{ number: string; channel_id: string | null; count: number; since: string }[]> =>
+  (
+    await sql<{ number: string; channel_id: string | null; count: number; since: string }>`
+    select u.subject as number, min(c.id)::text as channel_id, count(distinct u.id)::int as count,
+      min(u.received_at) as since
+    from provider_updates u left join channels c on c.provider_phone_number_id = u.subject
+    where u.state = 'unmatched' and u.kind = 'message'
+      and u.payload #>> '{message,type}' not in ('reaction', 'edit', 'revoke')
+    group by u.subject order by u.subject`.execute(db)
+  ).rows
+
 /** Postpones updates, each by its seconds. */
 export const postponeProviderUpdates = async (
   tx: Db,

@@ -40,6 +40,7 @@ export type ContactRow = {
   name: string | null
   phone: string | null
   chatapp_user_id: string | null
+  username: string | null
   dnd: boolean
   starred: boolean
   email: string | null
@@ -86,7 +87,7 @@ const timelineColumn = (timeline: TimelineSql) => {
 
 /** The columns of a contact in lists. Full contacts need `fullColumns` too. */
 export const contactColumns = (timeline: TimelineSql) => sql`
-  c.id, c.name, c.phone, c.chatapp_user_id, c.dnd, c.starred, c.email, c.external_id, c.web_visitor_id,
+  c.id, c.name, c.phone, c.chatapp_user_id, c.username, c.dnd, c.starred, c.email, c.external_id, c.web_visitor_id,
   c.created_at, c.updated_at, c.last_activity_at, c.version, coalesce(f.attrs, '{}') as attrs
   ${timelineColumn(timeline)}`
 
@@ -201,9 +202,16 @@ export const lockContact = async (tx: Db, workspaceId: string, id: string): Prom
     .forUpdate()
     .executeTakeFirst()) !== undefined
 
-/** The text that `query` is matched against: the folded name, a newline, the phone. */
-export const searchText = (name: string | null, phone: string | null): string =>
-  `${fold(name ?? '')}\n${phone ?? ''}`
+/** The text that `query` is matched against: the folded name, the phone and the username, each on a line. */
+export const searchText = (
+  name: string | null,
+  phone: string | null,
+  username: string | null = null,
+): string => `${fold(name ?? '')}\n${phone ?? ''}${username === null ? '' : `\n@${fold(username)}`}`
+
+/** The same for a contact `c` that gets another name. */
+export const searchTextOf = (nameKey: RawBuilder<unknown>): RawBuilder<string> =>
+  sql`concat(${nameKey}, chr(10), c.phone, chr(10) || '@' || lower(c.username))`
 
 /**
  * `types`: the types of the fields that `attrs` has values of. `phoneKey`: of the phone's line, where it
@@ -294,6 +302,7 @@ export const toNewContactRow = (
   attrs: contact.attrs,
   metadata: contact.metadata ?? null,
   chatapp_user_id: null,
+  username: null,
   web_visitor_id: null,
   dnd: contact.dnd ?? false,
   starred: contact.starred ?? false,
@@ -328,18 +337,18 @@ export type ContactChanges = {
 export const updateContactRow = async (
   tx: Db,
   workspaceId: string,
-  contact: Pick<ContactRow, 'id' | 'phone'>,
+  contact: Pick<ContactRow, 'id'>,
   changes: ContactChanges,
   now: string,
 ): Promise<void> => {
   const { values, metadata, name, ...columns } = changes
   await tx
-    .updateTable('contacts')
+    .updateTable('contacts as c')
     .set({
       ...columns,
       ...(name === undefined
         ? {}
-        : { name, name_key: fold(name ?? ''), search: searchText(name, contact.phone) }),
+        : { name, name_key: fold(name ?? ''), search: searchTextOf(sql`${fold(name ?? '')}::text`) }),
       updated_at: now,
     })
     .where('workspace_id', '=', workspaceId)
@@ -385,7 +394,7 @@ export const deleteContactRows = async (
     t as (delete from contact_tags where ${own} returning tag_id),
     g as (delete from contact_groups where ${own} returning group_id),
     h as (delete from channel_customers where ${own}),
-    p as (delete from contact_former_phones where ${own}),
+    p as (delete from contact_former_ids where ${own}),
     m as (delete from contact_merges where workspace_id = ${workspaceId} and into_id = any(${ids}::bigint[])),
     k as (delete from consents where ${own}),
     kh as (delete from consent_changes where ${own})

@@ -25,5 +25,5 @@ export const toProviderPhone = (phone: string, spelling: string | null): string 
 
 /** The columns of a `CustomerRow`. */
 export const customerColumns = sql`
-  id, name, phone, phone_key, provider_phone, chatapp_user_id, external_id, dnd, starred, created_at,
-  updated_at`
+  id, name, phone, phone_key, provider_phone, chatapp_user_id, username, phone_told_at, user_id_told_at,
+  username_told_at, external_id, dnd, starred, created_at, updated_at`

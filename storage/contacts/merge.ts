@@ -18,6 +18,10 @@ export type MergeableContact = {
   phone_key: string | null
   provider_phone: string | null
   chatapp_user_id: string | null
+  username: string | null
+  phone_told_at: string | null
+  user_id_told_at: string | null
+  username_told_at: string | null
   web_visitor_id: string | null
   email: string | null
   external_id: string | null
@@ -50,8 +54,9 @@ export const readMergeableContacts = async (
 ): Promise<MergeableContact[]> =>
   (
     await sql<MergeableContact>`
-    select c.id, c.name, c.phone, c.phone_key, c.provider_phone, c.chatapp_user_id, c.web_visitor_id, c.email,
-      c.external_id, c.dnd, c.starred, c.created_at, c.last_activity_at, coalesce(f.attrs, '{}') as attrs, f.metadata
+    select c.id, c.name, c.phone, c.phone_key, c.provider_phone, c.chatapp_user_id, c.username, c.phone_told_at,
+      c.user_id_told_at, c.username_told_at, c.web_visitor_id, c.email, c.external_id, c.dnd, c.starred,
+      c.created_at, c.last_activity_at, coalesce(f.attrs, '{}') as attrs, f.metadata
     from contacts c left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
     where c.workspace_id = ${workspaceId} and c.id = any(${ids}::bigint[]) order by c.id`.execute(tx)
   ).rows
@@ -82,7 +87,7 @@ export const moveContactRecords = async (
       where workspace_id = ${workspaceId} and contact_id = ${fromId}),
     b as (update channel_customers set contact_id = ${toId}
       where workspace_id = ${workspaceId} and contact_id = ${fromId}),
-    p as (update contact_former_phones set contact_id = ${toId}
+    p as (update contact_former_ids set contact_id = ${toId}
       where workspace_id = ${workspaceId} and contact_id = ${fromId}),
     r as (update broadcast_recipients r set contact_id = ${toId}
       where workspace_id = ${workspaceId} and contact_id = ${fromId}
@@ -163,7 +168,7 @@ export const updateMergedContact = async (
       phone,
       phone_key: toPhoneKey(line),
       name_key: fold(columns.name ?? ''),
-      search: searchText(columns.name, phone),
+      search: searchText(columns.name, phone, columns.username),
       updated_at: now,
     })
     .where('workspace_id', '=', workspaceId)

@@ -46,7 +46,7 @@ export const recordMerge = async (
         from conversations v where v.workspace_id = ${workspaceId} and v.contact_id in ${both}),
       'customers', (select coalesce(jsonb_agg(to_jsonb(h)), '[]') from channel_customers h
         where h.workspace_id = ${workspaceId} and h.contact_id = ${fromId}),
-      'former_phones', (select coalesce(jsonb_agg(p.line_key), '[]') from contact_former_phones p
+      'former_ids', (select coalesce(jsonb_agg(p.id_key), '[]') from contact_former_ids p
         where p.workspace_id = ${workspaceId} and p.contact_id = ${fromId}),
       'broadcasts', (select coalesce(jsonb_agg(r.broadcast_id), '[]') from broadcast_recipients r
         where r.workspace_id = ${workspaceId} and r.contact_id = ${fromId}
@@ -118,8 +118,9 @@ export const readMergedFacts = async (tx: Db, workspaceId: string, id: string): 
 /** What a contact has of its own beside values; those of one line are restored together. */
 const RESTORED = [
   ['name', 'name_key'],
-  ['phone', 'phone_key', 'provider_phone'],
-  ['chatapp_user_id'],
+  ['phone', 'phone_key', 'provider_phone', 'phone_told_at'],
+  ['chatapp_user_id', 'user_id_told_at'],
+  ['username', 'username_told_at'],
   ['web_visitor_id'],
   ['email'],
   ['external_id'],
@@ -191,7 +192,8 @@ export const restoreKeptContact = async (
       where c.workspace_id = ${workspaceId} and c.id = m.into_id
     )
     update contacts c set ${sql.join(sets)}, updated_at = ${now},
-      search = (${restored.get('name_key')}) || chr(10) || coalesce((${restored.get('phone')}), '')
+      search = concat(${restored.get('name_key')}, chr(10), ${restored.get('phone')},
+        chr(10) || '@' || lower(${restored.get('username')}))
     from m, differing d, jsonb_populate_record(null::contacts, m.after) a,
       jsonb_populate_record(null::contacts, m.before) b
     where c.workspace_id = ${workspaceId} and c.id = m.into_id
@@ -274,9 +276,9 @@ export const restoreMergedContact = async (
       from m, jsonb_populate_recordset(null::channel_customers, m.before -> 'customers') was
       where h.workspace_id = ${workspaceId} and h.contact_id = m.into_id
         and h.channel_id = was.channel_id and h.customer_id = was.customer_id),
-    p as (update contact_former_phones p set contact_id = ${fromId}
-      from m, jsonb_array_elements_text(coalesce(m.before -> 'former_phones', '[]')) was
-      where p.workspace_id = ${workspaceId} and p.contact_id = m.into_id and p.line_key = was)
+    p as (update contact_former_ids p set contact_id = ${fromId}
+      from m, jsonb_array_elements_text(coalesce(m.before -> 'former_ids', '[]')) was
+      where p.workspace_id = ${workspaceId} and p.contact_id = m.into_id and p.id_key = was)
     update broadcast_recipients r set contact_id = ${fromId}
     from m, jsonb_array_elements_text(m.before -> 'broadcasts') b
     where r.workspace_id = ${workspaceId} and r.contact_id = m.into_id and r.broadcast_id = b::bigint`.execute(

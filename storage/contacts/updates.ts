@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { StoredLine } from './lines.ts'
 import { valueWriteParts } from './values.ts'
-import { type ContactChanges, type ContactRow, fullColumns, searchText } from './contacts.ts'
+import { type ContactChanges, type ContactRow, fullColumns, searchTextOf } from './contacts.ts'
 import type { Db } from '../database.ts'
 import { fold } from '../values/text.ts'
 
@@ -40,19 +40,19 @@ export const readExistingContacts = async (
     where c.workspace_id = ${workspaceId} and c.id = any(${ids}::bigint[])`.execute(tx)
   ).rows
 
-type Columns = Pick<ExistingContact, 'id' | 'phone' | 'name' | 'email' | 'external_id' | 'dnd' | 'starred'>
+type Columns = Pick<ExistingContact, 'id' | 'name' | 'email' | 'external_id' | 'dnd' | 'starred'>
 
 /** A statement that writes all columns of locked contacts that a client may set. */
 export const contactColumnsUpdate = (workspaceId: string, contacts: readonly Columns[], now: string) => sql`
       update contacts c set name = u.name, email = u.email, external_id = u.external_id,
-        dnd = u.dnd::boolean, starred = u.starred::boolean, name_key = u.name_key, search = u.search,
+        dnd = u.dnd::boolean, starred = u.starred::boolean, name_key = u.name_key,
+        search = ${searchTextOf(sql`u.name_key`)},
         updated_at = ${now}::timestamptz
       from unnest(${contacts.map((c) => c.id)}::bigint[], ${contacts.map((c) => c.name)}::text[],
         ${contacts.map((c) => c.email)}::text[], ${contacts.map((c) => c.external_id)}::text[],
         ${contacts.map((c) => String(c.dnd))}::text[], ${contacts.map((c) => String(c.starred))}::text[],
-        ${contacts.map((c) => fold(c.name ?? ''))}::text[],
-        ${contacts.map((c) => searchText(c.name, c.phone))}::text[])
-          as u (id, name, email, external_id, dnd, starred, name_key, search)
+        ${contacts.map((c) => fold(c.name ?? ''))}::text[])
+          as u (id, name, email, external_id, dnd, starred, name_key)
       where c.workspace_id = ${workspaceId} and c.id = u.id`
 
 export type ContactUpdate = { contact: ExistingContact; changes: Omit<ContactChanges, 'metadata'> }

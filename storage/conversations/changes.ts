@@ -1,3 +1,4 @@
+import type { StoredContent } from '../../catalog/message-content.ts'
 import { type RawBuilder, sql } from 'kysely'
 import { markLatestRecipient } from '../broadcasts/sends.ts'
 import { recordActParts } from '../agents/sessions.ts'
@@ -26,20 +27,24 @@ export type EpisodeStart = {
   now: string
 }
 
+/** With whom a conversation is: a customer, or a group. */
+export type Party = { contactId: string } | { groupId: string }
+
 /** Inserts a conversation with its first episode; one that is not open has none yet. */
 export const insertConversation = async (
   tx: Db,
   workspaceId: string,
-  contactId: string,
+  party: Party,
   channelId: string,
   { openedBy, title, clocks, now, isOpen }: EpisodeStart & { isOpen: boolean },
 ): Promise<{ id: string; channel_type: string | null }> =>
   (
     await sql<{ id: string; channel_type: string | null }>`
     with v as (
-      insert into conversations (workspace_id, contact_id, channel_id, state, episode, title, sla_policy_id,
+      insert into conversations (workspace_id, contact_id, group_id, channel_id, state, episode, title, sla_policy_id,
         first_response_due_at, resolution_due_at, created_at, updated_at)
-      values (${workspaceId}::bigint, ${contactId}::bigint, ${channelId}::bigint, ${isOpen ? 'open' : 'closed'},
+      values (${workspaceId}::bigint, ${'contactId' in party ? party.contactId : null}::bigint,
+        ${'groupId' in party ? party.groupId : null}, ${channelId}::bigint, ${isOpen ? 'open' : 'closed'},
         ${isOpen ? 1 : 0}::int, ${title},
         ${clocks.sla_policy_id}::bigint,
         ${clocks.first_response_due_at}::timestamptz, ${clocks.resolution_due_at}::timestamptz,
@@ -152,7 +157,7 @@ export const updateOnInbound = async (
   next: ConversationState,
   windowExpiresAt: string | null,
   wait: ReplyWait | null,
-  { at, now }: { at: string; now: string },
+  { at, now, ad }: { at: string; now: string; ad: StoredContent['ad'] },
 ): Promise<string | null> =>
   (
     await sql<NextDue>`
@@ -174,6 +179,7 @@ export const updateOnInbound = async (
       last_activity_at = ${next.last_activity_at}::timestamptz, unread_count = ${next.unread_count}::int,
       reply_status = ${next.reply_status}, last_inbound_at = ${next.last_inbound_at}::timestamptz,
         free_entry_at = ${next.free_entry_at}::timestamptz,
+        ${ad ? sql`ad = ${JSON.stringify(ad)}::text::jsonb,` : sql``}
       window_expires_at = ${windowExpiresAt}::timestamptz,
         ${wait ? sql`${setNextResponseDue(wait)},` : sql``} updated_at = ${now}::timestamptz
     where workspace_id = ${workspaceId} and id = ${next.id}::bigint returning next_response_due_at`.execute(
@@ -273,11 +279,18 @@ export const updateAssignments = async (
 }
 
 /** Columns of a conversation that are set directly. */
-export type ConversationSettings = {
-  unread_count?: number
-  reminder_at?: string | null
-  window_corrected_at?: string
-}
+export type ConversationSettings = Partial<
+  Pick<
+    ConversationState,
+    | 'unread_count'
+    | 'reply_status'
+    | 'reminder_at'
+    | 'window_corrected_at'
+    | 'last_message_id'
+    | 'last_activity_at'
+    | 'last_inbound_at'
+  >
+>
 
 export const updateConversation = async (
   tx: Db,

@@ -6,6 +6,8 @@ import { toStorableId } from '../values/ids.ts'
 export type ConversationState = {
   id: string
   contact_id: string | null
+  /** The id of the group at the provider; null: it is with one customer. */
+  group_id: string | null
   channel_id: string | null
   channel_type: string | null
   state: 'open' | 'closed'
@@ -29,7 +31,7 @@ export type ConversationState = {
 }
 
 const stateColumns = sql`
-  v.id, v.contact_id, v.channel_id, h.type as channel_type, v.state, v.episode, v.assigned_staff_id,
+  v.id, v.contact_id, v.group_id, v.channel_id, h.type as channel_type, v.state, v.episode, v.assigned_staff_id,
     v.assigned_team_id, v.reply_status, v.unread_count, v.last_message_id, v.last_activity_at,
   v.last_inbound_at, v.free_entry_at, v.window_corrected_at, v.reminder_at, v.sla_policy_id,
     v.first_response_due_at, v.next_response_due_at, v.resolution_due_at, v.sla_breached, v.created_at`
@@ -77,7 +79,24 @@ export const lockConversationsOf = async (
     order by id for update`.execute(tx)
 }
 
-/** Returns the latest conversation of a contact on a channel, locked. Creators hold the contact's lock. */
+/** Returns conversations of a contact, the open ones first, then the latest: as many as somebody may have. */
+export const listConversationsOf = async (
+  tx: Db,
+  workspaceId: string,
+  contactId: string,
+): Promise<ConversationState[]> =>
+  (
+    await sql<ConversationState>`
+    select ${stateColumns} from conversations v left join channels h on h.workspace_id = v.workspace_id
+      and h.id = v.channel_id
+    where v.workspace_id = ${workspaceId} and v.contact_id = ${contactId}::bigint
+    order by ${latestFirst} limit 1000`.execute(tx)
+  ).rows
+
+/** The one that goes on: an open one, else the latest. */
+const latestFirst = sql`(v.state = 'open') desc, v.activity_at desc, v.id desc`
+
+/** Returns the conversation of a contact that goes on on a channel, locked. Creators hold the contact's lock. */
 export const lockLatestConversation = async (
   tx: Db,
   workspaceId: string,
@@ -90,5 +109,22 @@ export const lockLatestConversation = async (
       and h.id = v.channel_id
     where v.workspace_id = ${workspaceId} and v.contact_id = ${contactId}::bigint
       and v.channel_id = ${channelId}::bigint
-    order by v.activity_at desc, v.id desc limit 1 for update of v`.execute(tx)
+    order by ${latestFirst} limit 1 for update of v`.execute(tx)
   ).rows[0]
+
+/** Returns the conversation of a group on a channel, locked; nobody else creates it until the transaction ends. */
+export const lockGroupConversation = async (
+  tx: Db,
+  workspaceId: string,
+  groupId: string,
+  channelId: string,
+): Promise<ConversationState | undefined> => {
+  const name = `group ${workspaceId} ${channelId} ${groupId}`
+  await sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`.execute(tx)
+  const { rows } = await sql<ConversationState>`
+    select ${stateColumns} from conversations v left join channels h on h.workspace_id = v.workspace_id
+      and h.id = v.channel_id
+    where v.workspace_id = ${workspaceId} and v.channel_id = ${channelId}::bigint and v.group_id = ${groupId}
+    for update of v`.execute(tx)
+  return rows[0]
+}

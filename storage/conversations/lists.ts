@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { StoredContent } from '../../catalog/message-content.ts'
 import {
   type ConversationFilter,
   type ConversationPosition,
@@ -44,6 +45,10 @@ export type ConversationRow = {
   bot_active: boolean
   last_inbound_at: string | null
   free_entry_at: string | null
+  /** The id of the group at the provider; null: it is with one customer. */
+  group_id: string | null
+  /** The last ad that brought the customer here. */
+  ad: NonNullable<StoredContent['ad']> | null
   window_corrected_at: string | null
   window_expires_at: string | null
   sla_policy_name: string | null
@@ -88,7 +93,7 @@ const columns = (workspaceId: string) => sql`
     c.starred as contact_starred,
   v.assigned_staff_id, s.name as assigned_staff_name, v.assigned_team_id, v.assigned_at, v.unread_count,
     v.reply_status, v.reminder_at, v.bot_active,
-  v.last_inbound_at, v.free_entry_at, v.window_corrected_at, v.window_expires_at,
+  v.last_inbound_at, v.free_entry_at, v.window_corrected_at, v.window_expires_at, v.ad, v.group_id,
   p.name as sla_policy_name, v.first_response_due_at, v.next_response_due_at, v.resolution_due_at,
     v.sla_breached, v.created_at, v.updated_at, v.activity_at,
   case when v.state = 'open' and v.reply_status = 'incoming_no_reply'

@@ -26,6 +26,8 @@ export type ConversationFilter = {
   teamId?: string | undefined
   contactId?: string | undefined
   tagId?: string | undefined
+  /** Only from this ad. */
+  adId?: string | undefined
   /** Only conversations whose contact has this tag. */
   contactTagId?: string | undefined
   sla?: SlaTest | undefined
@@ -113,6 +115,7 @@ const staffCondition = ({ assignedStaffId: id, teamId }: ListRequest) => {
 const ownerConditions = (request: ListRequest) => sql`
   ${staffCondition(request)}
   ${request.teamId === undefined ? sql`` : sql`and v.assigned_team_id = ${toStorableId(request.teamId)}`}
+  ${request.adId === undefined ? sql`` : sql`and v.ad is not null and v.ad ->> 'ad_id' = ${request.adId}`}
   ${request.contactId === undefined ? sql`` : sql`and v.contact_id = ${toStorableId(request.contactId)}`}`
 
 const tagCondition = ({ tagId, workspaceId }: ListRequest) =>
@@ -168,7 +171,7 @@ export const filterConditions = (request: ListRequest) => {
 /** Whether the rows of the list are few, or in the order of one index, whatever else it filters by. */
 const isOneRange = ({ order, ...rest }: ListRequest): boolean =>
   order === 'longest_wait' ||
-  (['contactId', 'delivery', 'tagId', 'contactTagId', 'sla'] as const).some(
+  (['contactId', 'delivery', 'adId', 'tagId', 'contactTagId', 'sla'] as const).some(
     (name) => rest[name] !== undefined,
   )
 

@@ -33,7 +33,7 @@ import {
 import { extractRegexLiterals, prefixPattern } from './patterns.ts'
 import { broadcastTest, consentTest, conversationTest, exchangeTest } from './related-tests.ts'
 
-/** A condition of a search: a filter, or text in the name or the phone (`query`). */
+/** A condition of a search: a filter, or text in the name, phone or username (`query`). */
 export type Condition = ContactFilter | { kind: 'query'; text: string }
 
 /**
@@ -251,7 +251,7 @@ const emailTest = (scope: PredicateScope, test: TextTest): Sql => {
       )
 }
 
-/** Searches text in the name, and digits, however they are formatted, in the phone too. */
+/** Searches text in the name and the username, and digits, however they are formatted, in the phone too. */
 const queryTest = (query: string): Sql => {
   const text = fold(query)
   const digits = /^[\d\s+().\-/]+$/.test(query) ? query.replace(/\D/g, '') : ''
@@ -259,7 +259,7 @@ const queryTest = (query: string): Sql => {
   const column =
     hasTrigram(text) && (digits === '' || hasTrigram(digits)) ? sql`c.search` : sql`(c.search || '')`
   const contains = (part: string) => sql`${column} like ${containsPattern(part)}`
-  // A newline separates name and phone; a newline in the query must not match it.
+  // Newlines separate name, phone and username; a newline in the query must not match it.
   const textTest = text.includes('\n')
     ? sql`(${contains(text)} and c.name_key like ${containsPattern(text)})`
     : contains(text)

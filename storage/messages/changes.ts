@@ -1,11 +1,16 @@
 import { sql } from 'kysely'
+import type { StoredContent } from '../../catalog/message-content.ts'
 import type { Db, MediaState, MessageDirection, MessageStatus } from '../database.ts'
 import { removableAt } from './media.ts'
+import { isNamedBy, namedBy } from './provider-ids.ts'
 
-/** A message that a customer changes, with the contact of its conversation. `contact_line`: see `lineKey`. */
+/**
+ * A message that a customer changes, with the contact of its conversation. `contact_line`: see `lineKey`. `named_by`:
+ * the given ids of the provider that are its own.
+ */
 export type ChangedMessage = {
   id: string
-  provider_id: string
+  named_by: string[]
   conversation_id: string
   channel_id: string | null
   contact_id: string | null
@@ -15,6 +20,7 @@ export type ChangedMessage = {
   type: string
   status: MessageStatus
   text: string | null
+  content: StoredContent | null
   reply_to_id: string | null
   error: string | null
   created_at: string
@@ -31,37 +37,35 @@ export const lockMessagesByProviderId = async (
 ): Promise<ChangedMessage[]> =>
   (
     await sql<ChangedMessage>`
-    select m.id, m.provider_id, m.conversation_id, v.channel_id, v.contact_id,
+    select m.id, ${namedBy(providerIds)} as named_by, m.conversation_id, v.channel_id, v.contact_id,
       coalesce(c.phone_key, c.phone) as contact_line,
-      c.chatapp_user_id as contact_user_id, m.direction, m.type, m.status, m.text, m.reply_to_id, m.error,
+      c.chatapp_user_id as contact_user_id, m.direction, m.type, m.status, m.text, m.content - 'call' as content,
+      m.reply_to_id, m.error,
       m.created_at, m.edited_at, m.deleted_at, d.state as media_state
     from messages m
     join conversations v on v.workspace_id = m.workspace_id and v.id = m.conversation_id
     left join contacts c on c.workspace_id = v.workspace_id and c.id = v.contact_id
     left join media d on d.workspace_id = m.workspace_id and d.message_id = m.id
-    where m.workspace_id = ${workspaceId} and m.provider_id = any(${providerIds}::text[])
+    where m.workspace_id = ${workspaceId} and ${isNamedBy(providerIds)}
     order by m.id for update of m`.execute(tx)
   ).rows
 
-export type ReactionSender = 'customer' | 'staff'
-
-/** Returns the emoji with which this sender reacts to each of these messages, if any. */
+/** Returns the emoji with which each sender reacts to each of these messages, by `<sender> <message id>`. */
 export const readReactions = async (
   tx: Db,
   workspaceId: string,
   messageIds: readonly string[],
-  sender: ReactionSender,
 ): Promise<Map<string, string>> => {
-  const { rows } = await sql<{ message_id: string; emoji: string }>`
-    select message_id, emoji from message_reactions where workspace_id = ${workspaceId}
-      and message_id = any(${messageIds}::bigint[]) and sender = ${sender} and emoji is not null`.execute(tx)
-  return new Map(rows.map((row) => [row.message_id, row.emoji]))
+  const { rows } = await sql<{ key: string; emoji: string }>`
+    select sender || ' ' || message_id as key, emoji from message_reactions where workspace_id = ${workspaceId}
+      and message_id = any(${messageIds}::bigint[]) and emoji is not null`.execute(tx)
+  return new Map(rows.map((row) => [row.key, row.emoji]))
 }
 
 /** `emoji`: null removes the reaction. `updateId`: decides between two of the same time. */
 export type NewReaction = {
   messageId: string
-  sender: ReactionSender
+  sender: 'customer' | 'staff'
   emoji: string | null
   at: string
   updateId: string

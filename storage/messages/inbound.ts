@@ -10,6 +10,7 @@ import { searchText } from '../contacts/contacts.ts'
 import { counterUpsert } from '../workspace/counters.ts'
 import type { TableRow, Db } from '../database.ts'
 import { fold } from '../values/text.ts'
+import { isNamedBy, namedBy } from './provider-ids.ts'
 
 /** A channel that an update of the provider is for. */
 export type InboundChannel = {
@@ -41,7 +42,8 @@ export const findChannelsByNumber = async (
 
 /**
  * The locked contact of a customer. `phone_key`: of its line, where it differs from the phone. `provider_phone`:
- * how the provider spelled the phone last, where that differs.
+ * how the provider spelled the phone last, where that differs. `phone_told_at` and the like: since when the provider
+ * says so; null where it has not.
  */
 export type CustomerRow = {
   id: string
@@ -50,6 +52,10 @@ export type CustomerRow = {
   phone_key: string | null
   provider_phone: string | null
   chatapp_user_id: string | null
+  username: string | null
+  phone_told_at: string | null
+  user_id_told_at: string | null
+  username_told_at: string | null
   external_id: string | null
   dnd: boolean
   starred: boolean
@@ -57,8 +63,13 @@ export type CustomerRow = {
   updated_at: string
 }
 
-/** A contact, and the keys of lines that it had and still answers for. */
-export type CustomerWithFormer = CustomerRow & { former_keys?: string[] }
+/**
+ * A contact, and those of the keys of lines and user ids it was looked for by that it had. `is_open`: it has an open
+ * conversation.
+ */
+export type CustomerWithFormer = CustomerRow & {
+  former?: { key: string; left_at: string | null; is_open: boolean }[] | null
+}
 
 /** Returns contacts with these lines, by their keys, or user ids. */
 export const findCustomers = async (
@@ -75,8 +86,8 @@ export const findCustomers = async (
   ).rows
 
 /**
- * Locks the contacts with these lines, by their keys, or user ids, in the order of their ids; and those that have an
- * open conversation and had one of the lines until later than `formerSince`.
+ * Locks the contacts with these lines, by their keys, or user ids, in the order of their ids; and those that had one of
+ * them until later than `formerSince`.
  */
 export const lockCustomers = async (
   tx: Db,
@@ -85,12 +96,15 @@ export const lockCustomers = async (
   userIds: readonly string[],
   formerSince: string,
 ): Promise<CustomerWithFormer[]> => {
-  const former = sql`from contact_former_phones p
-    where p.workspace_id = ${workspaceId} and p.line_key = any(${keys}::text[]) and p.changed_at > ${formerSince}
-      and exists (select from conversations v where v.workspace_id = p.workspace_id
-        and v.contact_id = p.contact_id and v.state = 'open')`
+  const former = sql`from contact_former_ids p where p.workspace_id = ${workspaceId}
+    and p.id_key = any(${[...keys, ...userIds]}::text[]) and p.changed_at > ${formerSince}`
   const { rows } = await sql<CustomerWithFormer>`
-    select ${customerColumns}, array(select p.line_key ${former} and p.contact_id = contacts.id) as former_keys
+    select ${customerColumns},
+      (select json_agg(json_build_object('key', p.id_key,
+          'left_at', to_char(p.left_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+          'is_open', exists (select from conversations v where v.workspace_id = p.workspace_id
+            and v.contact_id = p.contact_id and v.state = 'open')))
+        ${former} and p.contact_id = contacts.id) as former
     from contacts
     where workspace_id = ${workspaceId} and (${lineKey} = any(${keys}::text[])
       or chatapp_user_id = any(${userIds}::text[])
@@ -124,7 +138,14 @@ export const lockUserIds = async (tx: Db, workspaceId: string, userIds: readonly
         from unnest(${userIds}::text[]) as u order by key) as keys`.execute(tx)
 }
 
-export type NewCustomer = { phone: CustomerPhone | null; userId: string | null; name: string | null }
+/** What the provider says of a customer. `at`: when, ISO 8601 UTC; null where it says what was before. */
+export type NewCustomer = {
+  phone: CustomerPhone | null
+  userId: string | null
+  username: string | null
+  name: string | null
+  at: string | null
+}
 
 /**
  * Inserts contacts and counts them, except those whose line another contact has by now. The plan's limit
@@ -137,17 +158,19 @@ export const insertCustomers = async (
   now: string,
 ): Promise<CustomerRow[]> => {
   const { rows } = await sql<CustomerRow>`
-    insert into contacts (workspace_id, phone, phone_key, provider_phone, chatapp_user_id, name, name_key,
-      search, created_at, updated_at)
-    select ${workspaceId}::bigint, phone, phone_key, provider_phone, user_id, name, name_key, search,
-      ${now}::timestamptz, ${now}::timestamptz
+    insert into contacts (workspace_id, phone, phone_key, provider_phone, chatapp_user_id, username, name, name_key,
+      search, phone_told_at, user_id_told_at, username_told_at, created_at, updated_at)
+    select ${workspaceId}::bigint, phone, phone_key, provider_phone, user_id, username, name, name_key, search,
+      case when phone is not null then at::timestamptz end, case when user_id is not null then at::timestamptz end,
+      case when username is not null then at::timestamptz end, ${now}::timestamptz, ${now}::timestamptz
     from unnest(${customers.map((c) => c.phone?.phone ?? null)}::text[],
       ${customers.map((c) => toPhoneKey(c.phone))}::text[],
       ${customers.map((c) => c.phone && toProviderPhone(c.phone.phone, c.phone.spelling))}::text[],
-      ${customers.map((c) => c.userId)}::text[], ${customers.map((c) => c.name)}::text[],
-      ${customers.map((c) => fold(c.name ?? ''))}::text[],
-      ${customers.map((c) => searchText(c.name, c.phone?.phone ?? null))}::text[])
-        as u (phone, phone_key, provider_phone, user_id, name, name_key, search)
+      ${customers.map((c) => c.userId)}::text[], ${customers.map((c) => c.username)}::text[],
+      ${customers.map((c) => c.name)}::text[], ${customers.map((c) => fold(c.name ?? ''))}::text[],
+      ${customers.map((c) => searchText(c.name, c.phone?.phone ?? null, c.username))}::text[],
+      ${customers.map((c) => c.at)}::text[])
+        as u (phone, phone_key, provider_phone, user_id, username, name, name_key, search, at)
     order by ${lineKey} collate "C"
     on conflict (workspace_id, (coalesce(phone_key, phone))) do nothing returning ${customerColumns}`.execute(
     tx,
@@ -160,20 +183,15 @@ export const insertCustomers = async (
 export const updateCustomer = async (
   tx: Db,
   workspaceId: string,
-  { id, name, phone, phone_key, provider_phone, chatapp_user_id: userId, dnd }: CustomerRow,
+  { id, former: _former, external_id: _externalId, starred: _starred, ...row }: CustomerWithFormer,
   updatedAt: string,
 ): Promise<void> => {
   await tx
     .updateTable('contacts')
     .set({
-      name,
-      phone,
-      phone_key,
-      provider_phone,
-      chatapp_user_id: userId,
-      dnd,
-      name_key: fold(name ?? ''),
-      search: searchText(name, phone),
+      ...row,
+      name_key: fold(row.name ?? ''),
+      search: searchText(row.name, row.phone, row.username),
       updated_at: updatedAt,
     })
     .where('workspace_id', '=', workspaceId)
@@ -181,17 +199,20 @@ export const updateCustomer = async (
     .execute()
 }
 
-/** Returns our ids of messages by the provider's ids. */
-export const findMessageIds = async (
+/** A message, its channel, and those of the given ids of the provider that are its own. */
+export type NamedMessage = { id: string; channel_id: string | null; named_by: string[] }
+
+/** Returns messages by the provider's ids. */
+export const findMessages = async (
   tx: Db,
   workspaceId: string,
   providerIds: readonly string[],
-): Promise<Map<string, string>> => {
-  if (providerIds.length === 0) return new Map()
-  const { rows } = await sql<{ id: string; provider_id: string }>`
-    select id, provider_id from messages where workspace_id = ${workspaceId}
-      and provider_id = any(${providerIds}::text[])`.execute(tx)
-  return new Map(rows.map((row) => [row.provider_id, row.id]))
+): Promise<NamedMessage[]> => {
+  if (providerIds.length === 0) return []
+  const { rows } = await sql<NamedMessage>`
+    select id, channel_id, ${namedBy(providerIds)} as named_by from messages m
+    where workspace_id = ${workspaceId} and ${isNamedBy(providerIds)}`.execute(tx)
+  return rows
 }
 
 export type InboundTemplate = {
@@ -202,11 +223,12 @@ export type InboundTemplate = {
   status: string
   category: string | null
   rejection_reason: string | null
+  quality_rating: string | null
   archived_at: string | null
 }
 
 const templateColumns = sql`t.workspace_id, t.id, t.name, t.language, t.status, t.category,
-  t.rejection_reason, t.archived_at`
+  t.rejection_reason, t.quality_rating, t.archived_at`
 
 /**
  * Locks the templates with this provider id; where there are none, those of the account with this name and
@@ -236,7 +258,7 @@ export const lockTemplates = async (
 
 export type TemplateReview = Pick<
   InboundTemplate,
-  'status' | 'category' | 'rejection_reason' | 'archived_at'
+  'status' | 'category' | 'rejection_reason' | 'quality_rating' | 'archived_at'
 > & { provider_id: string; meta_errors?: unknown }
 
 /** Writes the result of a review; `meta_errors` only where it is given. */

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { StoredContent } from '../../catalog/message-content.ts'
 import type { Db, MediaState, MessageDirection, MessageStatus } from '../database.ts'
 import { QUICK } from '../client/driver.ts'
 import { type AuthorKey, authorKeyColumn } from './authors.ts'
@@ -22,6 +23,7 @@ export type MessageRow = {
   type: string
   status: MessageStatus
   text: string | null
+  content: StoredContent | null
   note: boolean
   staff_id: string | null
   staff_name: string | null
@@ -45,7 +47,8 @@ export type MessageRow = {
 }
 
 const columns = sql`
-  m.id, m.conversation_id, v.contact_id, v.channel_id, m.direction, m.type, m.status, m.text, m.note,
+  m.id, m.conversation_id, v.contact_id, v.channel_id, m.direction, m.type, m.status, m.text,
+    m.content - 'call' as content, m.note,
     m.staff_id, s.name as staff_name, ${authorKeyColumn} as author_key, m.template_name, m.template_language,
   m.reply_to_id, m.external_id, m.error, m.created_at, m.delivered_at, m.read_at, m.failed_at, m.edited_at,
   m.deleted_at,

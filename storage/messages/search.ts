@@ -86,7 +86,8 @@ const isHit = (search: MessageSearch): RawBuilder<unknown> => {
         ? sql``
         : sql`and (
       select bool_and(position(p.phrase in t.words) > 0)
-      from (select message_words(m.text) as words offset 0) as t cross join unnest(${phrases}::text[]) as p (phrase))`
+      from (select message_words(message_searched(m)) as words offset 0) as t
+        cross join unnest(${phrases}::text[]) as p (phrase))`
     }
     ${
       forms.length === 0
@@ -94,7 +95,7 @@ const isHit = (search: MessageSearch): RawBuilder<unknown> => {
         : sql`and (select ${sql.join(
             forms.map((each) => sql`t.lexemes && ${each}::text[]`),
             sql` and `,
-          )} from (select message_lexemes(m.text) as lexemes offset 0) as t)`
+          )} from (select message_lexemes(message_searched(m)) as lexemes offset 0) as t)`
     }`
 }
 
@@ -313,7 +314,8 @@ export const searchMessageRows = async (tx: Db, search: MessageSearch): Promise<
   const { ids, end } = await findIds(tx, { ...search, keys }, indexedTo)
   if (ids.length === 0) return { rows: [], searchedTo: end }
   const { rows } = await sql<MessageHitRow>`
-    select m.id, m.conversation_id, v.contact_id, c.name as contact_name, v.channel_id, m.direction, m.type, m.text,
+    select m.id, m.conversation_id, v.contact_id, c.name as contact_name, v.channel_id, m.direction, m.type,
+      message_searched(m) as text,
       m.note, m.staff_id, s.name as staff_name, m.created_at
     from unnest(${ids}::bigint[]) as u (id)
       join messages m on m.workspace_id = ${workspaceId} and m.id = u.id

@@ -36,6 +36,9 @@ const columns = sql`
   m.id, m.conversation_id, m.episode, v.contact_id, m.status, m.provider_id, m.staff_id, m.key_id,
   m.content->'call' as call, m.created_at, m.sent_at, m.delivered_at, m.read_at, m.failed_at, m.error, m.error_code`
 
+const isOf = (providerId: string | undefined) =>
+  sql`message_key(m.provider_id) = message_key(${providerId ?? null}::text)`
+
 /** Finds an outbound message; where two match, the one with the provider's id. */
 export const findOutboundMessage = async (
   tx: Db,
@@ -47,22 +50,26 @@ export const findOutboundMessage = async (
     select ${columns} from messages m join conversations v on v.workspace_id = m.workspace_id
       and v.id = m.conversation_id
     where m.workspace_id = ${workspaceId} and m.direction = 'outbound'
-      and (m.id = ${toStorableId(id ?? '0')}::bigint or m.provider_id = ${providerId ?? null}::text
-        or m.reference = ${reference ?? null}::text)
-    order by coalesce(m.provider_id = ${providerId ?? null}::text, false) desc limit 1`.execute(tx)
+      and (m.id = ${toStorableId(id ?? '0')}::bigint or ${isOf(providerId)} or m.reference = ${reference ?? null}::text)
+    order by coalesce(${isOf(providerId)}, false) desc limit 1`.execute(tx)
   ).rows[0]
 
-/** Returns the message, locked. A caller that also locks its contact or conversation does so before. */
+/**
+ * Returns the message, locked; where the provider's id is given, unless it has another one by now. A caller that also
+ * locks its contact or conversation does so before.
+ */
 export const lockOutboundMessage = async (
   tx: Db,
   workspaceId: string,
   id: string,
+  providerId?: string,
 ): Promise<OutboundMessageRow | undefined> =>
   (
     await sql<OutboundMessageRow>`
     select ${columns} from messages m join conversations v on v.workspace_id = m.workspace_id
       and v.id = m.conversation_id
-    where m.workspace_id = ${workspaceId} and m.id = ${id}::bigint for update of m`.execute(tx)
+    where m.workspace_id = ${workspaceId} and m.id = ${id}::bigint
+      ${providerId === undefined ? sql`` : sql`and ${isOf(providerId)}`} for update of m`.execute(tx)
   ).rows[0]
 
 /**
@@ -88,6 +95,13 @@ export const markMessageSent = async (
         and provider_id is null
       returning workspace_id, id, status, sent_at, delivered_at, read_at, failed_at, error, error_code)
     ${updateRecipient}`.execute(tx)
+}
+
+/** Writes why the provider does not deliver a message yet that it accepted. */
+export const markHeld = async (tx: Db, workspaceId: string, id: string, held: string): Promise<void> => {
+  await sql`
+    update messages set content = coalesce(content, '{}') || jsonb_build_object('held', ${held}::text)
+    where workspace_id = ${workspaceId} and id = ${id}::bigint`.execute(tx)
 }
 
 /** Writes the delivery of the message `m` to the recipient of a broadcast that it was sent to. */

@@ -47,6 +47,7 @@ export const conversations = `
   ) with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
     autovacuum_vacuum_insert_scale_factor = 0.02);
   create index provider_updates_waiting on provider_updates (next_attempt_at, id) where state = 'waiting';
+  create index provider_updates_unmatched on provider_updates (subject) where state = 'unmatched';
   create index provider_updates_received on provider_updates (received_at);
 
   -- Bridged channels: replies are delivered to the channel's URL, and its bridge posts what customers write. All times
@@ -100,7 +101,8 @@ export const conversations = `
       + case when assigned_staff_id is null and assigned_team_id is null then 0 else 2 end
       + case reply_status when 'incoming_no_reply' then 4 when 'outgoing_no_response' then 8 else 0 end
       ) stored,
-    waiting_since timestamptz(3), delivery_failed boolean not null default false,
+    waiting_since timestamptz(3), delivery_failed boolean not null default false, ad jsonb,
+    group_id text collate "C",
     primary key (workspace_id, id)
   ) with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
   create index conversations_activity on conversations (workspace_id, activity_at desc, id desc);
@@ -116,6 +118,10 @@ export const conversations = `
   create index conversations_waiting on conversations (workspace_id, (coalesce(waiting_since, activity_at)), id)
     where state = 'open' and reply_status = 'incoming_no_reply';
   create index conversations_failed on conversations (workspace_id, activity_at desc, id desc) where delivery_failed;
+  create unique index conversations_group on conversations (workspace_id, channel_id, group_id)
+    where group_id is not null;
+  create index conversations_ad on conversations (workspace_id, (ad ->> 'ad_id'), activity_at desc, id desc)
+    where ad is not null;
   -- The earliest clock that runs, and conversations in which one ran out: together they find the breached ones.
   create index conversations_due on conversations (workspace_id, (${NEXT_DUE})) where ${NEXT_DUE} is not null;
   create index conversations_breached on conversations (workspace_id, facet) where sla_breached;

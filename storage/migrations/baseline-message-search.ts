@@ -59,6 +59,14 @@ const PAIR_BUCKETS = 262_144
  */
 const PIECE = 200
 
+/** Members of the content of a message that are searched beside its text. */
+const SEARCHED = [
+  ...['payload', 'row_id', 'name', 'catalog_id', 'url'].map((member) => `content,${member}`),
+  ...['ad_id', 'headline', 'text', 'url', 'click_id'].map((member) => `ad,${member}`),
+  'product,catalog_id',
+  'product,product_id',
+]
+
 /** Full-text search in messages. docs/decisions/0055-search-in-messages.md says why it is so. */
 export const messageSearch = `
   create function message_decompose(body text) returns text
@@ -146,6 +154,12 @@ export const messageSearch = `
       union select message_hash('#s' || staff) where staff is not null
       union select message_hash('#' || kind));
   end $$;
+  -- What of a message is searched: its text, and what the customer sent that the text does not say.
+  create function message_searched(m messages) returns text
+    language sql immutable parallel safe return
+    case when m.content is null then m.text else concat_ws(e'\\n', m.text, ${SEARCHED.map(
+      (path) => `m.content #>> '{${path}}'`,
+    ).join(', ')}) end;
   -- keys is empty for what is not found: without a text, deleted, written by the service.
   create table message_search (
     workspace_id bigint not null, message_id bigint not null, created_at timestamptz(3) not null,
@@ -157,7 +171,7 @@ export const messageSearch = `
   begin
     return row(m.workspace_id, m.id, m.created_at, salt,
       case when m.text is null or m.deleted_at is not null or (m.direction = 'system' and not m.note) then '{}'
-      else array(select key # salt from unnest(message_keys(m.text, m.channel_id, m.staff_id,
+      else array(select key # salt from unnest(message_keys(message_searched(m), m.channel_id, m.staff_id,
         case when m.note then 'note' else m.direction end)) as key) end)::message_search;
   end $$;
   create index message_search_newest on message_search (workspace_id, created_at desc, message_id desc)

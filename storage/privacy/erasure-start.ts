@@ -29,14 +29,18 @@ export const readContactIdentity = async (
       union all
       select o.* from merged cross join lateral jsonb_each(merged.before -> 'contacts') as b
         cross join lateral jsonb_populate_record(null::contacts, b.value) as o
+    ), former as (
+      select id_key as key from contact_former_ids where workspace_id = ${workspaceId} and contact_id = ${id}
+      union select p.key from merged
+        cross join lateral jsonb_array_elements_text(coalesce(merged.before -> 'former_ids', '[]')) as p (key)
     ), texts as (
       select unnest(array[email, external_id, chatapp_user_id, web_visitor_id]) as text from own
+      union select username from own
       union select customer_id from channel_customers where workspace_id = ${workspaceId} and contact_id = ${id}
+      union select key from former
     ), phones as (
       select unnest(array[phone, phone_key, provider_phone]) as phone from own
-      union select line_key from contact_former_phones where workspace_id = ${workspaceId} and contact_id = ${id}
-      union select p.key from merged
-        cross join lateral jsonb_array_elements_text(coalesce(merged.before -> 'former_phones', '[]')) as p (key)
+      union select key from former where key ~ '^[0-9]+$'
     ), names as (
       select distinct name_key from own o where name_key like '%_ _%' and not exists (select from contacts c
         where c.workspace_id = ${workspaceId} and c.name_key = o.name_key and c.id <> all(select id from own))
@@ -64,7 +68,7 @@ const OWN_TABLES = [
   'contact_groups',
   'consent_changes',
   'consents',
-  'contact_former_phones',
+  'contact_former_ids',
   'channel_customers',
 ]
 
@@ -103,7 +107,7 @@ export const eraseContactLinks = async (
         status = case when status = 'pending' then 'failed' else status end,
         failed_at = case when status = 'pending' then ${now}::timestamptz else failed_at end
       where workspace_id = ${workspaceId} and contact_id = any(${contactIds}::bigint[])),
-    v as (update conversations set title = null, contact_id = null
+    v as (update conversations set title = null, ad = null, contact_id = null
       where workspace_id = ${workspaceId} and id = any(${conversationIds}::bigint[]) returning 1),
     u as (${eraseMembersPart(workspaceId, contactIds)}),
     t as (delete from conversation_tags

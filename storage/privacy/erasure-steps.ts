@@ -27,13 +27,14 @@ export const listRunningTransactions = async (tx: Db): Promise<string[]> =>
 export type MessagePosition = { index: number; createdAt: string; id: string }
 
 /**
- * Erases what the next messages of a conversation say, with their reactions and files; files in the store are removed
- * later (`listErasableMedia`). Rows stay for figures. Returns the last message, undefined at the end.
+ * Erases what the next messages of a conversation, or by these members of groups, say, with their reactions and
+ * files; files in the store are removed later (`listErasableMedia`). Rows stay for figures. Returns the last message,
+ * undefined at the end.
  */
 export const eraseMessages = async (
   tx: Db,
   workspaceId: string,
-  conversationId: string,
+  of: { conversationId: string } | { authorIds: readonly string[] },
   { after, limit, now }: { after: Omit<MessagePosition, 'index'> | undefined; limit: number; now: string },
 ): Promise<{ counts: ErasureCounts; last: Omit<MessagePosition, 'index'> | undefined }> => {
   const rest = after
@@ -41,7 +42,11 @@ export const eraseMessages = async (
     : sql``
   const { rows: own } = await sql<{ id: string; created_at: string }>`
     select id, created_at from messages
-    where workspace_id = ${workspaceId} and conversation_id = ${conversationId}::bigint ${rest}
+    where workspace_id = ${workspaceId} and ${
+      'conversationId' in of
+        ? sql`conversation_id = ${of.conversationId}::bigint`
+        : sql`content ? 'author' and content #>> '{author,contact_id}' = any(${of.authorIds}::text[])`
+    } ${rest}
     order by created_at desc, id desc limit ${limit}`.execute(tx)
   const isOwn = sql`workspace_id = ${workspaceId} and message_id = any(${own.map(({ id }) => id)}::bigint[])`
   // Those that were erased before are not counted again.

@@ -102,7 +102,7 @@ const personTables = {
     where: ofContact(),
   },
   contact_merges: { key: [['contact_id', 'bigint']], where: ofContact() },
-  contact_former_phones: { key: [['line_key', 'text']], where: ofContact() },
+  contact_former_ids: { key: [['id_key', 'text']], where: ofContact() },
   channel_customers: {
     key: [
       ['channel_id', 'bigint'],

@@ -16,7 +16,7 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
   contacts: {
     columns: [
       ...(['id', 'name', 'name_key', 'search', 'phone', 'phone_key', 'provider_phone', 'email'] as const),
-      ...(['chatapp_user_id', 'web_visitor_id', 'external_id'] as const),
+      ...(['chatapp_user_id', 'username', 'web_visitor_id', 'external_id'] as const),
       ...(['dnd', 'starred', 'last_activity_at'] as const),
     ],
     onDelete: 'removed',
@@ -73,8 +73,8 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
     exported: {},
     until: '7 days; where a merged id leads to, until the contact is deleted',
   },
-  contact_former_phones: {
-    columns: ['line_key', 'contact_id'],
+  contact_former_ids: {
+    columns: ['id_key', 'contact_id'],
     onDelete: 'removed',
     erase: 'remove',
     exported: {},
@@ -88,9 +88,9 @@ export const personalData: { [Name in keyof Database]?: Declaration<Name> } = {
     until: WITH_CONTACT,
   },
   conversations: {
-    columns: ['contact_id', 'title'],
+    columns: ['contact_id', 'title', 'ad'],
     onDelete: 'unlinked',
-    erase: { contact_id: 'cleared', title: 'cleared' },
+    erase: { contact_id: 'cleared', title: 'cleared', ad: 'cleared' },
     exported: {},
     until: FOR_EVER,
   },

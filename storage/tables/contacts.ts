@@ -30,6 +30,10 @@ export const contactsTables = {
     email: nullable(text()),
     external_id: nullable(text()),
     web_visitor_id: nullable(text()),
+    username: nullable(text()),
+    phone_told_at: nullable(timestamp()),
+    user_id_told_at: nullable(timestamp()),
+    username_told_at: nullable(timestamp()),
     name_key: withDefault(text()),
     search: withDefault(text()),
     created_at: timestamp(),
@@ -115,11 +119,12 @@ export const contactsTables = {
     before: nullable(jsonb()),
     after: nullable(jsonb()),
   },
-  contact_former_phones: {
+  contact_former_ids: {
     workspace_id: bigint(),
-    line_key: text(),
+    id_key: text(),
     contact_id: bigint(),
     changed_at: timestamp(),
+    left_at: nullable(timestamp()),
   },
   custom_fields: {
     workspace_id: bigint(),

@@ -1,3 +1,4 @@
+import type { StoredContent } from '../../catalog/message-content.ts'
 import {
   bigint,
   bigintArray,
@@ -37,6 +38,8 @@ export const conversationsTables = {
     last_message_id: nullable(bigint()),
     last_inbound_at: nullable(timestamp()),
     free_entry_at: nullable(timestamp()),
+    group_id: nullable(text()),
+    ad: nullable(jsonb<NonNullable<StoredContent['ad']>>()),
     window_corrected_at: nullable(timestamp()),
     window_expires_at: nullable(timestamp()),
     reminder_at: nullable(timestamp()),

@@ -29,6 +29,7 @@ export const messagingTables = {
     sub_category: nullable(text()),
     status: text(),
     rejection_reason: nullable(text()),
+    quality_rating: nullable(text()),
     components: jsonb(),
     meta_errors: nullable(jsonb()),
     submitted_by: nullable(bigint()),

@@ -38,6 +38,7 @@ export type TemplateDetails = TemplateRow & {
   account_name: string | null
   sub_category: string | null
   rejection_reason: string | null
+  quality_rating: string | null
   meta_errors: unknown
   archived_at: string | null
   created_at: string
@@ -56,6 +57,7 @@ const columns = [
   'sub_category',
   'status',
   'rejection_reason',
+  'quality_rating',
   'components',
   'meta_errors',
   'archived_at',
@@ -89,6 +91,23 @@ export const lockTemplatesByIds = async (
 ): Promise<TemplateDetails[]> =>
   selectTemplates(tx, workspaceId)
     .where(sql<boolean>`id = any(${ids.map(toStorableId)}::bigint[])`)
+    .orderBy('id')
+    .forUpdate()
+    .execute()
+
+/**
+ * Locks the templates of an account, and those of none, in the order in which the provider's updates lock them too.
+ * `name`: only those with it.
+ */
+export const lockAccountTemplates = async (
+  tx: Db,
+  workspaceId: string,
+  accountId: string,
+  name: string | undefined,
+): Promise<TemplateDetails[]> =>
+  selectTemplates(tx, workspaceId)
+    .where(sql<boolean>`coalesce(account_id, ${accountId}) = ${accountId}`)
+    .$if(name !== undefined, (query) => query.where('name', '=', name!))
     .orderBy('id')
     .forUpdate()
     .execute()
@@ -234,13 +253,39 @@ export const insertPendingTemplate = async (
   return rows[0]?.id
 }
 
+/** A template that the provider has and this service does not know yet. */
+export type ReadTemplate = Omit<PendingTemplate, 'submitted_by'> &
+  Pick<TemplateDetails, 'provider_id' | 'rejection_reason' | 'quality_rating' | 'archived_at'>
+
+/** Inserts templates, but for those whose account has one of the name and language. Returns the new ones. */
+export const insertReadTemplates = async (
+  tx: Db,
+  workspaceId: string,
+  templates: readonly ReadTemplate[],
+  now: string,
+): Promise<Pick<TemplateDetails, 'id' | 'name' | 'language' | 'status'>[]> => {
+  if (templates.length === 0) return []
+  const { rows } = await sql<Pick<TemplateDetails, 'id' | 'name' | 'language' | 'status'>>`
+    insert into templates (workspace_id, account_id, account_name, provider_id, name, language, category, status,
+      rejection_reason, quality_rating, components, archived_at, created_at, updated_at)
+    select ${workspaceId}, t.*, ${now}::timestamptz, ${now}::timestamptz
+    from jsonb_to_recordset(${JSON.stringify(templates)}::jsonb) as t (account_id text, account_name text,
+      provider_id text, name text, language text, category text, status text, rejection_reason text,
+      quality_rating text, components jsonb, archived_at timestamptz)
+    on conflict do nothing returning id, name, language, status`.execute(tx)
+  return rows
+}
+
 /** Deletes a template, such as one that the provider refused. */
 export const deleteTemplateRow = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
   await tx.deleteFrom('templates').where('workspace_id', '=', workspaceId).where('id', '=', id).execute()
 }
 
 export type TemplateChange = Partial<
-  Pick<TemplateDetails, 'provider_id' | 'status' | 'category' | 'rejection_reason' | 'archived_at'>
+  Pick<
+    TemplateDetails,
+    'provider_id' | 'status' | 'category' | 'rejection_reason' | 'quality_rating' | 'archived_at'
+  >
 > & { components?: readonly unknown[]; meta_errors?: unknown }
 
 /** Updates the given columns of a locked template. */
@@ -283,3 +328,37 @@ export const listAccountChannels = async (tx: Db, workspaceId: string): Promise<
     .orderBy('is_default', 'desc')
     .orderBy('id')
     .execute()
+
+/** What is read of templates at the provider, as runs: the subject is the account, or account and name. */
+export const TEMPLATE_READS = 'template_reads'
+
+/** Has the templates of this name, or all, read from the account at the provider, for each workspace that uses it. */
+export const insertTemplateReads = async (
+  tx: Db,
+  accountId: string,
+  name: string | null,
+  seconds: number,
+): Promise<void> => {
+  await sql`
+    insert into runs (workspace_id, kind, subject, run_after)
+    select distinct workspace_id, ${TEMPLATE_READS}, ${name === null ? accountId : `${accountId} ${name}`},
+      clock_timestamp() + ${seconds}::float8 * interval '1 second'
+    from channels where account_id = ${accountId} and type = 'chatapp'
+    on conflict (workspace_id, kind, subject) do update set run_after = excluded.run_after, lease = null`.execute(
+    tx,
+  )
+}
+
+/** The template that a channel was refused, locked. */
+export const lockRefusedTemplate = async (
+  tx: Db,
+  workspaceId: string,
+  { phoneNumberId, name, language }: { phoneNumberId: string; name: string; language: string },
+): Promise<TemplateDetails | undefined> => {
+  const { rows } = await sql<{ id: string }>`
+    select t.id from templates t join channels c on c.workspace_id = t.workspace_id
+    where t.workspace_id = ${workspaceId} and c.provider_phone_number_id = ${phoneNumberId}
+      and t.name = ${name} and t.language = ${language} and coalesce(t.account_id, c.account_id) = c.account_id
+    order by (t.account_id is null), t.id limit 1`.execute(tx)
+  return rows[0] && (await lockTemplate(tx, workspaceId, rows[0].id))
+}

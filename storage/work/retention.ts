@@ -21,7 +21,7 @@ const timedKinds = {
   plans: { table: 'bulk_jobs', at: 'coalesce(expires_at, created_at)', where: `state = 'planned'` },
   approvals: { table: 'approvals', at: 'ended_at', where: 'ended_at is not null' },
   merges: { table: 'contact_merges', at: 'merged_at', where: 'before is not null' },
-  former_phones: { table: 'contact_former_phones', at: 'changed_at', where: 'true' },
+  former_phones: { table: 'contact_former_ids', at: 'changed_at', where: 'true' },
   filter_memberships: { table: 'filter_memberships', at: 'recorded_at', where: 'true' },
   exports: { table: 'exports', at: 'created_at', where: `state not in ('running', 'done')` },
   export_files: { table: 'exports', at: 'file_until', where: `state = 'done'` },

@@ -1,3 +1,4 @@
+import { retryUnmatchedUpdates } from '../channels/provider-updates.ts'
 import { sql } from 'kysely'
 import type { Role } from '../../catalog/workspace.ts'
 import { clearChannelProblem } from '../channels/health.ts'
@@ -277,6 +278,7 @@ export const createChannel = async (
       })
       .returningAll()
       .executeTakeFirstOrThrow()
+    if (row.provider_phone_number_id !== null) await retryUnmatchedUpdates(tx, row.provider_phone_number_id)
     return row
   })
 
@@ -300,6 +302,8 @@ export const updateChannel = async (
     // What the provider had to say was of another state, number or account.
     if ('status' in fields || 'account_id' in fields || 'provider_phone_number_id' in fields)
       await clearChannelProblem(tx, workspaceId, id)
+    if (typeof fields.provider_phone_number_id === 'string')
+      await retryUnmatchedUpdates(tx, fields.provider_phone_number_id)
     // Replies that waited until the channel takes any.
     if ('status' in fields || 'url' in fields)
       await hastenQueue(tx, { workspace_id: workspaceId, kind: 'channel_deliveries', queue: id })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
 import { sql } from 'kysely'
+import type { Db } from '../../storage/database.ts'
 import { createWorkspace } from '../../storage/workspace/admin.ts'
 import { runAdmin, runAdminWith, useAdminDatabases } from './admin-commands.ts'
 
@@ -14,6 +15,7 @@ describe('wcrm admin doctor', () => {
     t: TestContext,
     contacts: readonly [phone: string | null, userId: string | null][],
     count = 1,
+    insertMore: (db: Db) => Promise<void> = async () => {},
   ) => {
     const folder = newFolder()
     // Open as in a running server: each command would take a second to open it.
@@ -28,6 +30,7 @@ describe('wcrm admin doctor', () => {
           ${contacts.map(([, userId]) => userId)}::text[]) with ordinality as u (phone, user_id, n)
         order by n`.execute(storage.db)
     }
+    await insertMore(storage.db)
     return folder
   }
 
@@ -52,6 +55,21 @@ describe('wcrm admin doctor', () => {
     assert.deepEqual(
       [unwritable.exit, problem.check, problem.about, problem.detail],
       [1, 'media_store', 'the folder /dev/null/media', 'Files cannot be written to /dev/null (EACCES).'],
+    )
+  })
+
+  it('names numbers whose messages nobody sees', async (t) => {
+    const folder = await createFolder(t, [], 1, async (db) => {
+      await sql`
+        insert into provider_updates (dedupe, kind, subject, payload, state, next_attempt_at, received_at)
+        values ('m', 'message', '777', '{"message": {"type": "text"}}', 'unmatched', ${NOW}, ${NOW})`.execute(
+        db,
+      )
+    })
+    const { exit, report } = await runDoctor(folder)
+    assert.deepEqual(
+      [exit, report.data.map((one: { check: string; about: string }) => [one.check, one.about])],
+      [1, [['messages', 'number 777']]],
     )
   })
 

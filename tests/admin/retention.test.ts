@@ -129,7 +129,7 @@ const kinds: Record<string, [table: string, row: (at: string, n: number) => Reco
     'contact_merges',
     (at, n) => ({ contact_id: n, into_id: 100, merged_at: at, before: '{}', after: '{}' }),
   ],
-  former_phones: ['contact_former_phones', (at, n) => ({ line_key: `${n}`, contact_id: n, changed_at: at })],
+  former_phones: ['contact_former_ids', (at, n) => ({ id_key: `${n}`, contact_id: n, changed_at: at })],
   exports: ['exports', (at) => ({ kind: 'person', state: 'failed', staff_id: 1, created_at: at })],
   export_files: [
     'exports',

@@ -104,14 +104,14 @@ everyDatabase('Messages from a number that a contact had', (server) => {
     await write(NEW)
     assert.equal((await get(id)).conversations[0].id, conversationId)
 
-    await sql`update contact_former_phones set changed_at = changed_at - interval '8 days'
+    await sql`update contact_former_ids set changed_at = changed_at - interval '8 days'
       where workspace_id = ${scene.workspace.id}`.execute(server().db)
     await write(OLD)
     assert.equal(await count(), 2)
     const stranger = await find(OLD)
     assert.notEqual(stranger.id, id)
     await server().app.jobs.job('former-phone-retention').runOnce()
-    const { rows } = await sql`select 1 from contact_former_phones
+    const { rows } = await sql`select 1 from contact_former_ids
       where workspace_id = ${scene.workspace.id}`.execute(server().db)
     assert.equal(rows.length, 0)
   })
@@ -154,9 +154,9 @@ everyDatabase('Messages from a number that a contact had', (server) => {
     // Given back, it is a former number no more.
     await run('crm_delete_contact', { contact_id: contact.id })
     await change(id, OLD)
-    const { rows } = await sql`select line_key from contact_former_phones
+    const { rows } = await sql`select id_key from contact_former_ids
       where workspace_id = ${workspace.id}`.execute(server().db)
-    assert.deepEqual([...rows], [{ line_key: NEW }])
+    assert.deepEqual([...rows], [{ id_key: NEW }])
   })
 
   it('follow a merge and its undo', async () => {

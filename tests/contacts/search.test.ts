@@ -66,7 +66,7 @@ const createFixture = async (server: TestServer): Promise<Fixture> => {
     await updateContactRow(
       server.db,
       workspace.id,
-      { id, phone: row.phone },
+      { id },
       { starred: row.starred, dnd: row.dnd },
       row.updatedAt,
     )

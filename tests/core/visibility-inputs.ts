@@ -224,6 +224,7 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
   messaging_update_template: none,
   messaging_lint_template: none,
   messaging_get_template: ({ ids }) => withEachId('template_id', ids['templates']![0]!),
+  messaging_sync_templates: none,
   messaging_archive_templates: ({ ids }) => [{ ids: [ids['templates']![1], HIDDEN_ID, NO_ID] }],
   messaging_upload_template_sample: none,
   messaging_list_quick_messages: () => [

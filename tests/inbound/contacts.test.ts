@@ -70,7 +70,7 @@ everyDatabase('Contacts of inbound messages', (server) => {
         ['Bo', 'US.2'],
       ],
     )
-    // A user id of another contact is not moved.
+    // Its user id tells whose a number is.
     await scene.deliver(
       scene.value({
         contacts: [buildCustomerProfile('15550100099', 'Cy', 'US.1')],
@@ -80,9 +80,58 @@ everyDatabase('Contacts of inbound messages', (server) => {
     assert.deepEqual(
       (await scene.contacts()).map((c) => [c.phone, c.chatapp_user_id]),
       [
-        ['15550100042', 'US.1'],
+        ['15550100099', 'US.1'],
         ['15550100043', 'US.2'],
       ],
+    )
+  })
+
+  it('a customer without a name is shown and found by the username, until there is a name', async () => {
+    const scene = await createCustomerFixture(server())
+    const say = (profile: WebhookPart, fields: WebhookPart = {}) =>
+      scene.deliver(
+        scene.value({
+          contacts: [{ profile, user_id: 'BR.96', ...fields }],
+          messages: [buildCustomerMessage(null, { from_user_id: 'BR.96' })],
+        }),
+      )
+    const find = async (query: string): Promise<unknown[]> =>
+      (await scene.run('crm_search_contacts', { query })).data.map((c: WebhookPart) => [
+        c['name'],
+        c['username'],
+      ])
+    await say({ username: 'soh_user' }, { username: 'soh_user' })
+    assert.deepEqual(await find('SOH_us'), [['@soh_user', 'soh_user']])
+    const { data } = await scene.run('inbox_search_conversations', { query: '@soh' })
+    assert.deepEqual(
+      data.map((v: WebhookPart) => (v['contact'] as WebhookPart)['name']),
+      ['@soh_user'],
+    )
+    await say({}, { username: 'sara' })
+    assert.deepEqual([await find('soh'), await find('sara')], [[], [['@sara', 'sara']]])
+    await say({ name: 'Sara Gil', username: 'sara' })
+    assert.deepEqual(await find('sara'), [['Sara Gil', 'sara']])
+    const [contact] = await scene.contacts()
+    await scene.run('crm_update_contact', { contact_id: contact!.id, name: 'Mrs Gil' })
+    await say({ name: 'Sara', username: 'sg.77' })
+    assert.deepEqual([await find('sara'), await find('@sg.77')], [[], [['Mrs Gil', 'sg.77']]])
+    assert.deepEqual(
+      (await scene.events()).filter((e) => e.type === 'contact.updated/1').map((e) => e.data['changes']),
+      [['username', 'name'], ['name'], ['name'], ['username']],
+    )
+  })
+
+  it('what is no number is the id of its sender', async () => {
+    const scene = await createCustomerFixture(server())
+    await scene.deliver(
+      scene.value({
+        contacts: [{ profile: { name: 'Quim' }, wa_id: 'BR.1393000000000001' }],
+        messages: [buildCustomerMessage('BR.1393000000000001')],
+      }),
+    )
+    assert.deepEqual(
+      (await scene.contacts()).map((c) => [c.name, c.phone, c.chatapp_user_id]),
+      [['Quim', null, 'BR.1393000000000001']],
     )
   })
 
@@ -199,46 +248,62 @@ everyDatabase('Contacts of inbound messages', (server) => {
     }
   })
 
-  it('a changed number or user id that another contact has changes neither', async () => {
-    const scene = await createCustomerFixture(server())
-    await scene.deliver(
-      scene.value({
-        messages: [
-          buildCustomerMessage('15550100042', { from_user_id: 'US.1' }),
-          buildCustomerMessage('15550100043', { from_user_id: 'US.2' }),
+  it('of the new number or user id of a customer wrote first, both contacts are one', async () => {
+    for (const [change, phone, chatapp_user_id] of [
+      [{ type: 'user_changed_number', wa_id: '15550100042' }, '15550100042', 'US.2'],
+      [{ type: 'user_changed_user_id', previous_user_id: 'US.2', user_id: 'US.1' }, '15550100043', 'US.1'],
+    ] as const) {
+      const scene = await createCustomerFixture(server())
+      const [from43, from42] = [
+        buildCustomerMessage('15550100043', { from_user_id: 'US.2' }),
+        buildCustomerMessage('15550100042', { from_user_id: 'US.1' }),
+      ]
+      await scene.deliver(scene.value({ messages: [from43, from42] }))
+      const [other, kept] = (await scene.contacts()).toSorted((a, b) => (a.phone! < b.phone! ? -1 : 1))
+      const body = 'User 15550100043 changed'
+      await scene.deliver(
+        scene.value({
+          messages: [
+            buildCustomerMessage('15550100043', { type: 'system', system: { body, ...change } }),
+            // Of nobody who is known: no contact is created, and it waits.
+            buildCustomerMessage('15550100066', { type: 'system', system: { body, wa_id: '15550100067' } }),
+          ],
+        }),
+      )
+      assert.deepEqual(await scene.contacts(), [{ ...kept, phone, chatapp_user_id }])
+      assert.deepEqual(
+        (await scene.updates()).map(({ state }) => state),
+        ['done', 'done', 'done', 'waiting'],
+      )
+      const { data } = await scene.run('inbox_search_conversations')
+      const [open, closed] = ['open', 'closed'].map((state) => data.filter((v: any) => v.state === state))
+      assert.deepEqual(
+        [open, closed].map((list) => list.map((v: any) => [v.contact.id, v.reply_status])),
+        [[[kept!.id, 'incoming_no_reply']], [[kept!.id, 'incoming_no_reply']]],
+      )
+      assert.equal(open![0].unread_count, 2)
+      const listed = (await scene.run('inbox_list_messages', { conversation_id: open![0].id })).data
+      assert.deepEqual(
+        listed.filter((m: any) => m.direction === 'system').map((m: any) => m.text),
+        [
+          `Contact ${other!.id} was merged into this one: the provider says that both are one customer. ` +
+            `crm_undo_contact_merge undoes it. Closed, and continued here: conversation ${closed![0].id}.`,
+          body,
         ],
-      }),
-    )
-    const change = (from: string, system: WebhookPart) =>
-      buildCustomerMessage(from, { type: 'system', system: { body: `User ${from} changed`, ...system } })
-    await scene.deliver(
-      scene.value({
-        messages: [
-          change('15550100043', { type: 'user_changed_number', wa_id: '15550100042' }),
-          change('15550100043', { type: 'user_changed_user_id', previous_user_id: 'US.2', user_id: 'US.1' }),
-          change('15550100066', { type: 'user_changed_number', wa_id: '15550100067' }),
-        ],
-      }),
-    )
-    assert.deepEqual(
-      (await scene.contacts()).map((c) => [c.phone, c.chatapp_user_id]),
-      [
-        ['15550100042', 'US.1'],
-        ['15550100043', 'US.2'],
-      ],
-    )
-    const messages = await scene.messages()
-    const of43 = messages.find(
-      (m) => m.direction === 'inbound' && m.conversation_id !== messages[0]!.conversation_id,
-    )!
-    assert.deepEqual(
-      messages.filter((m) => m.direction === 'system').map((m) => [m.conversation_id, m.text]),
-      Array(2).fill([of43.conversation_id, 'User 15550100043 changed']),
-    )
-    const { key } = await scene.workspace.staff({ role: 'agent', hide_phone_numbers: true })
-    const hidden = await fetch(`${server().url}/v1/conversations/${of43.conversation_id}/messages`, {
-      headers: { Authorization: `Bearer ${key}` },
-    })
-    assert.ok(!(await hidden.text()).includes('155501000'))
+      )
+      const { key } = await scene.workspace.staff({ role: 'agent', hide_phone_numbers: true })
+      const hidden = await fetch(`${server().url}/v1/conversations/${open![0].id}/messages`, {
+        headers: { Authorization: `Bearer ${key}` },
+      })
+      assert.ok(!(await hidden.text()).includes('155501000'))
+      await scene.run('crm_undo_contact_merge', { merged_contact_id: other!.id })
+      assert.deepEqual(
+        (await scene.contacts()).map((c) => [c.id, c.phone, c.chatapp_user_id]).toSorted(),
+        [
+          [kept!.id, '15550100043', 'US.2'],
+          [other!.id, '15550100042', 'US.1'],
+        ].toSorted(),
+      )
+    }
   })
 })

@@ -21,7 +21,7 @@ everyDatabase('Template and channel updates', (server) => {
   const templates = async (workspaceId: string) =>
     (
       await sql<WebhookPart>`
-        select provider_id, status, category, rejection_reason, meta_errors from templates
+        select provider_id, status, category, rejection_reason, quality_rating, meta_errors from templates
         where workspace_id = ${workspaceId}`.execute(server().db)
     ).rows
 
@@ -113,6 +113,7 @@ everyDatabase('Template and channel updates', (server) => {
       status: 'APPROVED',
       category: 'MARKETING',
       rejection_reason: null,
+      quality_rating: null,
       meta_errors: null,
     })
     assert.equal((await say(entry(500, 'APPROVED'), entry(400, 'DISABLED')))['status'], 'APPROVED')
@@ -131,6 +132,13 @@ everyDatabase('Template and channel updates', (server) => {
       )['category'],
       'UTILITY',
     )
+    const quality = { previous_quality_score: 'GREEN', new_quality_score: 'RED' }
+    const rated = {
+      field: 'message_template_quality_update',
+      value: { message_template_id: 'LONG', ...quality },
+    }
+    const { status, quality_rating: rating } = await say({ id: scene.account, time: 650, changes: [rated] })
+    assert.deepEqual([status, rating], ['APPROVED', 'RED'])
     // An update for another account changes nothing.
     await say({ ...entry(700, 'REJECTED'), id: '1' })
     assert.equal((await templates(scene.workspace.id))[0]!['status'], 'APPROVED')

@@ -15,9 +15,10 @@ import {
   signWebhookBody,
   verifyToken,
 } from '../provider/webhook-fixture.ts'
+import { createChannel } from '../../storage/workspace/admin.ts'
 import { runs } from '../level.ts'
 import { applyUpdates } from '../../server/domains/inbound/apply-updates.ts'
-import { claimUpdates } from '../../storage/channels/provider-updates.ts'
+import { claimUpdates, listUnmatchedMessages } from '../../storage/channels/provider-updates.ts'
 
 /** Names of fields that the parser reads. */
 const fieldNames = fc.constantFrom(
@@ -291,11 +292,13 @@ everyDatabase(
       assert.equal((await scene.messages()).length, 1)
     })
 
-    it('updates for an unknown number are stored as unmatched, with their payload', async () => {
+    it('messages for a number without a channel are kept, named, and applied when it has one', async () => {
       const scene = await createCustomerFixture(server())
+      const { app, db } = server()
+      const number = `99${scene.workspace.id}`
       const value = {
         messaging_product: 'whatsapp',
-        metadata: { phone_number_id: `99${scene.workspace.id}` },
+        metadata: { phone_number_id: number },
         messages: [buildCustomerMessage('15550100042')],
         statuses: [{ id: createWamid(), status: 'sent', timestamp: '1698266945' }],
       }
@@ -308,6 +311,21 @@ everyDatabase(
         ],
       )
       assert.deepEqual(await scene.contacts(), [])
+      const findUnseen = async () =>
+        (await listUnmatchedMessages(db)).find((unseen) => unseen.number === number)
+      assert.deepEqual([(await findUnseen())?.channel_id, (await findUnseen())?.count], [null, 1])
+      await createChannel(
+        db,
+        scene.workspace.id,
+        { type: 'chatapp', account_id: scene.account, provider_phone_number_id: number },
+        app.now(),
+      )
+      await app.jobs.job('provider-updates').runOnce()
+      assert.deepEqual(
+        (await scene.messages()).map(({ text }) => text),
+        ['hello'],
+      )
+      assert.equal(await findUnseen(), undefined)
     })
 
     it('a signed body never fails the webhook or the job, and later updates are still applied', async () => {

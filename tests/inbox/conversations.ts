@@ -64,6 +64,17 @@ export const receiveMessage = async (
     return await storeInbound(context, conversation, { at, ad, ...fields })
   })
 
+/** An ad of which the provider says nothing. */
+const NO_AD = {
+  ad_id: null,
+  type: 'ad',
+  url: null,
+  headline: null,
+  text: null,
+  media_url: null,
+  click_id: null,
+}
+
 const storeInbound = async (
   context: ChangeContext<EventTypeId>,
   conversation: ConversationState,
@@ -79,7 +90,7 @@ const storeInbound = async (
     ...(text === undefined ? {} : { text }),
     ...(type === undefined ? {} : { type }),
   })
-  await applyInboundMessage(context, conversation, { id, createdAt: at, ad })
+  await applyInboundMessage(context, conversation, { id, createdAt: at, ad: ad ? NO_AD : undefined })
   return id
 }
 
@@ -171,7 +182,9 @@ export const plantConversation = async (
         ).rows[0]!.id
       : null
   const id = await inChangeContext(server, workspaceId, now, async (context) => {
-    const { conversation } = await findOrCreateConversation(context, contact, channel, { by: openedBy })
+    const { conversation } = await findOrCreateConversation(context, { contactId: contact }, channel, {
+      by: openedBy,
+    })
     if (inboundAt !== null)
       await storeInbound(context, conversation, { at: inboundAt, ad: false, ...message })
     return conversation.id

@@ -88,6 +88,7 @@ const toExpectedMessages = (
     text_truncated: false,
     failed_at: null,
     external_id: null,
+    content: null,
     delivered_at: null,
     read_at: null,
     template: null,

@@ -75,7 +75,7 @@ const trustedOf: Readonly<Record<string, string>> = {
     '/code /title /type /text /media_url /template_name /visibility',
   'messaging_(list|create|get)_short_links?': '/code /url /message /qr_image_url',
   'messaging_(get|list|create|update)_templates?':
-    '/name /language /category /sub_category /status /body_preview /header_format /footer /draft/* ' +
+    '/name /language /category /sub_category /status /quality_rating /body_preview /header_format /footer /draft/* ' +
     '/send_schema/* /send_example/* /business_account_id /business_account_name',
   messaging_get_message: '/template/name /template/language',
   'messaging_(get_broadcast|list_broadcasts)': '/name /template_name',
@@ -84,6 +84,9 @@ const trustedOf: Readonly<Record<string, string>> = {
   messaging_send_bulk:
     '/broadcast/name /broadcast/template_name /job/operation /job/input/* /job/problem/code /job/problem/detail ' +
     '/job/created_by/name /countries/*/country /values/*/variable /values/*/fallback',
+  messaging_sync_templates:
+    '/changes/*/name /changes/*/language /changes/*/status /changes/*/previous_status ' +
+    '/problems/*/business_account_id /problems/*/business_account_name /problems/*/code /problems/*/reason',
   messaging_upload_template_sample: '/media_handle',
   'reports_staff|workspace_list_staff|workspace_list_teams': '/name',
   'webhooks_(get_delivery|list_deliveries)': '/event_id /event_type_id',

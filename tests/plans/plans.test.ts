@@ -27,6 +27,7 @@ const STILL_HOLD = new Set([
   'inbox_add_note',
   'messaging_upload_template_sample',
   'messaging_archive_templates',
+  'messaging_sync_templates',
   'webhooks_create_endpoint',
   'webhooks_send_test',
   'webhooks_recover_endpoint',

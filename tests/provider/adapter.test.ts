@@ -210,7 +210,7 @@ describe('Adapter: lists', () => {
     assert.deepEqual(
       fixture.peer.asked.map(({ query }) => query.fields),
       [
-        'id,name,language,status,category,rejected_reason,components',
+        'id,name,language,status,category,rejected_reason,quality_score,components',
         'id,name,language,status,category,components',
         'id,display_phone_number,verified_name,status,quality_rating,' +
           'whatsapp_business_manager_messaging_limit,messaging_limit_tier',
@@ -244,10 +244,10 @@ describe('Adapter: templates and short links', () => {
     assert.deepEqual(
       [...summarizeProblem(invalid), invalid.message],
       [
-        'invalid_input',
-        'template_rules',
+        'upstream_error',
+        'provider_refused',
         false,
-        'The provider does not accept the template: ' +
+        'The provider does not accept the template. The provider says: ' +
           'Message template components param is invalid: Body parameter at index 3 contains a URL',
       ],
     )

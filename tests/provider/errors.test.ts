@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import type { ErrorCode } from '../../catalog/errors.ts'
+import { rulesByTopic } from '../../server/domains/templates/lint.ts'
 import { refusalRules } from '../../server/provider/adapter/refusal-rules.ts'
 import { lookUpOutcome } from '../../server/provider/port.ts'
 import type { Answer } from '../peer.ts'
@@ -27,6 +28,7 @@ describe('Adapter: errors of the provider', () => {
     errorCode: ErrorCode,
     reason?: string,
     pointer?: string,
+    rule?: string,
   ][] = [
     [[131047], 'window_closed'],
     [
@@ -38,38 +40,22 @@ describe('Adapter: errors of the provider', () => {
       'duplicate',
     ],
     [[[100, 2388019]], 'upstream_error', 'template_limit'],
+    [[[100, 2388043]], 'invalid_input', 'template_rules', '#/template/header', 'header.sample_missing'],
+    [[[100, 2388047]], 'invalid_input', 'template_rules', '#/template/header/text', 'header.text_characters'],
+    [[[100, 2388072]], 'invalid_input', 'template_rules', '#/template/body/text', 'body.variables_form'],
+    [[[100, 2388293]], 'invalid_input', 'template_rules', '#/template/body/text', 'body.variables_ratio'],
+    [[[100, 2388299]], 'invalid_input', 'template_rules', '#/template/body/text', 'body.variable_edge'],
+    [[[100, 2388073]], 'invalid_input', 'template_rules', '#/template/footer/text', 'footer.variables'],
+    [[[100, 2388046]], 'invalid_input', 'template_rules', '#/template/name', 'name.form'],
     [
       [
-        [100, 2388043],
-        [100, 2388047],
-      ],
-      'invalid_input',
-      'template_rules',
-      '#/template/header',
-    ],
-    [
-      [
-        [100, 2388072],
-        [100, 2388293],
-        [100, 2388299],
-      ],
-      'invalid_input',
-      'template_rules',
-      '#/template/body',
-    ],
-    [[[100, 2388073]], 'invalid_input', 'template_rules', '#/template/footer'],
-    [[[100, 2388046]], 'invalid_input', 'template_rules', '#/template/name'],
-    [
-      [
-        [100, 2388040],
         [100, 2494102],
         [131009, 2494102],
       ],
-      'invalid_input',
-      'template_rules',
-      '#/template',
+      'upstream_error',
+      'media_refused',
     ],
-    [[100, [100, 1]], 'upstream_error', 'provider_refused'],
+    [[100, [100, 1], [100, 2388040]], 'upstream_error', 'provider_refused'],
     [[33, 803, [100, 33]], 'upstream_error', 'provider_not_found'],
     [[0, 3, 10, 190, 200, 299, 131005, [190, 463]], 'upstream_error', 'provider_access'],
     [[368, 130497, 131031, 131048, 131064], 'upstream_error', 'account_restricted'],
@@ -97,7 +83,7 @@ describe('Adapter: errors of the provider', () => {
   ]
 
   it('known codes map to an error regardless of the HTTP status', async () => {
-    for (const [codes, errorCode, reason, pointer] of rows) {
+    for (const [codes, errorCode, reason, pointer, rule] of rows) {
       for (const providerCode of codes) {
         const [code, subcode] = typeof providerCode === 'number' ? [providerCode] : providerCode
         // Unknown codes are mapped by status.
@@ -120,12 +106,43 @@ describe('Adapter: errors of the provider', () => {
             [code, subcode, 'AbC-1_2'],
           )
           assert.deepEqual(
-            problem.extras.errors?.map((e) => [e.pointer, e.code]),
-            errorCode === 'invalid_input' ? [[pointer, reason]] : undefined,
+            problem.extras.errors?.map((e) => [e.pointer, e.code, e.rule]),
+            errorCode === 'invalid_input' ? [[pointer, reason, rule]] : undefined,
           )
         }
       }
     }
+  })
+
+  it("a template or link that is refused is the provider's refusal, but for rules of the lint", async () => {
+    const template = { name: 'a', language: 'en', category: 'UTILITY', components: [] }
+    const link = { message: 'Hi', qrFormat: null }
+    const calls = [
+      () => fixture.provider.createTemplate('5', template, signal),
+      () => fixture.provider.editTemplate('7', { components: [] }, signal),
+      () => fixture.provider.createLink(sender, link, signal),
+    ]
+    for (const [codes, errorCode, reason, , rule] of rows)
+      for (const [code, subcode] of codes.map((each) => [each].flat()))
+        for (const call of calls) {
+          queueAnswers(errorAnswer(code, { error_subcode: subcode, error_user_msg: 'Not like this' }))
+          const problem = await captureProblem(call())
+          fixture.peer.answers.length = 0
+          const expected = errorCode === 'invalid_input' && !rule ? 'upstream_error' : errorCode
+          assert.deepEqual([problem.code, problem.extras.reason], [expected, reason], `${code}/${subcode}`)
+          assert.match(problem.message, /The provider says: Not like this/)
+          assert.equal(problem.extras.errors?.[0]?.rule, rule)
+        }
+  })
+
+  it('every rule of the lint that the mapping names exists', () => {
+    const known = new Set(Object.values(rulesByTopic).flatMap((all) => all.map(({ id }) => id)))
+    const named = refusalRules.flatMap(({ rule }) => rule ?? [])
+    assert.equal(named.length, 7)
+    assert.deepEqual(
+      named.filter((id) => !known.has(id)),
+      [],
+    )
   })
 
   it('every rule of the mapping is covered by the table above', () => {
@@ -260,10 +277,17 @@ describe('Adapter: errors of the provider', () => {
 })
 
 describe('docs/provider.md', () => {
-  const formatRow = ({ codes, subcodes, becomes, reason, detail }: (typeof refusalRules)[number]): string => {
+  const formatRow = ({
+    codes,
+    subcodes,
+    becomes,
+    reason,
+    rule,
+    detail,
+  }: (typeof refusalRules)[number]): string => {
     const listedCodes = codes.map((code) => (typeof code === 'number' ? String(code) : code.join('–')))
     const listedSubcodes = subcodes ? ` with ${subcodes.join(', ')}` : ''
-    const listedReason = reason ? ` \`${reason}\`` : ''
+    const listedReason = [reason, rule].map((text) => (text ? ` \`${text}\`` : '')).join('')
     return `| ${listedCodes.join(', ')}${listedSubcodes} | \`${becomes}\`${listedReason} | ${detail} |`
   }
 

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 /** A request as the provider saw it. `token`: of its Authorization header. */
-type GraphCall = { method: string; path: string; token: string | undefined }
+type GraphCall = { method: string; path: string; token: string | undefined; body: string }
 
 type Refusal = { code: number; status: number }
 
@@ -10,21 +10,38 @@ export const DEFAULT_TOKEN = 'EAAGdefault'
 export const DEFAULT_APP_SECRET = 'the secret of our app'
 const PNG = Buffer.from('89504e470d0a1a0a', 'hex')
 
-const readAll = async (request: IncomingMessage): Promise<void> => {
-  for await (const _ of request) continue
+const readAll = async (request: IncomingMessage): Promise<string> => {
+  const parts: Buffer[] = []
+  for await (const part of request) parts.push(part as Buffer)
+  return Buffer.concat(parts).toString()
 }
+
+const PAGE_SIZE = 2
 
 /**
  * Starts a provider that is no sandbox: it does what is asked for with any token that was not revoked, and
- * records who asked. `numbers`: what it shows of each number.
+ * records who asked. `numbers`: what it shows of each number; `templates`: what it lists of each account, in pages.
  */
 export const startGraph = async () => {
   const calls: GraphCall[] = []
   const revoked = new Set<string>()
   const refusals = new Map<string, Refusal>()
   const numbers = new Map<string, Record<string, unknown>>()
+  const templates = new Map<string, Record<string, unknown>[]>()
   let serial = 0
-  const answer = (method: string, path: string): unknown => {
+  const listTemplates = (account: string, query: URLSearchParams): unknown => {
+    const [name, from] = [query.get('name') ?? '', Number(query.get('after') ?? 0)]
+    const rows = (templates.get(account) ?? []).filter((row) => String(row['name']).includes(name))
+    const after = from + PAGE_SIZE
+    return {
+      data: rows.slice(from, after),
+      paging: {
+        cursors: { before: String(from), after: String(after) },
+        ...(after < rows.length ? { next: `${url()}/next?access_token=secret` } : {}),
+      },
+    }
+  }
+  const answer = (method: string, path: string, query: URLSearchParams): unknown => {
     const parts = path.split('/')
     const edge = parts.at(-1)!
     if (edge === 'messages')
@@ -32,7 +49,7 @@ export const startGraph = async () => {
     if (edge === 'message_templates')
       return method === 'POST'
         ? { id: String(7_000_000 + ++serial), status: 'PENDING', category: 'UTILITY' }
-        : { data: [] }
+        : listTemplates(parts.at(-2)!, query)
     if (edge === 'message_qrdls')
       return {
         code: `CODE${String(++serial).padStart(10, 'A').replaceAll(/\d/g, 'Z')}`,
@@ -52,11 +69,11 @@ export const startGraph = async () => {
     return { success: true }
   }
   const server: Server = createServer((request, response) => {
-    void readAll(request).then(() => {
-      const { pathname } = new URL(request.url!, 'http://graph')
+    void readAll(request).then((sent) => {
+      const { pathname, searchParams } = new URL(request.url!, 'http://graph')
       const path = pathname.replace(/^\/v\d+\.\d\//, '').replace(/^\//, '')
       const token = /^(?:Bearer|OAuth) (.+)$/.exec(request.headers.authorization ?? '')?.[1]
-      calls.push({ method: request.method!, path, token })
+      calls.push({ method: request.method!, path, token, body: sent })
       if (path.startsWith('files/')) return response.writeHead(200, { 'Content-Type': 'image/png' }).end(PNG)
       const refusal =
         token === undefined || revoked.has(token)
@@ -64,7 +81,7 @@ export const startGraph = async () => {
           : refusals.get(path.split('/').at(-1)!)
       const body = refusal
         ? { error: { message: 'No', type: 'OAuthException', code: refusal.code, fbtrace_id: 'A1' } }
-        : answer(request.method!, path)
+        : answer(request.method!, path, searchParams)
       return response
         .writeHead(refusal?.status ?? 200, { 'Content-Type': 'application/json' })
         .end(JSON.stringify(body))
@@ -78,6 +95,7 @@ export const startGraph = async () => {
     /** Refusals by the last part of the path. */
     refusals,
     numbers,
+    templates,
     config: {
       providerUrl: url(),
       providerToken: DEFAULT_TOKEN,

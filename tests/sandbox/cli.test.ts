@@ -141,6 +141,41 @@ everyDatabase('Sandbox: command line', (server) => {
     )
   })
 
+  it('say: a tap, a username, a group, and an answer in the phone app', async () => {
+    const { run, cli, cliError } = await setUp()
+    const phone = ['--from', '+1 555 010 0043']
+    const tap = { type: 'button', button: { text: 'Yes', payload: 'YES' } }
+    await cli('say', ...phone, '--message', JSON.stringify(tap))
+    await cli('say', ...phone, '--phone-app', 'Thank you')
+    await cli('say', '--user-id', 'US.13491208655302741918', '--username', 'soh_user', 'Who am I?')
+    const inGroup = { type: 'text', text: { body: 'All of you' }, group_id: 'G1' }
+    await cli('say', ...phone, '--message', JSON.stringify(inGroup))
+    await server().settle()
+    const { data } = await run('inbox_search_conversations', {})
+    const of = (name: string | null) =>
+      data.find((one: { contact: { name: string; phone: string } | null }) =>
+        name === null ? !one.contact : [one.contact?.name, one.contact?.phone].includes(name),
+      )
+    const [private1, hidden, group] = [of('15550100043'), of('@soh_user'), of(null)]
+    assert.deepEqual(
+      [data.length, hidden.last_message.text, group.group.id, group.last_message.text],
+      [3, 'Who am I?', 'G1', 'All of you'],
+    )
+    const { data: messages } = await run('inbox_list_messages', { conversation_id: private1.id })
+    assert.deepEqual(
+      messages.map((m: { text: string; content: object | null; phone_app?: true }) => [
+        m.text,
+        m.content,
+        m.phone_app,
+      ]),
+      [
+        ['Thank you', null, true],
+        ['Yes', { kind: 'button', payload: 'YES', title: 'Yes' }, undefined],
+      ],
+    )
+    await cliError(2, 'invalid_input', 'say', ...phone, '--message', '{')
+  })
+
   it('react, edit and delete: what a customer does to messages, by our ids', async () => {
     const { run, cli, cliError } = await setUp()
     await cli('say', '--from', '+1 555 010 0042', 'Is my ordre on its way?')

@@ -121,7 +121,7 @@ everyDatabase(
         assert.equal((await run('messaging_get_template', { template_id: id })).status, 'APPROVED', id)
     })
 
-    it('adapter: a refusal has the code of the provider, and is the fault of the draft', async () => {
+    it('adapter: a refusal has the code of the provider, whose it is unless it names a rule', async () => {
       const { workspace } = await createTemplateFixture(server())
       const { provider } = server().app
       assert.deepEqual(
@@ -137,8 +137,9 @@ everyDatabase(
           return (
             (extras['provider_code'] === verdict.code &&
               extras['provider_subcode'] === verdict.subcode &&
-              code === 'invalid_input' &&
-              extras['reason'] === 'template_rules') ||
+              (extras.errors?.[0]?.rule === undefined
+                ? code === 'upstream_error'
+                : code === 'invalid_input' && extras.reason === 'template_rules')) ||
             `${code} ${JSON.stringify(extras)}`
           )
         }),

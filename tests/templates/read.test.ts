@@ -220,6 +220,7 @@ describe('Templates: any components of the provider', () => {
       sub_category: null,
       status: 'NEW',
       rejection_reason: null,
+      quality_rating: null,
       meta_errors: null,
       archived_at: null,
       created_at: '2026-10-01T00:00:00.000Z',

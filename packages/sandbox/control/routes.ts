@@ -53,8 +53,10 @@ const Say = z.object({
     .string()
     .regex(/^[A-Z]{2}\.[A-Za-z0-9.]{1,134}$/, 'must look like US.13491208655302741918')
     .optional(),
+  username: z.string().trim().min(1).max(60).optional(),
   channel_id: Id.optional(),
   ad: z.boolean().optional(),
+  echo: z.boolean().optional(),
   text: z.string().min(1).max(4096).optional(),
   message: z
     .object({ type: z.string().min(1).max(40) })

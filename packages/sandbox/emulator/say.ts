@@ -16,7 +16,7 @@ import { invalidParameter, unknownObject, parameterRequired } from './errors.ts'
 import { isUserId, newWamid, deriveUserId } from './ids.ts'
 import { INBOUND_MEDIA_TTL_MS, storeMedia } from './media.ts'
 import { MEDIA_TYPES } from './part-checks.ts'
-import { inboundUpdate } from './updates.ts'
+import { echoUpdate, inboundUpdate } from './updates.ts'
 
 /** A picture of one pixel, for messages without image data. */
 const PIXEL =
@@ -47,7 +47,7 @@ const WINDOWLESS_TYPES: readonly unknown[] = ['reaction', 'edit', 'revoke', 'sys
 
 const RESERVED = ['id', 'from', 'from_user_id', 'timestamp']
 
-/** Serves `POST control/say`: a customer writes a message. Returns its id. */
+/** Serves `POST control/say`: a customer writes a message, or the business in its phone app. Returns its id. */
 export const handleSay = async (call: SandboxCall): Promise<Response> => {
   const { body } = call
   if (!isNonEmptyText(body.number_id)) throw parameterRequired('number_id')
@@ -55,6 +55,7 @@ export const handleSay = async (call: SandboxCall): Promise<Response> => {
   if (!number) throw unknownObject(body.number_id, call.method)
   const customerKey = parseCustomerKey(body)
   const part = await parseMessagePart(call, number)
+  const isEcho = body.echo === true
   const extra = {
     ...(isNonEmptyText(body.reply_to) ? { context: { from: number.digits, id: body.reply_to } } : {}),
     ...(body.ad === undefined || body.ad === false
@@ -70,7 +71,7 @@ export const handleSay = async (call: SandboxCall): Promise<Response> => {
       user_id: known?.user_id ?? customerKey.user_id ?? deriveUserId(number.account_id, customerKey.wa_id!),
       wa_id: known?.wa_id ?? customerKey.wa_id ?? null,
       name: isNonEmptyText(body.name) ? body.name : null,
-      last_inbound_at: WINDOWLESS_TYPES.includes(part['type']) ? null : at,
+      last_inbound_at: isEcho || WINDOWLESS_TYPES.includes(part['type']) ? null : at,
       free_entry_at: ad ? at : null,
     })
     const message = { ...part, ...extra }
@@ -79,16 +80,18 @@ export const handleSay = async (call: SandboxCall): Promise<Response> => {
       id,
       number_id: number.id,
       account_id: number.account_id,
-      inbound: true,
+      inbound: !isEcho,
       user_id: customer.user_id,
       wa_id: customer.wa_id,
       reference: null,
       category: null,
       body: message,
-      status: 'received',
+      status: isEcho ? 'sent' : 'received',
       created_at: at,
     })
-    await insertSandboxUpdates(tx, [inboundUpdate(number, customer, { id, at, part: message })])
+    const shown = isNonEmptyText(body.username) ? { ...customer, username: body.username } : customer
+    const toUpdate = isEcho ? echoUpdate : inboundUpdate
+    await insertSandboxUpdates(tx, [toUpdate(number, shown, { id, at, part: message })])
     return okResponse({ id })
   })
 }

@@ -6,12 +6,12 @@ import type { NewSandboxUpdate } from '../storage/updates.ts'
 import { addMs, toUnixSeconds } from './call.ts'
 import { statusError } from './errors.ts'
 
-type UpdateCustomer = Pick<SandboxCustomer, 'user_id' | 'wa_id' | 'name'>
+type UpdateCustomer = Pick<SandboxCustomer, 'user_id' | 'wa_id' | 'name'> & { username?: string }
 
 const HOUR_MS = 3_600_000
 
-const formatContact = ({ user_id, wa_id, name }: UpdateCustomer) => ({
-  profile: name === null ? {} : { name },
+const formatContact = ({ user_id, wa_id, name, username }: UpdateCustomer) => ({
+  profile: { ...(name === null ? {} : { name }), ...(username === undefined ? {} : { username }) },
   ...(wa_id === null ? {} : { wa_id }),
   user_id,
 })
@@ -37,6 +37,30 @@ export const inboundUpdate = (
       {
         ...(customer.wa_id === null ? {} : { from: customer.wa_id }),
         from_user_id: customer.user_id,
+        id: message.id,
+        timestamp: toUnixSeconds(message.at),
+        ...message.part,
+      },
+    ],
+  },
+})
+
+/** The update of a message that the business wrote in the phone app of its number. */
+export const echoUpdate = (
+  number: SandboxNumber,
+  customer: UpdateCustomer,
+  message: { id: string; at: string; part: Record<string, unknown> },
+): NewSandboxUpdate => ({
+  account_id: number.account_id,
+  field: 'smb_message_echoes',
+  message_id: message.id,
+  value: {
+    ...numberFields(number, [customer]),
+    message_echoes: [
+      {
+        from: number.digits,
+        ...(customer.wa_id === null ? {} : { to: customer.wa_id }),
+        to_user_id: customer.user_id,
         id: message.id,
         timestamp: toUnixSeconds(message.at),
         ...message.part,

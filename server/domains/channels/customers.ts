@@ -58,7 +58,7 @@ const createCustomer = async (flow: Flow, name: string | null): Promise<Customer
   const [created] = await insertCustomers(
     flow.tx,
     flow.workspaceId,
-    [{ phone: null, userId: null, name }],
+    [{ phone: null, userId: null, username: null, name, at: null }],
     flow.now,
   )
   flow.emit('contact.created/1', { contact: eventContact(created!) })

@@ -8,7 +8,7 @@ import type { TokenChannel } from '../../../storage/channels/secrets.ts'
 import type { Db } from '../../../storage/database.ts'
 import { errorCode } from '../../../storage/client/error-codes.ts'
 import type { EventRow } from '../../../storage/events/events.ts'
-import { findMessageIds } from '../../../storage/messages/inbound.ts'
+import { findMessages } from '../../../storage/messages/inbound.ts'
 import { businessTime, type Clocks, toBusinessTime } from '../../clock.ts'
 import type { App } from '../../app.ts'
 import { createEmit } from '../../kernel/emit.ts'
@@ -87,6 +87,7 @@ const storeMessage = async (
       contact,
       channelId: channel.id,
       providerId: storedId,
+      groupId: null,
       content: await toContent(flow, channel, message),
       createdAt: toMessageTime(app, flow, message.at),
     },
@@ -125,7 +126,6 @@ const toContent = async (flow: Flow, channel: TokenChannel, message: Message): P
       }
     : {}),
   replyTo: await findRepliedId(flow, channel, message.reply_to_id),
-  ad: false,
   isNotice: false,
 })
 
@@ -137,7 +137,7 @@ const findRepliedId = async (
 ): Promise<string | null> => {
   if (id === null || id === undefined) return null
   const ours = toOutboundId(channelId, id)
-  const isOurs = (await findMessageIds(tx, workspaceId, [ours])).size > 0
+  const isOurs = (await findMessages(tx, workspaceId, [ours])).length > 0
   return isOurs ? ours : toInboundId(channelId, id)
 }
 

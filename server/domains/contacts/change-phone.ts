@@ -1,10 +1,10 @@
 import type { Context, Handler } from '../../handler.ts'
 import { FORMER_PHONE_DAYS } from '../../../catalog/contacts/change-phone.ts'
 import {
-  deleteFormerPhonesBefore,
+  deleteFormerIdsBefore,
   forgetFormerPhone,
-  rememberFormerPhone,
-} from '../../../storage/contacts/former-phones.ts'
+  rememberFormerId,
+} from '../../../storage/contacts/former-ids.ts'
 import { toStorableId } from '../../../storage/values/ids.ts'
 import {
   type CustomerRow,
@@ -77,7 +77,7 @@ const writePhone = async (
   const losesUserId = before !== null && isUserIdOf(contact.chatapp_user_id, before)
   const changed = {
     ...contact,
-    ...toPhoneColumns({ ...line, spelling: null }),
+    ...toPhoneColumns({ ...line, spelling: null }, null),
     ...(losesUserId ? { chatapp_user_id: null } : {}),
     updated_at: now,
   }
@@ -88,7 +88,13 @@ const writePhone = async (
     now,
   )
   await forgetFormerPhone(tx, actor.workspace.id, line.key)
-  if (before !== null) await rememberFormerPhone(tx, actor.workspace.id, contact.id, before, now)
+  if (before !== null)
+    await rememberFormerId(
+      tx,
+      actor.workspace.id,
+      { id_key: before, contact_id: contact.id, left_at: null },
+      now,
+    )
   ctx.auditChange(contact, { phone: changed.phone, chatapp_user_id: changed.chatapp_user_id })
   ctx.emit('contact.updated/1', {
     contact: eventContact(changed),
@@ -99,5 +105,5 @@ const writePhone = async (
 /** Deletes numbers of before, of which messages find their contact no more. Returns their count. */
 export const deleteFormerPhones = (app: App, signal: AbortSignal): Promise<number> => {
   const before = daysAgo(app.now(), FORMER_PHONE_DAYS)
-  return changeInBatches((limit) => deleteFormerPhonesBefore(app.db, before, limit), signal)
+  return changeInBatches((limit) => deleteFormerIdsBefore(app.db, before, limit), signal)
 }

@@ -35,6 +35,7 @@ const COLUMNS = [
   'phone',
   'external_id',
   'chatapp_user_id',
+  'username',
   'web_visitor_id',
 ] as const satisfies readonly (keyof MergeableContact)[]
 

@@ -87,6 +87,12 @@ export const mergeContacts = async (
   return { kept, other, merged, taken, fields }
 }
 
+/** Returns what stands in for the name of a contact whom nobody has given one. */
+export const usernameAsName = (username: string | null): string | null => username && `@${username}`
+
+export const givenName = ({ name, username }: Pick<MergeableContact, 'name' | 'username'>): string | null =>
+  name === usernameAsName(username) ? null : name
+
 const later = (a: string | null, b: string | null): string | null =>
   a === null || (b !== null && Date.parse(b) > Date.parse(a)) ? b : a
 
@@ -108,13 +114,20 @@ const combine = (
   const pick = <K extends keyof MergeableContact>(name: K): MergeableContact[K] =>
     (takes(name, kept[name], other[name]) ? other : kept)[name]
   const filled = fields.filter(({ id, key }) => takes(toChangeName(key), kept.attrs[id], other.attrs[id]))
+  const name = givenName(takes('name', givenName(kept), givenName(other)) ? other : kept)
   const ofPhone = takes('phone', kept.phone, other.phone) ? other : kept
+  const ofUserId = takes('chatapp_user_id', kept.chatapp_user_id, other.chatapp_user_id) ? other : kept
+  const ofUsername = takes('username', kept.username, other.username) ? other : kept
   const merged = {
     id: kept.id,
-    name: pick('name'),
+    name: name ?? usernameAsName(ofUsername.username),
     line: toLine(ofPhone),
     provider_phone: ofPhone.provider_phone,
-    chatapp_user_id: pick('chatapp_user_id'),
+    phone_told_at: ofPhone.phone_told_at,
+    chatapp_user_id: ofUserId.chatapp_user_id,
+    user_id_told_at: ofUserId.user_id_told_at,
+    username: ofUsername.username,
+    username_told_at: ofUsername.username_told_at,
     web_visitor_id: pick('web_visitor_id'),
     email: pick('email'),
     external_id: pick('external_id'),
@@ -160,7 +173,15 @@ const fillMetadata = (
   return isDeepStrictEqual(filled, was ?? {}) ? undefined : filled
 }
 
-const COLUMNS = ['name', 'chatapp_user_id', 'web_visitor_id', 'external_id', 'dnd', 'starred'] as const
+const COLUMNS = [
+  'name',
+  'chatapp_user_id',
+  'username',
+  'web_visitor_id',
+  'external_id',
+  'dnd',
+  'starred',
+] as const
 
 /** Returns the names of what changed, as events carry them. */
 const listChanges = (

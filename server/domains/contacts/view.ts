@@ -26,6 +26,7 @@ export const showContact = (
     phone: showPhone(actor, row.phone),
     phone_masked: row.phone !== null && hidePhones,
     chatapp_user_id: showQuotingText(actor, row.chatapp_user_id),
+    username: showQuotingText(actor, row.username),
     external_id: row.external_id,
     dnd: row.dnd,
     starred: row.starred,

@@ -35,11 +35,14 @@ const once =
 const eraseNextMessages: Step = async (tx, erasure, { now, limit }) => {
   const { workspace_id: workspaceId, subject, position } = erasure
   const [at = '0', createdAt, id] = position ?? []
-  const conversationId = subject.conversationIds[Number(at)]
-  if (conversationId === undefined) return { counts: {}, position: null }
+  const { conversationIds, contactIds } = subject
+  const conversationId = conversationIds[Number(at)]
+  // After their conversations, what they wrote in groups.
+  const of = conversationId === undefined ? { authorIds: contactIds } : { conversationId }
   const after = createdAt === undefined || id === undefined ? undefined : { createdAt, id }
-  const { counts, last } = await eraseMessages(tx, workspaceId, conversationId, { after, limit, now })
-  return { counts, position: last ? [at, last.createdAt, last.id] : [String(Number(at) + 1)] }
+  const { counts, last } = await eraseMessages(tx, workspaceId, of, { after, limit, now })
+  const next = conversationId === undefined ? null : [String(Number(at) + 1)]
+  return { counts, position: last ? [at, last.createdAt, last.id] : next }
 }
 
 const scan =

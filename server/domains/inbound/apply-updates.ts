@@ -24,7 +24,7 @@ import { applyStatus, type MessageStatusUpdate } from '../messaging/message-stat
 import { applyHealthFacts } from '../health/record.ts'
 import { type ChannelProblem, readErrorCode } from '../health/rules.ts'
 import { applyChannelChange, applyTemplateChange, type GetChangeContext } from './changes.ts'
-import { parseContent } from './content.ts'
+import { findOwnNumber, parseContent } from './content.ts'
 import {
   findOrCreateContacts,
   type InboundCustomer,
@@ -45,11 +45,14 @@ import {
 } from './parse-updates.ts'
 import { toEventTime } from './event-time.ts'
 
+/** A message that nobody sees yet: of a number without a channel, or from a sender that this version cannot read. */
+export type UnreadMessage = { number: string; why: 'no_channel' | 'no_sender' }
+
 /**
  * The updates of a batch that are not done. `unmatched`: they concern nothing of any workspace. `deferred`:
  * what they are about may still arrive.
  */
-type UnfinishedUpdates = { unmatched: string[]; deferred: ClaimedUpdate[] }
+type UnfinishedUpdates = { unmatched: string[]; deferred: ClaimedUpdate[]; unread: UnreadMessage[] }
 
 /**
  * Seconds to wait for what an update is about, such as a message whose send is in progress; after the last
@@ -57,12 +60,15 @@ type UnfinishedUpdates = { unmatched: string[]; deferred: ClaimedUpdate[] }
  */
 const RETRY_DELAYS_SECONDS = [1, 2, 5, 15, 60, 300, 900]
 
-/** Applies claimed updates: writes their effects, their events and their state in this transaction. */
+/**
+ * Applies claimed updates: writes their effects, their events and their state in this transaction. Returns what to
+ * announce, and messages that nobody sees yet.
+ */
 export const applyUpdates = async (
   tx: Db,
   updates: readonly ClaimedUpdate[],
   clocks: Clocks,
-): Promise<EventNews[]> => {
+): Promise<{ news: EventNews[]; unread: readonly UnreadMessage[] }> => {
   const contexts = new Map<string, { context: ChangeContext<EventTypeId>; events: EventRow[] }>()
   const contextOf = (workspaceId: string): ChangeContext<EventTypeId> => {
     const known = contexts.get(workspaceId)
@@ -78,15 +84,20 @@ export const applyUpdates = async (
     tx,
     changes.map(({ payload }) => changePrefix(payload as ChangePayload)),
   )
-  const unfinished: UnfinishedUpdates = { unmatched: [], deferred: [] }
+  const unfinished: UnfinishedUpdates = { unmatched: [], deferred: [], unread: [] }
   const routed = (await routeUpdates(tx, updates, unfinished)).map(({ update, channel }) => ({
     channel,
     update: { ...update, received_at: toBusinessTime(clocks, channel.workspace_id, update.received_at) },
   }))
   const byWorkspace = Map.groupBy(routed, ({ channel }) => channel.workspace_id)
   // The same order on every server, so that two never deadlock.
-  for (const [workspaceId, group] of [...byWorkspace].toSorted(([a], [b]) => Number(BigInt(a) - BigInt(b))))
-    await applyWorkspaceUpdates(contextOf(workspaceId), group, unfinished)
+  for (const [workspaceId, group] of [...byWorkspace].toSorted(([a], [b]) => Number(BigInt(a) - BigInt(b)))) {
+    const context = contextOf(workspaceId)
+    const { past = [], present = [] } = Object.groupBy(group, isPast)
+    // Nobody is told now of what happened before.
+    await applyWorkspaceUpdates({ ...context, emit: () => {} }, past, unfinished)
+    await applyWorkspaceUpdates(context, present, unfinished)
+  }
   await applyFailureCodes(tx, contextOf, routed, clocks.now())
   for (const update of changes) {
     const payload = update.payload as ChangePayload
@@ -99,8 +110,11 @@ export const applyUpdates = async (
     [...contexts].map(([workspaceId, { events }]) => [workspaceId, events]),
   )
   await finishBatch(tx, updates, unfinished)
-  return news
+  return { news, unread: unfinished.unread }
 }
+
+const isPast = ({ update: { kind, payload } }: RoutedUpdate): 'past' | 'present' =>
+  kind === 'message' && (payload as MessagePayload).past ? 'past' : 'present'
 
 /** What messages failed with, as far as it concerns their whole number or account. */
 const applyFailureCodes = async (
@@ -143,7 +157,10 @@ const routeUpdates = async (
   const channels = await findChannelsByNumber(tx, [...new Set(addressed.map(({ number }) => number))])
   return addressed.flatMap(({ update, number }) => {
     const channel = channels.get(number)
-    if (!channel) unfinished.unmatched.push(update.id)
+    if (!channel) {
+      unfinished.unmatched.push(update.id)
+      if (update.kind === 'message') unfinished.unread.push({ number, why: 'no_channel' })
+    }
     return channel ? [{ update, channel }] : []
   })
 }
@@ -173,6 +190,7 @@ const applyWorkspaceUpdates = async (
   routed: readonly RoutedUpdate[],
   unfinished: UnfinishedUpdates,
 ): Promise<void> => {
+  if (routed.length === 0) return
   const ofKind = <P>(kind: ClaimedUpdate['kind']) =>
     routed
       .filter(({ update }) => update.kind === kind)
@@ -180,20 +198,29 @@ const applyWorkspaceUpdates = async (
   const messages = ofKind<MessagePayload>('message')
   const preferences = ofKind<PreferencePayload>('preference')
     .toSorted((a, b) => byTime(a.update, b.update))
-    .map(({ update, payload }) => ({ update, payload, customer: parsePreferenceCustomer(payload) }))
-  const received = messages.flatMap(({ update, channel, payload: { contact, message } }) => {
-    const change = parseIdentityChange(message)
-    const customer = change?.before ?? parseCustomer(message['from'], message['from_user_id'], contact)
+    .map(({ update, payload }) => ({
+      update,
+      payload,
+      customer: parsePreferenceCustomer(payload, update.received_at),
+    }))
+  const received = messages.flatMap(({ update, channel, payload }) => {
+    const { message, echo, past } = payload
     if (isMessageChange(message)) return []
+    const createdAt = toEventTime(message['timestamp'], update.received_at)
+    const change = parseIdentityChange(message, createdAt)
+    const customer = change?.before ?? parseMessageCustomer(payload, createdAt)
     if (!customer) {
       // A message without a sender has no conversation to be shown in.
       unfinished.unmatched.push(update.id)
+      unfinished.unread.push({ number: channel.phone_number_id!, why: 'no_sender' })
       return []
     }
-    const content = parseContent(message)
-    const createdAt = toEventTime(message['timestamp'], update.received_at)
+    const parsed = parseContent(message)
+    const content = echo ? { ...parsed, stored: { ...parsed.stored, phone_app: echo } } : parsed
     const providerId = asText(message['id'])!
-    return [{ customer, change, channelId: channel.id, providerId, content, createdAt }]
+    const groupId = asText(message['group_id'])
+    const place = { channelId: channel.id, providerId, groupId, past: past === true }
+    return [{ update, customer, change, ...place, content, createdAt }]
   })
   const statuses = ofKind<StatusPayload>('status').toSorted((a, b) => byKey(a.update, b.update))
   const findContact = await findOrCreateContacts(
@@ -206,9 +233,11 @@ const applyWorkspaceUpdates = async (
   )
   await receiveMessages(
     context,
-    received.flatMap(({ customer, change, ...message }) => {
+    received.flatMap(({ update, customer, change, ...message }) => {
       const contact = findContact(customer)
-      return !contact && change ? [] : [{ ...message, contact: contact! }]
+      // A notice that overtook the customer's messages waits for them.
+      if (!contact) unfinished.deferred.push(update)
+      return contact ? [{ ...message, contact }] : []
     }),
   )
   for (const { update, payload, customer } of preferences)
@@ -233,32 +262,58 @@ const applyReceivedChanges = async (
   routed: readonly RoutedMessage[],
   unfinished: UnfinishedUpdates,
 ): Promise<void> => {
-  const changes = routed.flatMap(({ update, channel, payload: { contact, message } }) => {
-    const customer = parseCustomer(message['from'], message['from_user_id'], contact)
+  const changes = routed.flatMap(({ update, channel, payload }) => {
+    const { message } = payload
+    const customer = parseMessageCustomer(payload, null)
     const change = parseMessageChange(message)
     if (!customer || !change) {
       unfinished.unmatched.push(update.id)
       return []
     }
     const at = toEventTime(message['timestamp'], update.received_at)
-    return [{ updateId: update.id, channelId: channel.id, customer, change, at }]
+    const by = payload.echo ? ('staff' as const) : ('customer' as const)
+    return [{ updateId: update.id, channelId: channel.id, customer, by, change, at }]
   })
   const { unknown, foreign } = await applyMessageChanges(context, changes)
   unfinished.unmatched.push(...foreign)
   unfinished.deferred.push(...routed.flatMap(({ update }) => (unknown.includes(update.id) ? update : [])))
 }
 
+/** The customer of a message: who wrote it, or to whom a colleague wrote it. `at`: when. */
+const parseMessageCustomer = (
+  { contact, message, echo }: MessagePayload,
+  at: string | null,
+): InboundCustomer | undefined =>
+  echo
+    ? parseCustomer({ phone: message['to'], userId: message['to_user_id'] }, contact, at)
+    : parseCustomer(
+        { phone: message['from'] ?? findOwnNumber(message), userId: message['from_user_id'] },
+        contact,
+        at,
+      )
+
 /**
  * The provider names the customer of a message with both its phone and its user id. It may arrive late, so
  * that its spelling of the phone is not the last one.
  */
 const parseStatusCustomer = ({ status, contact = {} }: StatusPayload): InboundCustomer | undefined => {
-  const customer = parseCustomer(status['recipient_id'], status['recipient_user_id'], contact)
+  const customer = parseCustomer(
+    { phone: status['recipient_id'], userId: status['recipient_user_id'] },
+    contact,
+    null,
+  )
   return customer && { ...customer, phone: customer.phone && { ...customer.phone, spelling: null } }
 }
 
-const parsePreferenceCustomer = ({ preference, contact }: PreferencePayload): InboundCustomer | undefined =>
-  parseCustomer(preference['wa_id'], preference['user_id'], contact)
+const parsePreferenceCustomer = (
+  { preference, contact }: PreferencePayload,
+  receivedAt: string,
+): InboundCustomer | undefined =>
+  parseCustomer(
+    { phone: preference['wa_id'], userId: preference['user_id'] },
+    contact,
+    toEventTime(preference['timestamp'], receivedAt),
+  )
 
 /** The same order on every server, so that two never deadlock over messages. */
 const byKey = (a: ClaimedUpdate, b: ClaimedUpdate): number => (a.dedupe < b.dedupe ? -1 : 1)

@@ -4,12 +4,13 @@ import {
   lockTemplates,
   updateTemplateReview,
 } from '../../../storage/messages/inbound.ts'
-import { lockTemplate, updateTemplateRow } from '../../../storage/templates/templates.ts'
+import { insertTemplateReads, lockTemplate, updateTemplateRow } from '../../../storage/templates/templates.ts'
 import type { ChangeContext } from '../../change-context.ts'
 import { type HealthFact } from '../health/change.ts'
 import { applyHealthFacts } from '../health/record.ts'
 import { numberStates } from '../health/rules.ts'
 import { mergeComponentsUpdate } from '../templates/components-update.ts'
+import { emitStatusChange, toQuality } from '../templates/sync.ts'
 import { type JsonObject, asNumber, asObject, asObjects, asText } from './json.ts'
 import type { ChangePayload } from './parse-updates.ts'
 
@@ -18,7 +19,10 @@ export type GetChangeContext = (
   workspaceId: string,
 ) => ChangeContext<'template.status_changed/1' | 'channel.status_changed/1'>
 
-/** Applies a template's review, or its new category. Returns false when no such template exists. */
+/**
+ * Applies a template's review, or its new category. Returns false when no such template exists; it is read from the
+ * account, of which nothing comes where no channel uses it.
+ */
 export const applyTemplateChange = async (
   tx: Db,
   contextOf: GetChangeContext,
@@ -26,13 +30,10 @@ export const applyTemplateChange = async (
 ): Promise<boolean> => {
   const providerId = asText(value['message_template_id'])
   if (account === null || providerId === null || providerId.length > 100) return false
-  const templates = await lockTemplates(
-    tx,
-    account,
-    providerId,
-    asText(value['message_template_name']),
-    asText(value['message_template_language']),
-  )
+  const name = asText(value['message_template_name'])?.slice(0, 512) ?? null
+  const language = asText(value['message_template_language'])
+  const templates = await lockTemplates(tx, account, providerId, name, language)
+  if (templates.length === 0) await insertTemplateReads(tx, account, name, 0)
   for (const template of templates)
     await applyReview(contextOf(template.workspace_id), template, providerId, field, value)
   return templates.length > 0
@@ -45,7 +46,7 @@ const applyReview = async (
   field: string,
   value: JsonObject,
 ): Promise<void> => {
-  const { status, category, rejection_reason: reason } = template
+  const { status, category, rejection_reason: reason, quality_rating: quality } = template
   const next =
     field === 'message_template_status_update'
       ? reviewOf(template, value, context.now)
@@ -54,6 +55,7 @@ const applyReview = async (
           rejection_reason: reason,
           archived_at: template.archived_at,
           category: (field === 'template_category_update' ? asText(value['new_category']) : null) ?? category,
+          quality_rating: toQuality(asText(value['new_quality_score'])) ?? quality,
         }
   await updateTemplateReview(
     context.tx,
@@ -63,18 +65,7 @@ const applyReview = async (
     context.now,
   )
   if (field === 'message_template_components_update') await applyComponents(context, template.id, value)
-  if (next.status === status && next.category === category && next.rejection_reason === reason) return
-  context.emit('template.status_changed/1', {
-    template: {
-      id: template.id,
-      name: template.name,
-      language: template.language,
-      status: next.status,
-      previous_status: status,
-      category: next.category,
-      rejection_reason: next.status === 'ARCHIVED' ? null : next.rejection_reason,
-    },
-  })
+  emitStatusChange(context, template, next)
 }
 
 /** The text of a template was edited at the provider. That of codes is the provider's own. */
@@ -107,6 +98,7 @@ const reviewOf = (template: InboundTemplate, value: JsonObject, now: string) => 
     status,
     category: asText(value['message_template_category']) ?? template.category,
     rejection_reason: moved ? template.rejection_reason : refused ? toRejectionReason(value) : null,
+    quality_rating: template.quality_rating,
     meta_errors: refused || event === 'FLAGGED' ? value : null,
     archived_at: status === 'ARCHIVED' ? (template.archived_at ?? now) : null,
   }

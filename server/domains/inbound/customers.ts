@@ -1,4 +1,10 @@
 import { type CustomerPhone, toPhoneKey, toProviderPhone } from '../../../storage/contacts/lines.ts'
+import { rememberFormerId } from '../../../storage/contacts/former-ids.ts'
+import {
+  type ConversationState,
+  listConversationsOf,
+  lockConversationsOf,
+} from '../../../storage/conversations/conversations.ts'
 import {
   type CustomerRow,
   type CustomerWithFormer,
@@ -10,10 +16,12 @@ import {
   type NewCustomer,
   updateCustomer,
 } from '../../../storage/messages/inbound.ts'
+import { insertMessages } from '../../../storage/messages/messages.ts'
 import { FORMER_PHONE_DAYS } from '../../../catalog/contacts/change-phone.ts'
-import { mergeContacts, type MergeEvent } from '../contacts/merge.ts'
+import { givenName, mergeContacts, type MergeEvent, usernameAsName } from '../contacts/merge.ts'
 import { parsePhoneLine } from '../contacts/phone.ts'
 import { eventContact } from '../contacts/view.ts'
+import { applyJoin } from '../inbox/lifecycle.ts'
 import type { ChangeContext } from '../../change-context.ts'
 import { daysAgo } from '../../work/partitions.ts'
 import { toContactName } from '../../visibility/phones.ts'
@@ -25,22 +33,46 @@ import { type JsonObject, asObject, toStorableText, asText } from './json.ts'
  */
 export type InboundCustomer = NewCustomer
 
+/** The events of contacts that turn out to be one customer. */
+export type JoinEvent = MergeEvent | 'conversation.closed/1'
+
 const MAX_NAME_LENGTH = 255
+const MAX_USERNAME_LENGTH = 100
 const MAX_USER_ID_LENGTH = 200
 
-/** Returns the customer of a message or preference; undefined when there is no address to reply to. */
+/** An id in place of a phone, as some senders have: letters, and no mask. */
+const isUserId = (text: string): boolean => /^[\w.:@-]*[A-Za-z][\w.:@-]*$/.test(text)
+
+/**
+ * Returns the customer of a message or preference; undefined when there is no address to reply to. `at`: when the
+ * provider says so; null where it says what was before.
+ */
 export const parseCustomer = (
-  phone: unknown,
-  userId: unknown,
+  { phone: given, userId }: { phone: unknown; userId: unknown },
   contact: JsonObject,
+  at: string | null,
 ): InboundCustomer | undefined => {
-  const id = asText(userId) ?? asText(contact['user_id'])
+  const address = asText(given) ?? asText(contact['wa_id'])
+  const phone = parseCustomerPhone(address)
+  const id =
+    asText(userId) ?? asText(contact['user_id']) ?? (!phone && address && isUserId(address) ? address : null)
+  const profile = asObject(contact['profile'])
   const customer: InboundCustomer = {
-    phone: parseCustomerPhone(asText(phone) ?? asText(contact['wa_id'])),
+    phone,
     userId: id !== null && id.length <= MAX_USER_ID_LENGTH ? id : null,
-    name: toName(asObject(contact['profile'])['name']),
+    username: toUsername(profile['username'] ?? contact['username']),
+    name: toName(profile['name']),
+    // Of two reports of one second, the one that arrives later counts.
+    at: at && `${at.slice(0, 19)}.000Z`,
   }
   return customer.phone === null && customer.userId === null ? undefined : customer
+}
+
+const toUsername = (given: unknown): string | null => {
+  const username = toStorableText(asText(given) ?? '')
+    .trim()
+    .replace(/^@/, '')
+  return username === '' || username.length > MAX_USERNAME_LENGTH || /\s/.test(username) ? null : username
 }
 
 /** Returns the line of a phone, and the provider's spelling of it; null when it is no phone. */
@@ -50,35 +82,57 @@ const parseCustomerPhone = (given: string | null): CustomerPhone | null => {
   return 'error' in line ? null : { ...line, spelling: text.replaceAll(/\D/g, '') }
 }
 
-/** Returns the columns of a contact that has this phone from the provider. */
+/** Returns the columns of a contact that has this phone. `at`: since when, as the provider says. */
 export const toPhoneColumns = (
   phone: CustomerPhone,
-): Pick<CustomerRow, 'phone' | 'phone_key' | 'provider_phone'> => ({
+  at: string | null,
+): Pick<CustomerRow, 'phone' | 'phone_key' | 'provider_phone' | 'phone_told_at'> => ({
   phone: phone.phone,
   phone_key: toPhoneKey(phone),
   provider_phone: toProviderPhone(phone.phone, phone.spelling),
+  phone_told_at: at,
 })
 
 /**
  * What the provider tells of a customer whose phone, user id or both changed: who it was, and who it is. Of what did
- * not change, `after` may have nothing.
+ * not change, either may have nothing.
  */
 export type IdentityChange = { before: InboundCustomer; after: InboundCustomer }
 
 /** By what the message says, since its kind has had several names. Undefined when it tells of no such change. */
-export const parseIdentityChange = (message: JsonObject): IdentityChange | undefined => {
+export const parseIdentityChange = (message: JsonObject, at: string): IdentityChange | undefined => {
+  if (message['type'] !== 'system') return undefined
   const system = asObject(message['system'])
-  const before = parseCustomer(
-    system['customer'] ?? message['from'],
-    system['previous_user_id'] ?? message['from_user_id'],
+  const after = parseCustomer(
+    { phone: system['wa_id'] ?? system['new_wa_id'], userId: system['user_id'] ?? system['new_user_id'] },
     {},
+    at,
   )
-  const after = parseCustomer(system['wa_id'] ?? system['new_wa_id'], system['user_id'], {})
-  if (message['type'] !== 'system' || !before || !after) return undefined
-  const isChanged =
-    (after.phone !== null && after.phone.key !== before.phone?.key) ||
-    (after.userId !== null && after.userId !== before.userId)
-  return isChanged ? { before, after } : undefined
+  if (!after) return undefined
+  const named = [
+    { phone: system['customer'], userId: system['previous_user_id'] },
+    { phone: message['from'], userId: message['from_user_id'] },
+  ].flatMap((one) => parseCustomer(one, {}, at) ?? [])
+  // The end of the text: names are before it, and customers choose those.
+  const [, told] = /\bfrom (\S+) to \S+\s*$/.exec(asText(system['body']) ?? '') ?? []
+  const was = named.length > 0 ? named : [parseCustomer({ phone: told, userId: null }, {}, at) ?? after]
+  const [phones, userIds] = [
+    was.flatMap(({ phone }) => phone ?? []),
+    was.flatMap(({ userId }) => userId ?? []),
+  ]
+  const isOther = {
+    phone: (key: string) => key !== after.phone?.key,
+    userId: (id: string) => id !== after.userId,
+  }
+  const before: InboundCustomer = {
+    ...after,
+    phone: phones.find(({ key }) => isOther.phone(key)) ?? phones[0] ?? null,
+    userId: userIds.find(isOther.userId) ?? userIds[0] ?? null,
+  }
+  const isChange =
+    (after.phone !== null && isOther.phone(before.phone?.key ?? '')) ||
+    (after.userId !== null && isOther.userId(before.userId ?? ''))
+  return isChange && was[0] !== after ? { before, after } : undefined
 }
 
 /** The key of a contact's line; null when it has no phone. */
@@ -92,49 +146,50 @@ export const toName = (given: unknown): string | null => {
 /** Finds a customer's contact among the locked ones. By phone line first: staff know customers by it. */
 export type FindContact = (customer: InboundCustomer) => CustomerRow | undefined
 
-const createFinder = (rows: readonly CustomerWithFormer[]): FindContact => {
-  const byLine = new Map(
-    rows.flatMap((row) => {
-      const key = lineKeyOf(row)
-      return key === null ? [] : [[key, row] as const]
-    }),
-  )
-  // The lowest id wins where several contacts have the user id.
-  const byUser = new Map(
-    rows
-      .toReversed()
-      .flatMap((row) => (row.chatapp_user_id === null ? [] : [[row.chatapp_user_id, row] as const])),
-  )
-  const byFormer = new Map(rows.flatMap((row) => (row.former_keys ?? []).map((key) => [key, row] as const)))
-  return (customer) => {
-    const { phone, userId } = customer
-    const known =
-      (phone === null ? undefined : byLine.get(phone.key)) ??
-      (userId === null ? undefined : byUser.get(userId))
-    if (known || phone === null) return known
-    const former = byFormer.get(phone.key)
-    // With another user id, the number has a new owner.
-    return userId === null || (former?.chatapp_user_id ?? userId) === userId ? former : undefined
-  }
-}
-
-/** Whether a contact is the customer's by a line that it had alone, which whoever writes now may have by now. */
-const isFormer = (row: CustomerRow, { phone, userId }: InboundCustomer): boolean =>
-  phone !== null && row.phone !== null && lineKeyOf(row) !== phone.key && row.chatapp_user_id !== userId
+type Known = { contacts: CustomerWithFormer[]; isGuess: boolean }
 
 /**
- * The contacts of these customers, locked; created where there is none. Missing fields of a contact are
- * filled: user id, phone, name. Where one contact has the phone and another the user id, they are merged. In
- * every order of arrival one customer is one contact.
+ * Finds the contacts of a customer: those that have its phone or user id, or had them at that time. Where there is
+ * none, one that had the phone until lately and has an open conversation (`isGuess`), unless somebody else's user id
+ * tells that the number has a new owner.
+ */
+const findKnown = (rows: readonly CustomerWithFormer[], { phone, userId, at }: InboundCustomer): Known => {
+  const had = (row: CustomerWithFormer, key: string) => row.former?.find((former) => former.key === key)
+  const ofPhone = (test: (row: CustomerWithFormer, key: string) => boolean) =>
+    phone === null ? [] : rows.filter((row) => test(row, phone.key))
+  const ofUserId = (test: (row: CustomerWithFormer, key: string) => boolean) =>
+    userId === null ? [] : rows.filter((row) => test(row, userId))
+  const known = new Set([
+    ...ofPhone((row, key) => lineKeyOf(row) === key),
+    ...ofUserId((row, key) => row.chatapp_user_id === key),
+    // An id of digits is that of the number, not of the person.
+    ...ofUserId((row, key) => /\D/.test(key) && had(row, key) !== undefined),
+    ...ofPhone((row, key) => {
+      const left = had(row, key)?.left_at
+      return typeof left === 'string' && (at === null || at <= left)
+    }),
+  ])
+  if (known.size > 0) return { contacts: [...known], isGuess: false }
+  const guessed = ofPhone(
+    (row, key) =>
+      had(row, key)?.is_open === true && (userId === null || (row.chatapp_user_id ?? userId) === userId),
+  )
+  return { contacts: guessed.slice(0, 1), isGuess: true }
+}
+
+/**
+ * The contacts of these customers, locked; created where there is none. What the provider says of a customer is of one
+ * person: contacts that turn out to be one are joined, and of phones, user ids and usernames the contact has the last
+ * by the provider's time. In every order of arrival one customer is one contact.
  *
- * `reports`: what the provider says of customers who wrote nothing, in statuses of messages to them. Their
- * contacts are merged and filled too; none is created, and those that have nothing to change are not locked.
+ * `reports`: what the provider says of customers who wrote nothing, in statuses of messages to them. They only fill
+ * what is missing, and join contacts that are known by user id alone. None is created, and those that have nothing to
+ * change are not locked.
  *
- * `changes`: applied before all else, since a message from the new phone would create a contact of its own; they
- * create none. The contact of a change is found by its `before`.
+ * `changes`: they create no contact either. Nothing is found by the `before` of one whose contact is unknown so far.
  */
 export const findOrCreateContacts = async (
-  context: ChangeContext<'contact.created/1' | MergeEvent>,
+  context: ChangeContext<'contact.created/1' | JoinEvent>,
   customers: readonly InboundCustomer[],
   { reports, changes }: { reports: readonly InboundCustomer[]; changes: readonly IdentityChange[] },
 ): Promise<FindContact> => {
@@ -143,7 +198,7 @@ export const findOrCreateContacts = async (
   const concerned = [...reported, ...changes.flatMap(({ before, after }) => [before, after])]
   if (concerned.length === 0) return () => undefined
   let rows = await lockContacts(context, concerned)
-  const isUnknown = (customer: InboundCustomer): boolean => !createFinder(rows)(customer)
+  const isUnknown = (customer: InboundCustomer): boolean => findKnown(rows, customer).contacts.length === 0
   const newUserIds = [...customers.filter(isUnknown), ...changes.map(({ after }) => after)].flatMap(
     ({ userId }) => userId ?? [],
   )
@@ -151,87 +206,172 @@ export const findOrCreateContacts = async (
     await lockUserIds(context.tx, context.workspaceId, newUserIds)
     rows = await lockContacts(context, concerned)
   }
-  const names = new Map<InboundCustomer, InboundCustomer>()
-  for (const change of changes) {
-    rows = await mergeDoubles(context, rows, change.before)
-    names.set(change.before, await applyIdentityChange(context, rows, change))
+  // Before contacts are created: a message from the new phone would get one of its own.
+  const isKnown = ({ before, after }: IdentityChange): boolean => !isUnknown(before) || !isUnknown(after)
+  const pending = changes.toSorted((a, b) => byTime(a.after, b.after))
+  // Each may tell whose the others are.
+  const applyChanges = async (): Promise<void> => {
+    for (let i = pending.findIndex(isKnown); i >= 0; i = pending.findIndex(isKnown)) {
+      const [change] = pending.splice(i, 1)
+      rows = await applyIdentityChange(context, rows, change!)
+    }
   }
+  await applyChanges()
   const unknown = customers.filter(isUnknown)
   if (unknown.length > 0) {
-    rows = [...rows, ...(await createContacts(context, unknown))]
+    rows = [...rows, ...(await createContacts(context, unknown.toSorted(byTime)))]
     // Another transaction created a contact with this phone just now.
     if (customers.some(isUnknown)) rows = mergeById(rows, await lockContacts(context, customers))
+    await applyChanges()
   }
-  const find = createFinder(await joinCustomers(context, rows, reported))
-  return (customer) => find(names.get(customer) ?? customer)
+  rows = await joinCustomers(context, rows, reported)
+  const waiting = new Set(pending.map(({ before }) => before))
+  return (customer) => (waiting.has(customer) ? undefined : findKnown(rows, customer).contacts[0])
 }
 
-/**
- * Gives a locked contact the new phone and user id, unless another contact has one of them: then both are kept
- * unchanged, for staff to merge. Returns as whom the contact is known afterwards.
- */
+const byTime = ({ at: a }: InboundCustomer, { at: b }: InboundCustomer): number =>
+  a === b ? 0 : (a ?? '') < (b ?? '') ? -1 : 1
+
+/** Gives the locked contact of a change the new phone and user id, joined with those that have them. */
 const applyIdentityChange = async (
-  context: ChangeContext<'contact.updated/1'>,
-  rows: readonly CustomerRow[],
+  context: ChangeContext<JoinEvent>,
+  rows: readonly CustomerWithFormer[],
   { before, after }: IdentityChange,
-): Promise<InboundCustomer> => {
-  const row = createFinder(rows)(before)
-  // Unknown, or changed already: the provider can report one change under several names.
-  if (!row) return after
-  const isTaken = rows.some(
-    (other) =>
-      other !== row &&
-      ((after.phone !== null && lineKeyOf(other) === after.phone.key) ||
-        (after.userId !== null && other.chatapp_user_id === after.userId)),
-  )
-  if (isTaken || isFormer(row, before)) return before
-  await updateContactFields(context, row, {
-    ...(after.phone !== null && lineKeyOf(row) !== after.phone.key ? toPhoneColumns(after.phone) : {}),
-    ...(after.userId === null ? {} : { chatapp_user_id: after.userId }),
-  })
-  return after
+): Promise<CustomerWithFormer[]> => {
+  const [was, is] = [findKnown(rows, before), findKnown(rows, after)]
+  if (was.contacts.length > 0 && was.isGuess) return [...rows]
+  const [kept, ...others] = new Set([...was.contacts, ...(is.isGuess ? [] : is.contacts)])
+  if (!kept) return [...rows]
+  const now = { ...after, phone: after.phone ?? before.phone, userId: after.userId ?? before.userId }
+  const remaining = await unify(context, rows, [kept, ...others], { ...now, isNotice: true })
+  if (after.phone && before.phone) await leave(context, kept, before.phone.key, after.at)
+  if (after.userId !== null) await leave(context, kept, before.userId, after.at)
+  return remaining
 }
 
-/** Merges and fills the locked contacts of these customers. Returns the contacts that remain. */
+/** Joins and fills the locked contacts of these customers. Returns the contacts that remain. */
 const joinCustomers = async (
-  context: ChangeContext<MergeEvent>,
-  rows: readonly CustomerRow[],
+  context: ChangeContext<JoinEvent>,
+  rows: readonly CustomerWithFormer[],
   customers: readonly InboundCustomer[],
-): Promise<CustomerRow[]> => {
+): Promise<CustomerWithFormer[]> => {
   let remaining = [...rows]
-  for (const customer of customers) {
-    remaining = await mergeDoubles(context, remaining, customer)
-    await fillMissingFields(context, remaining, customer)
+  for (const customer of customers.toSorted(byTime)) {
+    const { contacts, isGuess } = findKnown(remaining, customer)
+    const [kept, ...others] = contacts
+    if (!kept || isGuess) continue
+    // Of what was before, another user id may be of another owner of the number.
+    const isSame = (row: CustomerRow): boolean =>
+      customer.at !== null ||
+      (row.phone === null && (kept.chatapp_user_id ?? customer.userId) === customer.userId)
+    remaining = await unify(context, remaining, [kept, ...others.filter(isSame)], customer)
   }
   return remaining
 }
 
+/** What the provider says of a customer. `isNotice`: a notice knows better than messages of the same second. */
+type Told = InboundCustomer & { isNotice?: boolean }
+
 /**
- * Merges the contacts that are known by this customer's user id alone into the one with the phone. Not where
- * the contact with the phone has another user id: the number may have a new owner. Nor where both have a
- * phone: staff know two numbers.
+ * Joins locked contacts that are one customer, and writes what the provider says of it. The first stays; of phones,
+ * user ids and usernames it has the last that the provider told. Returns the contacts that remain.
  */
-const mergeDoubles = async (
-  context: ChangeContext<MergeEvent>,
-  rows: readonly CustomerRow[],
-  customer: InboundCustomer,
-): Promise<CustomerRow[]> => {
-  const kept = createFinder(rows)(customer)
-  const { userId } = customer
-  if (!kept || userId === null || (kept.chatapp_user_id ?? userId) !== userId) return [...rows]
-  const doubles = rows.filter(
-    (row) => row.id !== kept.id && row.chatapp_user_id === userId && row.phone === null,
-  )
-  for (const double of doubles) await mergeContacts(context, kept.id, double.id, { reason: 'same_customer' })
-  if (doubles.length === 0) return [...rows]
-  const [merged] = await lockCustomersById(context.tx, context.workspaceId, [kept.id])
-  Object.assign(kept, merged)
-  return rows.filter((row) => !doubles.includes(row))
+const unify = async (
+  context: ChangeContext<JoinEvent>,
+  rows: readonly CustomerWithFormer[],
+  [kept, ...others]: readonly [CustomerWithFormer, ...CustomerWithFormer[]],
+  told: Told,
+): Promise<CustomerWithFormer[]> => {
+  const { tx, workspaceId } = context
+  const had = [{ ...kept }, ...others].map((row) => [lineKeyOf(row), row.chatapp_user_id] as const)
+  for (const other of others) {
+    // What is told now is taken by the merge, so that its undo gives it back.
+    const isLast = (name: 'phone_told_at' | 'user_id_told_at'): boolean =>
+      told.at !== null && [kept, other].every((row) => (row[name] ?? '') <= told.at!)
+    const toldNow = {
+      phone: !!told.phone && lineKeyOf(other) === told.phone.key && isLast('phone_told_at'),
+      userId: told.userId !== null && other.chatapp_user_id === told.userId && isLast('user_id_told_at'),
+    }
+    await updateContactFields(context, other, {
+      ...(toldNow.phone ? { phone_told_at: told.at } : {}),
+      ...(toldNow.userId ? { user_id_told_at: told.at } : {}),
+    })
+    const isLater = (name: 'phone_told_at' | 'user_id_told_at' | 'username_told_at'): boolean =>
+      other[name] !== null && (kept[name] ?? '') < other[name]
+    const preferOther = new Set([
+      ...(toldNow.phone || isLater('phone_told_at') ? ['phone'] : []),
+      ...(toldNow.userId || isLater('user_id_told_at') ? ['chatapp_user_id'] : []),
+      ...(isLater('username_told_at') ? ['username'] : []),
+    ])
+    await mergeContacts(context, kept.id, other.id, { reason: 'same_customer', preferOther })
+    const [merged] = await lockCustomersById(tx, workspaceId, [kept.id])
+    Object.assign(kept, merged, { former: [...(kept.former ?? []), ...(other.former ?? [])] })
+    await joinConversations(context, kept.id, other.id)
+  }
+  const remaining = rows.filter((row) => !others.includes(row))
+  await learn(context, remaining, kept, told)
+  if (told.at !== null) had.push([told.phone?.key ?? null, told.userId])
+  for (const [key, userId] of had) {
+    await leave(context, kept, key, kept.phone_told_at)
+    await leave(context, kept, userId, kept.user_id_told_at)
+  }
+  return remaining
+}
+
+/** Leaves one conversation of a joined contact open on each channel, and says there what was joined. */
+const joinConversations = async (
+  context: ChangeContext<'conversation.closed/1'>,
+  contactId: string,
+  otherId: string,
+): Promise<void> => {
+  const { tx, workspaceId, now } = context
+  await lockConversationsOf(tx, workspaceId, [contactId])
+  const conversations = await listConversationsOf(tx, workspaceId, contactId)
+  const [latest] = conversations
+  if (!latest) return
+  const open = conversations.filter((c) => c.state === 'open' && c.channel_id !== null)
+  const closed: ConversationState[] = []
+  for (const [stays, ...doubles] of Map.groupBy(open, (c) => c.channel_id).values()) {
+    await applyJoin(context, stays!, doubles)
+    closed.push(...doubles)
+  }
+  const ids = closed.map(({ id }) => id).join(', ')
+  await insertMessages(tx, workspaceId, [
+    {
+      conversation_id: latest.id,
+      channel_id: latest.channel_id,
+      episode: latest.episode,
+      direction: 'system',
+      type: 'SYSTEM',
+      status: 'system',
+      text:
+        `Contact ${otherId} was merged into this one: the provider says that both are one customer. ` +
+        `crm_undo_contact_merge undoes it.${ids === '' ? '' : ` Closed, and continued here: conversation ${ids}.`}`,
+      created_at: now,
+    },
+  ])
+}
+
+/** Remembers a key of a phone or a user id that a contact has no more. `at`: until when the provider says it had it. */
+const leave = async (
+  { tx, workspaceId, now }: ChangeContext,
+  row: CustomerWithFormer,
+  key: string | null,
+  at: string | null,
+): Promise<void> => {
+  if (key === null || key === lineKeyOf(row) || key === row.chatapp_user_id) return
+  const known = row.former?.find((former) => former.key === key)
+  if (known && (known.left_at === null || (at !== null && known.left_at >= at))) return
+  await rememberFormerId(tx, workspaceId, { id_key: key, contact_id: row.id, left_at: at }, now)
+  row.former = [
+    ...(row.former ?? []).filter((former) => former !== known),
+    { key, left_at: at, is_open: true },
+  ]
 }
 
 /** Applies what the provider says of a customer in the response to a message; see `findOrCreateContacts`. */
 export const applyCustomerReport = async (
-  context: ChangeContext<MergeEvent>,
+  context: ChangeContext<JoinEvent>,
   report: InboundCustomer,
 ): Promise<void> => {
   const news = await selectNews(context, [report])
@@ -243,12 +383,11 @@ const selectNews = async (
   context: ChangeContext,
   reports: readonly InboundCustomer[],
 ): Promise<InboundCustomer[]> => {
-  const known = reports.filter(({ phone }) => phone !== null)
-  if (known.length === 0) return []
-  const rows = await findCustomers(context.tx, context.workspaceId, ...listKeys(known))
-  const find = createFinder(rows)
-  return known.filter((report) => {
-    const row = find(report)
+  const told = reports.filter(({ phone }) => phone !== null)
+  if (told.length === 0) return []
+  const rows = await findCustomers(context.tx, context.workspaceId, ...listKeys(told))
+  return told.filter((report) => {
+    const [row] = findKnown(rows, report).contacts
     return row !== undefined && isNews(row, rows, report)
   })
 }
@@ -280,65 +419,88 @@ const mergeById = (rows: readonly CustomerRow[], more: readonly CustomerRow[]): 
   ...new Map([...rows, ...more].map((row) => [row.id, row])).values(),
 ]
 
-/** One contact for each phone, and for each user id without one. */
+/** One contact for each phone and each user id. */
 const createContacts = async (
   context: ChangeContext<'contact.created/1'>,
   customers: readonly InboundCustomer[],
 ): Promise<CustomerRow[]> => {
   const newContacts: InboundCustomer[] = []
-  for (const { phone, userId, name } of customers) {
+  for (const customer of customers) {
+    const { phone, userId, username, name } = customer
     const known = newContacts.find(
-      (p) =>
-        (phone !== null && p.phone?.key === phone.key) ||
-        (userId !== null && p.userId === userId && (phone === null || p.phone === null)),
+      (p) => (phone !== null && p.phone?.key === phone.key) || (userId !== null && p.userId === userId),
     )
-    if (!known) newContacts.push({ phone, userId, name })
+    if (!known) newContacts.push({ ...customer })
     else
       Object.assign(known, {
         phone: known.phone ?? phone,
         userId: known.userId ?? userId,
+        username: known.username ?? username,
         name: known.name ?? name,
       })
   }
   if (newContacts.length === 0) return []
-  const rows = await insertCustomers(context.tx, context.workspaceId, newContacts, context.now)
+  const named = newContacts.map((one) => ({ ...one, name: one.name ?? usernameAsName(one.username) }))
+  const rows = await insertCustomers(context.tx, context.workspaceId, named, context.now)
   for (const row of rows) context.emit('contact.created/1', { contact: eventContact(row) })
   return rows
 }
 
-const fillMissingFields = async (
+/**
+ * Writes what the provider says of the customer of a locked contact: what is missing, and of phone, user id and
+ * username what is later than what it has. Messages of a number or user id that the contact has left by then came late.
+ */
+const learn = async (
   context: ChangeContext<'contact.updated/1'>,
-  rows: readonly CustomerRow[],
-  customer: InboundCustomer,
+  rows: readonly CustomerWithFormer[],
+  row: CustomerWithFormer,
+  { phone, userId, username, name, at, isNotice }: Told,
 ): Promise<void> => {
-  const find = createFinder(rows)
-  const row = find(customer)
-  if (!row || isFormer(row, customer)) return
-  const missing: Partial<CustomerRow> = {
-    ...(row.name === null && customer.name !== null ? { name: customer.name } : {}),
-    ...findPhoneChange(row, customer),
-    // When another contact has the user id, both are kept unchanged, for staff to merge.
-    ...(row.chatapp_user_id === null &&
-    customer.userId !== null &&
-    !find({ phone: null, userId: customer.userId, name: null })
-      ? { chatapp_user_id: customer.userId }
-      : {}),
-  }
-  await updateContactFields(context, row, missing)
+  const isLeft = (key: string): boolean =>
+    row.former?.some(
+      ({ key: left, left_at: until }) =>
+        left === key && (isNotice ? until !== null && at! < until : until === null || at! <= until),
+    ) ?? false
+  const since = (toldAt: string | null): string | null =>
+    toldAt === null || (isNotice && at !== null && toldAt < at) ? at : toldAt
+  const takes = (own: string | null, toldAt: string | null, key: string): boolean =>
+    own === null || (at !== null && (toldAt ?? '') <= at && !isLeft(key))
+  const isOfOther = (test: (other: CustomerRow) => boolean): boolean =>
+    rows.some((other) => other !== row && test(other))
+  const changes: Partial<CustomerRow> = {}
+  if (phone !== null && lineKeyOf(row) === phone.key) {
+    if (phone.spelling !== null) changes.provider_phone = toProviderPhone(row.phone!, phone.spelling)
+    changes.phone_told_at = since(row.phone_told_at)
+  } else if (
+    phone !== null &&
+    takes(row.phone, row.phone_told_at, phone.key) &&
+    !isOfOther((other) => lineKeyOf(other) === phone.key)
+  )
+    Object.assign(changes, toPhoneColumns(phone, at))
+  if (userId !== null && row.chatapp_user_id === userId) changes.user_id_told_at = since(row.user_id_told_at)
+  else if (
+    userId !== null &&
+    takes(row.chatapp_user_id, row.user_id_told_at, userId) &&
+    !isOfOther((other) => other.chatapp_user_id === userId)
+  )
+    Object.assign(changes, { chatapp_user_id: userId, user_id_told_at: at })
+  if (username !== null && takes(row.username, row.username_told_at, ''))
+    Object.assign(changes, { username, username_told_at: at })
+  if (givenName(row) === null) changes.name = name ?? usernameAsName(changes.username ?? row.username)
+  await updateContactFields(context, row, changes)
 }
 
 const tellsSpelling = (row: CustomerRow, { key, spelling }: CustomerPhone): boolean =>
   spelling !== null && lineKeyOf(row) === key
 
-/** Returns the phone of a contact without one, or how the provider spells the one that it has. */
-const findPhoneChange = (row: CustomerRow, { phone }: InboundCustomer): Partial<CustomerRow> => {
-  if (phone === null) return {}
-  if (row.phone === null) return toPhoneColumns(phone)
-  return tellsSpelling(row, phone) ? { provider_phone: toProviderPhone(row.phone, phone.spelling) } : {}
-}
-
 /** Columns that nobody sees, so that their changes are no event. */
-const INTERNAL_COLUMNS = new Set<string>(['phone_key', 'provider_phone'])
+const INTERNAL_COLUMNS = new Set<string>([
+  'phone_key',
+  'provider_phone',
+  'phone_told_at',
+  'user_id_told_at',
+  'username_told_at',
+])
 
 /** Writes the fields of a locked contact that differ, also into `row`, and emits the event. */
 export const updateContactFields = async (

@@ -63,11 +63,12 @@ export const parseMessageChange = (message: JsonObject): MessageChange | undefin
   return parsers[type]!(asObject(message[type]))
 }
 
-/** `updateId`: decides between two changes of the same time; `at`: ISO 8601 UTC. */
+/** `updateId`: decides between two changes of the same time; `at`: ISO 8601 UTC. `by`: staff in the phone app. */
 export type ReceivedChange = {
   updateId: string
   channelId: string
   customer: InboundCustomer
+  by: 'customer' | 'staff'
   change: MessageChange
   at: string
 }
@@ -85,10 +86,11 @@ const isOfCustomer = ({ phone, userId }: InboundCustomer, message: ChangedMessag
   return phone === null || contactLine === null
 }
 
-/** Customers react to any message of the conversation, and edit and delete their own. */
-const concerns = ({ channelId, customer, change }: ReceivedChange, message: ChangedMessage): boolean =>
+/** Both sides react to any message of the conversation, and edit and delete their own. */
+const concerns = ({ channelId, customer, by, change }: ReceivedChange, message: ChangedMessage): boolean =>
   message.channel_id === channelId &&
-  (message.direction === 'inbound' || (message.direction === 'outbound' && change.kind === 'reaction')) &&
+  message.direction !== 'system' &&
+  (change.kind === 'reaction' || message.direction === (by === 'customer' ? 'inbound' : 'outbound')) &&
   isOfCustomer(customer, message)
 
 const byTime = (a: ReceivedChange, b: ReceivedChange): number =>
@@ -109,17 +111,16 @@ export const applyMessageChanges = async (
   const rows = await lockMessagesByProviderId(tx, workspaceId, [
     ...new Set(changes.map(({ change }) => change.target)),
   ])
-  const messages = new Map(rows.map((row) => [row.provider_id, row]))
   const reactions = await readReactions(
     tx,
     workspaceId,
     rows.map((row) => row.id),
-    'customer',
   )
   for (const received of changes.toSorted(byTime)) {
-    const message = messages.get(received.change.target)
-    if (!message) result.unknown.push(received.updateId)
-    else if (!concerns(received, message)) result.foreign.push(received.updateId)
+    const named = rows.filter((row) => row.named_by.includes(received.change.target))
+    const message = named.find((row) => concerns(received, row))
+    if (named.length === 0) result.unknown.push(received.updateId)
+    else if (!message) result.foreign.push(received.updateId)
     else if (message.deleted_at === null) await applyChange(context, received, message, reactions)
   }
   return result
@@ -127,16 +128,16 @@ export const applyMessageChanges = async (
 
 const applyChange = async (
   context: ChangeContext<ChangeEvent>,
-  { change, at: reportedAt, updateId }: ReceivedChange,
+  { by, change, at: reportedAt, updateId }: ReceivedChange,
   message: ChangedMessage,
   reactions: Map<string, string>,
 ): Promise<void> => {
   const at = reportedAt < message.created_at ? message.created_at : reportedAt
   if (change.kind === 'reaction')
-    return await applyReaction(context, message, { emoji: change.emoji, at, updateId }, reactions)
+    return await applyReaction(context, message, { by, emoji: change.emoji, at, updateId }, reactions)
   if (change.kind === 'edit') return await applyEdit(context, message, change.text, at)
   await eraseMessage(context.tx, context.workspaceId, message.id, at)
-  Object.assign(message, { text: null, deleted_at: at })
+  Object.assign(message, { text: null, content: null, deleted_at: at })
   context.emit('message.deleted/1', { message: eventMessage(message), deleted_at: at })
 }
 
@@ -144,18 +145,19 @@ const applyChange = async (
 const applyReaction = async (
   context: ChangeContext<'message.reaction_changed/1'>,
   message: ChangedMessage,
-  { emoji, at, updateId }: { emoji: string | null; at: string; updateId: string },
+  { by, emoji, at, updateId }: Pick<ReceivedChange, 'by' | 'at' | 'updateId'> & { emoji: string | null },
   reactions: Map<string, string>,
 ): Promise<void> => {
-  const reaction = { messageId: message.id, sender: 'customer', emoji, at, updateId } as const
+  const reaction = { messageId: message.id, sender: by, emoji, at, updateId }
   if (!(await upsertReaction(context.tx, context.workspaceId, reaction))) return
-  const previous = reactions.get(message.id) ?? null
+  const key = `${by} ${message.id}`
+  const previous = reactions.get(key) ?? null
   if (emoji === previous) return
-  if (emoji === null) reactions.delete(message.id)
-  else reactions.set(message.id, emoji)
+  if (emoji === null) reactions.delete(key)
+  else reactions.set(key, emoji)
   context.emit('message.reaction_changed/1', {
     message: eventMessage(message),
-    reaction: { emoji, previous_emoji: previous, from: 'customer', at },
+    reaction: { emoji, previous_emoji: previous, from: by, at },
   })
 }
 

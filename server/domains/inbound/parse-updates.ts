@@ -11,8 +11,17 @@ import {
   asText,
 } from './json.ts'
 
-/** The stored payload of one update: what it is about, and its part of the body as the provider wrote it. */
-export type MessagePayload = { number: string; contact: JsonObject; message: JsonObject }
+/**
+ * The stored payload of one update: what it is about, and its part of the body as the provider wrote it. `echo`: of a
+ * message that a colleague wrote in the phone app. `past`: from before the number was connected.
+ */
+export type MessagePayload = {
+  number: string
+  contact: JsonObject
+  message: JsonObject
+  echo?: true
+  past?: true
+}
 export type StatusPayload = { number: string; status: JsonObject; contact?: JsonObject }
 export type PreferencePayload = { number: string; contact: JsonObject; preference: JsonObject }
 /** `time`: when the provider wrote it, in Unix seconds; null when it does not say. */
@@ -78,6 +87,8 @@ export const serializeUpdates = (updates: readonly NewProviderUpdate[]): string 
   return /\\u(?:0000|d[89a-f])/.test(json) ? JSON.stringify(updates.map(toStorableJson)) : json
 }
 
+const numberFields = new Set(['messages', 'user_preferences', 'smb_message_echoes', 'history'])
+
 const parseChange = (
   account: string | null,
   time: number,
@@ -86,8 +97,7 @@ const parseChange = (
 ): NewProviderUpdate[] => {
   if (field === null || !isObject(value)) return []
   const number = asText(asObject(value['metadata'])['phone_number_id'])
-  if (field === 'messages' || field === 'user_preferences')
-    return number === null ? [] : parseMessages(number, value)
+  if (numberFields.has(field)) return number === null ? [] : parseMessages(number, value)
   return [toChangeUpdate({ account, time: Number.isFinite(time) ? toSeconds(time) : null, field, value })]
 }
 
@@ -97,7 +107,11 @@ const toSeconds = (time: number): number => (time > 1e11 ? time / 1000 : time)
 const parseMessages = (number: string, value: JsonObject): NewProviderUpdate[] => {
   const contacts = asObjects(value['contacts'])
   const updates: NewProviderUpdate[] = []
-  for (const message of asObjects(value['messages'])) {
+  const messages = asObjects(value['messages'])
+  for (const given of messages) {
+    // Why a message cannot be shown may stand beside it.
+    const { errors = value['errors'] } = messages.length === 1 ? given : { errors: given['errors'] }
+    const message = errors === undefined ? given : { ...given, errors }
     const id = toProviderId(message['id'])
     if (id === null) continue
     const payload: MessagePayload = {
@@ -107,6 +121,28 @@ const parseMessages = (number: string, value: JsonObject): NewProviderUpdate[] =
     }
     updates.push({ dedupe: toDedupeKey('message', number, id), kind: 'message', subject: number, payload })
   }
+  for (const message of asObjects(value['message_echoes'])) {
+    const id = toProviderId(message['id'])
+    if (id === null) continue
+    const contact = findSender(contacts, message['to'], message['to_user_id'])
+    const payload: MessagePayload = { number, contact, message, echo: true }
+    updates.push({ dedupe: toDedupeKey('message', number, id), kind: 'message', subject: number, payload })
+  }
+  for (const thread of asObjects(value['history']).flatMap(({ threads }) => asObjects(threads)))
+    for (const message of asObjects(thread['messages'])) {
+      const id = toProviderId(message['id'])
+      if (id === null) continue
+      const { wa_id: phone = thread['id'], user_id, username } = asObject(thread['context'])
+      const isTheirs = message['from'] === thread['id'] || message['from'] === phone
+      const payload: MessagePayload = {
+        number,
+        contact: { wa_id: phone, user_id, profile: { username } },
+        message: isTheirs ? message : { ...message, to: phone, to_user_id: user_id },
+        past: true,
+        ...(isTheirs ? {} : { echo: true }),
+      }
+      updates.push({ dedupe: toDedupeKey('message', number, id), kind: 'message', subject: number, payload })
+    }
   for (const status of asObjects(value['statuses'])) {
     const [id, name] = [toProviderId(status['id']), asText(status['status'])]
     if (id === null || name === null) continue

@@ -11,7 +11,8 @@ import { canSeeChannel, listVisibleChannels } from '../../visibility/policy.ts'
 type FilterInput = Pick<
   InputOf<'inbox_queue'>,
   'assigned_staff_id' | 'team_id' | 'channel_id' | 'tag' | 'contact_tag' | 'sla_status'
->
+> &
+  Pick<InputOf<'inbox_search_conversations'>, 'ad'>
 
 /** Returns the channels of a list; undefined: all, and conversations whose channel was deleted. */
 export const selectChannels = (
@@ -35,12 +36,13 @@ const resolveTag = async (
 /** Throws 400 `unknown_tag` for a name that no tag has. */
 export const toConversationFilter = async (
   ctx: Context,
-  { assigned_staff_id, team_id, channel_id, tag, contact_tag, sla_status: status }: FilterInput,
+  { assigned_staff_id, team_id, channel_id, tag, contact_tag, sla_status: status, ad }: FilterInput,
 ): Promise<ConversationFilter> => ({
   assignedStaffId: toStaffId(ctx.actor, assigned_staff_id),
   teamId: team_id,
   channels: selectChannels(ctx.actor, channel_id),
   tagId: await resolveTag(ctx, 'tag', tag),
+  adId: ad,
   contactTagId: await resolveTag(ctx, 'contact_tag', contact_tag),
   sla: status === undefined ? undefined : { status, now: ctx.now },
 })

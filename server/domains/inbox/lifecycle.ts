@@ -1,8 +1,10 @@
+import type { StoredContent } from '../../../catalog/message-content.ts'
 import type { EventData } from '../../../catalog/events.ts'
 import {
   startReplyWait,
   insertConversation,
   openEpisode,
+  type Party,
   updateConversation,
   updateOnClose,
   updateOnInbound,
@@ -10,6 +12,7 @@ import {
 } from '../../../storage/conversations/changes.ts'
 import {
   type ConversationState,
+  lockGroupConversation,
   lockLatestConversation,
 } from '../../../storage/conversations/conversations.ts'
 import { reopenWait, type WaitRow } from '../../../storage/conversations/reply-corrections.ts'
@@ -44,30 +47,34 @@ export const toEventConversation = ({
 })
 
 /**
- * Returns the latest conversation of a contact and a channel, open or closed; creates one when there is none.
+ * Returns the latest conversation of a party and a channel, open or closed; creates one when there is none.
  * `opened`: by the staff member; by null: by the customer; null: by nobody, so that a new one is closed until its
  * first episode. The caller holds the lock of the contact.
  */
 export const findOrCreateConversation = async (
   context: ChangeContext<'conversation.created/1'>,
-  contactId: string,
+  party: Party,
   channelId: string,
   opened: { by: string | null } | null,
 ): Promise<{ conversation: ConversationState; created: boolean }> => {
-  const latest = await lockLatestConversation(context.tx, context.workspaceId, contactId, channelId)
+  const { tx, workspaceId } = context
+  const latest = await ('contactId' in party
+    ? lockLatestConversation(tx, workspaceId, party.contactId, channelId)
+    : lockGroupConversation(tx, workspaceId, party.groupId, channelId))
   if (latest) return { conversation: latest, created: false }
   const clocks = opened ? await computeEpisodeClocks(context, channelId, opened.by === null) : NO_CLOCKS
-  const { id, channel_type } = await insertConversation(
-    context.tx,
-    context.workspaceId,
-    contactId,
-    channelId,
-    { openedBy: opened?.by ?? null, title: null, clocks, now: context.now, isOpen: opened !== null },
-  )
+  const { id, channel_type } = await insertConversation(tx, workspaceId, party, channelId, {
+    openedBy: opened?.by ?? null,
+    title: null,
+    clocks,
+    now: context.now,
+    isOpen: opened !== null,
+  })
   const conversation: ConversationState = {
     id,
     channel_type,
-    contact_id: contactId,
+    contact_id: 'contactId' in party ? party.contactId : null,
+    group_id: 'groupId' in party ? party.groupId : null,
     channel_id: channelId,
     state: opened ? 'open' : 'closed',
     episode: opened ? 1 : 0,
@@ -125,8 +132,8 @@ const startEpisode = async (
   context.emit('conversation.reopened/1', { conversation: toEventConversation(conversation) })
 }
 
-/** `ad`: it carries an ad's referral. Times are in UTC. */
-export type InboundMessageEvent = { id: string; createdAt: string; ad: boolean }
+/** `ad`: which brought the customer. Times are in UTC. */
+export type InboundMessageEvent = { id: string; createdAt: string; ad: StoredContent['ad'] }
 
 /**
  * Applies a customer's message that was inserted (for a closed conversation, with the number of the next
@@ -155,8 +162,21 @@ export const applyInboundMessage = async (
     conversation,
     expiry ? new Date(expiry.at).toISOString() : null,
     wait,
-    { at: message.createdAt, now: context.now },
+    { at: message.createdAt, now: context.now, ad: message.ad },
   )
+}
+
+/** Applies a message from before the number was connected: only what is shown of the conversation's times changes. */
+export const applyPastMessage = async (
+  { tx, workspaceId, now }: ChangeContext,
+  conversation: ConversationState,
+  { id, createdAt, direction }: { id: string; createdAt: string; direction: string },
+): Promise<void> => {
+  updateLastMessage(conversation, { id, createdAt })
+  if (direction === 'inbound') conversation.last_inbound_at = latest(conversation.last_inbound_at, createdAt)
+  const { last_message_id, last_activity_at, last_inbound_at } = conversation
+  const times = { last_message_id, last_activity_at, last_inbound_at }
+  await updateConversation(tx, workspaceId, conversation.id, times, now)
 }
 
 /** `staffId`, `keyId`: of whom wrote it; null, or absent, when unknown, as for the business's own app. */
@@ -234,6 +254,35 @@ export const applyWindowCorrection = async (
     { window_corrected_at: conversation.window_corrected_at },
     context.now,
   )
+}
+
+/** Closes open conversations that go on in another one of the same contact and channel, which waits in their place. */
+export const applyJoin = async (
+  context: ChangeContext<'conversation.closed/1'>,
+  conversation: ConversationState,
+  doubles: readonly ConversationState[],
+): Promise<void> => {
+  if (doubles.length === 0) return
+  const { tx, workspaceId, now } = context
+  const waiting = doubles.filter((double) => double.reply_status === 'incoming_no_reply')
+  await applyCloses(
+    context,
+    doubles,
+    { by: null, keyId: null },
+    `It goes on in conversation ${conversation.id}: the customers are one.`,
+  )
+  if (waiting.length === 0) return
+  const isWaiting = conversation.reply_status === 'incoming_no_reply'
+  conversation.unread_count += waiting.reduce((sum, { unread_count: n }) => sum + n, 0)
+  conversation.reply_status = 'incoming_no_reply'
+  const { unread_count, reply_status } = conversation
+  await updateConversation(tx, workspaceId, conversation.id, { unread_count, reply_status }, now)
+  if (isWaiting) return
+  const since = waiting.map(({ last_inbound_at: at }) => at ?? now).toSorted()[0]!
+  conversation.next_response_due_at = await startReplyWait(tx, workspaceId, conversation, {
+    since,
+    nextDue: await computeNextResponseDue({ ...context, now: since }, conversation),
+  })
 }
 
 /** Closes open conversations: their episodes, clocks and waits end. `keyId`: the key that closes them. */

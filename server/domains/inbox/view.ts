@@ -44,6 +44,8 @@ export const showConversation = (
   chatapp_window_expires_at: row.window_expires_at,
   window: toWindow(row, now),
   bot_active: row.bot_active,
+  ...(row.group_id === null ? {} : { group: { id: row.group_id } }),
+  ...(row.ad ? { ad: row.ad } : {}),
   last_message:
     row.message_id === null
       ? null

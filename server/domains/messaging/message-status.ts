@@ -49,10 +49,11 @@ export type MessageStatusUpdate = {
 const lockMessageAndConversation = async (
   flow: ChangeContext,
   row: OutboundMessageRow,
+  providerId?: string,
 ): Promise<{ message: OutboundMessageRow; conversation: ConversationState } | undefined> => {
   if (row.contact_id !== null) await lockContact(flow.tx, flow.workspaceId, row.contact_id)
   const conversation = await lockConversation(flow.tx, flow.workspaceId, row.conversation_id)
-  const message = await lockOutboundMessage(flow.tx, flow.workspaceId, row.id)
+  const message = await lockOutboundMessage(flow.tx, flow.workspaceId, row.id, providerId)
   return conversation && message && { conversation, message }
 }
 
@@ -238,10 +239,11 @@ export const applyStatus = async (
   )
   if (accepted && status.status === 'sent') return 'applied'
   const mayChangeReplies = status.status === 'failed' || row.status === 'failed'
-  const locked = mayChangeReplies ? await lockMessageAndConversation(flow, row) : undefined
-  const message = locked?.message ?? (await lockOutboundMessage(flow.tx, flow.workspaceId, row.id))
+  const locked = mayChangeReplies ? await lockMessageAndConversation(flow, row, status.providerId) : undefined
+  const message =
+    locked?.message ?? (await lockOutboundMessage(flow.tx, flow.workspaceId, row.id, status.providerId))
   // The status may be of another message at the provider that carries our reference.
-  if (!message || message.provider_id !== status.providerId) return 'stale'
+  if (!message) return 'stale'
   // It failed in the meantime, and the conversation is not locked: to be tried again.
   if (!locked && message.status === 'failed') return 'unknown'
   const next = mergeStatus(message, status, clampToCreation(status.at, message.created_at))

@@ -48,6 +48,12 @@ export const sendReply = defineProviderHandler<'messaging_send_reply', SendInten
       conversation.contact_id === null
         ? undefined
         : await readContact(ctx.tx, workspaceId, conversation.contact_id)
+    if (conversation.group_id !== null)
+      throw new Problem(
+        'conflict',
+        'This is a group: it is read here, and answered in the phone app. Write to one of its members in private.',
+        { reason: 'group' },
+      )
     if (!contact)
       throw new Problem(
         'conflict',

@@ -22,11 +22,13 @@ import {
   insertPendingMessage,
 } from './send.ts'
 import { announceCreated, createEmitCreated } from './message-status.ts'
+import { providerCodeOf } from '../../provider/port.ts'
 import { defineProviderHandler } from '../../provider/provider-handler.ts'
 import { fillTemplate } from './template-fill.ts'
 import { describeParts, type TemplatePart } from './template-parts.ts'
 import type { TemplateValues } from './template-values.ts'
 import { describeSend } from '../templates/send-schema.ts'
+import { markMissing } from '../templates/sync.ts'
 import { BLIND_WARNING, isBlindRehearsal, requireBlindPlan } from '../../visibility/rehearsals.ts'
 
 type Input = InputOf<'messaging_send_template'>
@@ -34,6 +36,8 @@ type Input = InputOf<'messaging_send_template'>
 type Intent = SendIntent & { preview: string; parts?: TemplatePart[] }
 
 const MAX_ERRORS = 50
+/** The provider has no template of the name in the language. */
+const TEMPLATE_MISSING_CODE = 132001
 
 export const sendTemplate = defineProviderHandler<'messaging_send_template', Intent, { id: string }>({
   ...sharedSendParts,
@@ -46,9 +50,14 @@ export const sendTemplate = defineProviderHandler<'messaging_send_template', Int
     const recipient = known ? requireReachable(known) : await createContact(ctx, line!)
     // Events of rows that are created here are emitted once it is sure that no refusal undoes them.
     const silent = { ...toChangeContext(ctx), emit: () => {} }
-    const { conversation, created } = await findOrCreateConversation(silent, recipient.id, channel.id, {
-      by: ctx.actor.staff.id,
-    })
+    const { conversation, created } = await findOrCreateConversation(
+      silent,
+      { contactId: recipient.id },
+      channel.id,
+      {
+        by: ctx.actor.staff.id,
+      },
+    )
     const { name, language } = template
     const link = input.template.header?.media_url
     const content = {
@@ -88,8 +97,13 @@ export const sendTemplate = defineProviderHandler<'messaging_send_template', Int
     ...(intent.parts ? { parts: intent.parts } : {}),
     ...(isBlindRehearsal(ctx) && intent.makesContact ? { warnings: [BLIND_WARNING] } : {}),
   }),
-  compensate: (ctx, intent, problem) =>
-    undoSend(ctx, intent, problem, createEmitCreated(toChangeContext(ctx))),
+  compensate: async (ctx, intent, problem) => {
+    await undoSend(ctx, intent, problem, createEmitCreated(toChangeContext(ctx)))
+    if (providerCodeOf(problem) !== TEMPLATE_MISSING_CODE) return
+    const { phoneNumberId, outgoing } = intent
+    const { name, language } = outgoing.body['template'] as { name: string; language: { code: string } }
+    await markMissing(toChangeContext(ctx), { phoneNumberId, name, language: language.code }, problem)
+  },
   giveUp: (ctx, intent, problem) => giveUpSend(ctx, intent, problem, createEmitCreated(toChangeContext(ctx))),
   leaveOpen: ({ opens, makesContact, messageId }) => {
     if (!opens && !makesContact) return undefined

@@ -9,13 +9,13 @@ import {
   deletePendingMessage,
   findOutboundMessage,
   isContactUntouched,
+  markHeld,
   type Recipient,
   readWindowFacts,
   type SendingChannel,
 } from '../../../storage/messages/sends.ts'
 import { createUlid } from '../../ids.ts'
-import type { MergeEvent } from '../contacts/merge.ts'
-import { applyCustomerReport, parseCustomer } from '../inbound/customers.ts'
+import { applyCustomerReport, type JoinEvent, parseCustomer } from '../inbound/customers.ts'
 import type { CorrectionEvent } from '../inbox/corrections.ts'
 import { toChangeContext } from '../../change-context.ts'
 import { toWindow } from '../inbox/window.ts'
@@ -238,19 +238,20 @@ export const giveUpSend = async (
  * would be created has no id.
  */
 export const completeSend = async (
-  ctx: Context<'message.sent/1' | MergeEvent>,
+  ctx: Context<'message.sent/1' | JoinEvent>,
   intent: SendIntent,
-  { id, customer }: SentMessage,
+  { id, customer, held }: SentMessage,
   emitCreated?: EmitCreated,
 ) => {
   const flow = toChangeContext(ctx)
   const deferred: Parameters<typeof flow.emit>[] = []
   const emitLater: typeof flow.emit = (...event) => void deferred.push(event)
   // Before the message: contacts are locked first. Its events come after that of a contact which the send made.
-  const report = customer && parseCustomer(customer.phone, customer.userId, {})
+  const report = customer && parseCustomer(customer, {}, null)
   if (report)
     await applyCustomerReport({ ...flow, emit: intent.makesContact ? emitLater : flow.emit }, report)
   if (!intent.queued) await markSent(flow, { id: intent.messageId }, id, ctx.now, emitCreated)
+  if (held) await markHeld(ctx.tx, intent.workspaceId, intent.messageId, held)
   for (const event of deferred) flow.emit(...event)
   const message = showMessage(ctx, (await readMessage(ctx.tx, intent.workspaceId, intent.messageId))!)
   const conversationId = ctx.dryRun && intent.opens ? null : intent.conversationId

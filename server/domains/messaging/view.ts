@@ -1,11 +1,13 @@
 import type { Context } from '../../handler.ts'
 import type { z } from 'zod'
 import type { ActorView } from '../../../catalog/actor.ts'
+import type { StoredContent } from '../../../catalog/message-content.ts'
 import type { LastMessage, Message, MessageType } from '../../../catalog/message-schemas.ts'
 import type { EventData } from '../../../catalog/events.ts'
 import type { MessageRow } from '../../../storage/messages/lists.ts'
 import type { Actor } from '../../kernel/context.ts'
 import { showMessageText, showQuotingText } from '../../visibility/phones.ts'
+import { showRecord } from '../../visibility/records.ts'
 
 /** Code points of text that a conversation shows of its last message. */
 const MAX_PREVIEW_LENGTH = 500
@@ -29,6 +31,7 @@ type LastMessageRow = Omit<
   | 'contact_id'
   | 'channel_id'
   | 'external_id'
+  | 'content'
   | 'note'
   | 'template_name'
   | 'template_language'
@@ -96,12 +99,19 @@ const mediaUrl = (publicUrl: string, { id, media_state: state, media_url: url }:
       ? `${publicUrl}/v1/messages/${id}/media`
       : null
 
+const toContentFields = ({ content, status }: { content?: StoredContent | null; status: string }) => {
+  const { held, ...stored } = content ?? {}
+  return { content: null, ...stored, ...(held && status === 'sent' ? { held } : {}) }
+}
+
 /** Returns a message as this staff member may see it. */
 export const showMessage = (
   { actor, services: { config } }: Pick<Context, 'actor' | 'services'>,
   row: MessageRow,
 ): z.input<typeof Message> => ({
   ...showShared(actor, row),
+  ...(row.content?.phone_app ? { from: { staff_id: null, name: 'Phone app' } } : {}),
+  ...showRecord(actor, ['answer', 'messaging_get_message'], toContentFields(row)),
   media: hasMedia(row)
     ? {
         content_type: row.media_type,
@@ -144,7 +154,7 @@ export const eventMessage = (
     | 'error'
     | 'created_at'
   > &
-    Partial<Pick<MessageRow, 'deleted_at' | 'external_id'>>,
+    Partial<Pick<MessageRow, 'deleted_at' | 'external_id' | 'content'>>,
 ): EventData<'message.sent/1'>['message'] => ({
   id: row.id,
   conversation_id: row.conversation_id,
@@ -154,6 +164,7 @@ export const eventMessage = (
   direction: row.direction,
   status: row.status,
   text: row.text,
+  ...toContentFields(row),
   has_media: hasMedia(row),
   reply_to_id: row.reply_to_id,
   external_id: row.external_id ?? null,

@@ -22,13 +22,13 @@ const uniqueAccounts = (channels: readonly AccountChannel[]): BusinessAccount[] 
 ]
 
 /** Lists the channels that the staff member may use. */
-const listVisibleChannels = async (ctx: Context): Promise<AccountChannel[]> =>
+const listVisibleChannels = async (ctx: Pick<Context, 'tx' | 'actor'>): Promise<AccountChannel[]> =>
   (await listAccountChannels(ctx.tx, ctx.actor.workspace.id)).filter((channel) =>
     canSeeChannel(ctx.actor, channel.id),
   )
 
 /** Lists accounts with a connected channel that the staff member may use; the default channel's first. */
-export const listConnectedAccounts = async (ctx: Context): Promise<BusinessAccount[]> =>
+export const listConnectedAccounts = async (ctx: Pick<Context, 'tx' | 'actor'>): Promise<BusinessAccount[]> =>
   uniqueAccounts(await listVisibleChannels(ctx))
 
 /** Finds the account of a template; a template without one belongs to the only account, if there is one. */

@@ -1,5 +1,6 @@
 import type { Context } from '../../handler.ts'
 import { loadTemplate, type TemplateDetails } from '../../../storage/templates/templates.ts'
+import type { Problem } from '../../kernel/problem.ts'
 import type { ProviderTemplate } from '../../provider/port.ts'
 import type { BusinessAccount } from './accounts.ts'
 import type { DraftLint } from './lint.ts'
@@ -60,3 +61,12 @@ export const findByLanguage = (
   templates: readonly ProviderTemplate[],
   language: string,
 ): ProviderTemplate | undefined => templates.find((template) => template.language === language)
+
+/** Returns the provider's refusal in the form that is stored with the template. */
+export const toStoredError = ({ message, extras }: Problem, at: string) => ({
+  code: extras['provider_code'],
+  subcode: extras['provider_subcode'] ?? null,
+  message,
+  trace_id: extras['provider_trace_id'] ?? null,
+  at,
+})

@@ -13,7 +13,7 @@ import { type BusinessAccount, findAccount, listConnectedAccounts, notConnectedP
 import { requireValidDraft } from './validate-draft.ts'
 import { buildPayload } from './payload.ts'
 import { isSameTemplate } from './same-template.ts'
-import { parsePayload, SUBMITTING, type Submission, completeSubmission } from './submission.ts'
+import { parsePayload, SUBMITTING, type Submission, completeSubmission, toStoredError } from './submission.ts'
 
 /**
  * Stored between the parts, so its members keep their names. `telling`: the change is visible in what the
@@ -108,15 +108,6 @@ export const updateTemplate = defineProviderHandler<'messaging_update_template',
 /** Whether the provider refused the change itself, rather than any call at the moment. */
 const isTemplateRefusal = (problem: Problem): boolean =>
   problem.code !== 'upstream_unavailable' && providerCodeOf(problem) !== undefined
-
-/** Returns the provider's refusal in the form that is stored with the template. */
-const toStoredError = ({ message, extras }: Problem, at: string) => ({
-  code: extras['provider_code'],
-  subcode: extras['provider_subcode'] ?? null,
-  message,
-  trace_id: extras['provider_trace_id'] ?? null,
-  at,
-})
 
 /**
  * Whether the change of an earlier call arrived. A change that is not visible in the provider's components

@@ -31,6 +31,7 @@ export const showTemplate = (actor: Actor, row: TemplateDetails): ShownTemplate 
     status: row.status,
     // The reason is kept while a template is archived, in case it is restored.
     rejection_reason: row.status === 'ARCHIVED' ? null : row.rejection_reason,
+    quality_rating: row.quality_rating,
     body_preview: showPreview(body),
     variable_count: body?.variables.length ?? 0,
     header_format: header?.format ?? null,

@@ -2,7 +2,7 @@ import { isOutcomeUnknown } from '../../kernel/open-outcomes.ts'
 import { z } from 'zod'
 import { Problem } from '../../kernel/problem.ts'
 import { lookUpOutcome, type Provider } from '../port.ts'
-import { ProviderId } from './responses.ts'
+import { OptionalText, ProviderId } from './responses.ts'
 import { joinPath, type ProviderHttp } from './http.ts'
 
 const Customer = z.object({
@@ -10,7 +10,7 @@ const Customer = z.object({
   user_id: z.string().nullish().catch(null),
 })
 const Sent = z.object({
-  messages: z.array(z.object({ id: z.string().min(1) })).min(1),
+  messages: z.array(z.object({ id: z.string().min(1), message_status: OptionalText })).min(1),
   // One message has one recipient. What else is there says nothing, and must not fail what was sent.
   contacts: z.array(Customer).length(1).optional().catch(undefined),
 })
@@ -40,8 +40,10 @@ export const createMessagesApi = (
       signal,
     )
     const { wa_id: phone = null, user_id: userId = null } = response.contacts?.[0] ?? {}
+    const { id, message_status: status } = response.messages[0]!
     return {
-      id: response.messages[0]!.id,
+      id,
+      ...(status === 'held_for_quality_assessment' || status === 'paused' ? { held: status } : {}),
       ...(phone === null && userId === null ? {} : { customer: { phone, userId } }),
     }
   },

@@ -110,7 +110,16 @@ export const refusalProblem = (status: number, headers: Headers, body: unknown, 
   const extras: ProblemExtras = {
     ...(rule.reason ? { reason: rule.reason } : {}),
     ...(rule.becomes === 'invalid_input'
-      ? { errors: [{ ...(rule.pointer ? { pointer: rule.pointer } : {}), code: rule.reason!, detail }] }
+      ? {
+          errors: [
+            {
+              ...(rule.pointer ? { pointer: rule.pointer } : {}),
+              code: rule.reason!,
+              detail,
+              ...(rule.rule ? { rule: rule.rule } : {}),
+            },
+          ],
+        }
       : {}),
     ...(code === undefined ? {} : { provider_code: code }),
     ...(subcode === undefined ? {} : { provider_subcode: subcode }),

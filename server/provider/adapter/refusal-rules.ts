@@ -11,6 +11,8 @@ export type RefusalRule = {
   reason?: Reason
   /** The part of our own input that caused the refusal. */
   pointer?: string
+  /** The rule of the lint that it breaks. */
+  rule?: string
   /** Used where the provider does not say how long to wait. */
   retryAfterSeconds?: number
   detail: string
@@ -47,26 +49,56 @@ export const refusalRules: readonly RefusalRule[] = [
   },
   {
     codes: [100],
-    subcodes: [2388043, 2388047],
+    subcodes: [2388043],
     becomes: 'invalid_input',
     reason: 'template_rules',
+    rule: 'header.sample_missing',
     pointer: '#/template/header',
     detail: 'The provider does not accept the header.',
   },
   {
     codes: [100],
-    subcodes: [2388072, 2388293, 2388299],
+    subcodes: [2388047],
     becomes: 'invalid_input',
     reason: 'template_rules',
-    pointer: '#/template/body',
+    rule: 'header.text_characters',
+    pointer: '#/template/header/text',
+    detail: 'The provider does not accept the header.',
+  },
+  {
+    codes: [100],
+    subcodes: [2388072],
+    becomes: 'invalid_input',
+    reason: 'template_rules',
+    rule: 'body.variables_form',
+    pointer: '#/template/body/text',
     detail: 'The provider does not accept the body.',
+  },
+  {
+    codes: [100],
+    subcodes: [2388293],
+    becomes: 'invalid_input',
+    reason: 'template_rules',
+    rule: 'body.variables_ratio',
+    pointer: '#/template/body/text',
+    detail: 'The text has too many variables for its length.',
+  },
+  {
+    codes: [100],
+    subcodes: [2388299],
+    becomes: 'invalid_input',
+    reason: 'template_rules',
+    rule: 'body.variable_edge',
+    pointer: '#/template/body/text',
+    detail: 'The text begins or ends with a variable.',
   },
   {
     codes: [100],
     subcodes: [2388073],
     becomes: 'invalid_input',
     reason: 'template_rules',
-    pointer: '#/template/footer',
+    rule: 'footer.variables',
+    pointer: '#/template/footer/text',
     detail: 'The provider does not accept the footer.',
   },
   {
@@ -74,23 +106,15 @@ export const refusalRules: readonly RefusalRule[] = [
     subcodes: [2388046],
     becomes: 'invalid_input',
     reason: 'template_rules',
+    rule: 'name.form',
     pointer: '#/template/name',
     detail: 'The provider does not accept the name.',
   },
   {
-    codes: [100],
-    subcodes: [2388040],
-    becomes: 'invalid_input',
-    reason: 'template_rules',
-    pointer: '#/template',
-    detail: 'A part of the template is too long.',
-  },
-  {
     codes: [100, 131009],
     subcodes: [2494102],
-    becomes: 'invalid_input',
-    reason: 'template_rules',
-    pointer: '#/template',
+    becomes: 'upstream_error',
+    reason: 'media_refused',
     detail:
       'The provider does not accept the media handle of a sample. Upload the file again with ' +
       'messaging_upload_template_sample, and send the new handle.',

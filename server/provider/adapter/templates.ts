@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isObject } from '../../../catalog/values.ts'
 import { Problem } from '../../kernel/problem.ts'
 import { lookUpOutcome, type Provider, type ProviderTemplate } from '../port.ts'
 import { fetchAllRows, OptionalText, ProviderId, SuccessResponse, withFieldFallback } from './responses.ts'
@@ -14,15 +15,32 @@ const Row = z
     status: z.string(),
     category: OptionalText,
     rejected_reason: OptionalText,
+    quality_score: z.object({ score: OptionalText }).nullish().catch(null),
     components: z
       .array(z.unknown())
       .nullish()
       .transform((components) => components ?? []),
   })
-  .transform(({ rejected_reason: reason, ...row }): ProviderTemplate => ({
+  .transform(({ rejected_reason: reason, quality_score: quality, ...row }): ProviderTemplate => ({
     ...row,
+    components: row.category === 'AUTHENTICATION' ? row.components.map(restoreCodeButtons) : row.components,
     rejectedReason: reason === 'NONE' ? null : reason,
+    quality: quality?.score ?? null,
   }))
+
+const CODE_URL = /\/otp\/code\/\?.*\botp_type=(\w+)/
+
+/** The provider lists the button of a code as a link of its own. */
+const restoreCodeButtons = (part: unknown): unknown => {
+  if (!isObject(part) || !Array.isArray(part['buttons'])) return part
+  const buttons = part['buttons'].map((button: unknown) => {
+    const [, type] = (isObject(button) && CODE_URL.exec(String(button['url']))) || []
+    return type === undefined
+      ? button
+      : { type: 'OTP', otp_type: type, text: (button as Record<string, unknown>)['text'] }
+  })
+  return { ...part, buttons }
+}
 
 const Ids = z
   .array(ProviderId)
@@ -35,11 +53,9 @@ const Failed = z
 const Archived = z.object({ archived_templates: Ids, failed_templates: Failed })
 const Unarchived = z.object({ unarchived_templates: Ids, failed_templates: Failed })
 
-const FIELDS = 'id,name,language,status,category,rejected_reason,components'
+const FIELDS = 'id,name,language,status,category,rejected_reason,quality_score,components'
 const BASIC_FIELDS = 'id,name,language,status,category,components'
 const PAGE_SIZE = '100'
-
-const INVALID_PARAMETER = 100
 
 /** The subcode of a duplicate, which the provider also gives to drafts that are merely wrong. */
 const DUPLICATE_SUBCODE = 2388024
@@ -107,33 +123,17 @@ const createCreateTemplate =
       return await request(Created, { method: 'POST', path, json }, signal)
     } catch (error) {
       if (!(error instanceof Problem)) throw error
-      // Most refusals of buttons, cards and offers have no subcode.
-      if (error.extras.reason === 'provider_refused' && error.extras.provider_code === INVALID_PARAMETER)
-        throw invalidDraftProblem(error)
       if (error.extras.provider_subcode !== DUPLICATE_SUBCODE) throw error
       const templates = await lookUpOutcome(listTemplates(accountId, name, signal)).catch(() => undefined)
       const isDuplicate = !templates || templates.some((row) => row.language === language)
-      throw isDuplicate ? error : invalidDraftProblem(error)
+      if (isDuplicate) throw error
+      const detail = error.message.replace(
+        /^.*?(?=The provider says: )/s,
+        'The provider does not accept the template. ',
+      )
+      throw new Problem('upstream_error', detail, { ...error.extras, reason: 'provider_refused' })
     }
   }
-
-/**
- * The problem of a draft that the provider calls invalid without saying where, or a duplicate although its list
- * has no such template.
- */
-const invalidDraftProblem = (problem: Problem): Problem => {
-  const detail = problem.message.replace(
-    /^.*?The provider says: /s,
-    'The provider does not accept the template: ',
-  )
-  const { provider_code, provider_subcode } = problem.extras
-  return new Problem('invalid_input', detail, {
-    reason: 'template_rules',
-    errors: [{ pointer: '#/template', code: 'template_rules', detail }],
-    provider_code,
-    provider_subcode,
-  })
-}
 
 /** The archive has no version, and is on another host than the other endpoints. */
 const createArchiveApi = (

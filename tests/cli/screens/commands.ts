@@ -213,6 +213,7 @@ export const listScreens = ({ endpoint, delivery, event }: ScreenIds): Record<st
       json({ ...template, name: 'autumn_offer', language: 'en_US' }),
     ],
     ['templates', 'archive', '--ids', '1,2'],
+    ['templates', 'sync'],
     ['templates', 'upload-sample', ...sample, '--dry-run'],
   ],
   webhooks: [
