@@ -15,10 +15,13 @@ export const toJsonSchema = (
   return { schema: tidy(root), definitions: mapValues($defs as Record<string, JsonSchema>, tidy) }
 }
 
-/** The same with every `$ref` inlined; a recursive schema ends in an open object. */
-export const toInlinedJsonSchema = (schema: z.ZodType): JsonSchema => {
+/**
+ * The same with every `$ref` inlined; a recursive schema ends in an open object. `folded`: names of schemas that are
+ * left open too.
+ */
+export const toInlinedJsonSchema = (schema: z.ZodType, folded: readonly string[] = []): JsonSchema => {
   const { schema: root, definitions } = toJsonSchema(schema)
-  return inline(root, definitions, [])
+  return inline(root, definitions, folded)
 }
 
 const inline = (

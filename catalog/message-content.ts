@@ -131,7 +131,7 @@ const Product = z.object({
 /** The members of a message that its content is in. */
 export const contentFields = {
   content: MessageContent.nullable().describe(
-    'What the customer sent beyond text, by its `kind`; null for texts, and for what staff send.',
+    'What the customer sent beyond text, by its `kind` (schema `MessageContent`); null for texts, and from staff.',
   ),
   ad: Ad.optional().describe(
     'The ad or post that brought the customer with this message; absent without one.',

@@ -4516,7 +4516,7 @@ export type GroupRef = {
   name: string | null
 }
 export type ContentFieldsFields = {
-  /** What the customer sent beyond text, by its `kind`; null for texts, and for what staff send. */
+  /** What the customer sent beyond text, by its `kind` (schema `MessageContent`); null for texts, and from staff. */
   content: MessageContent | null
   /** The ad or post that brought the customer with this message; absent without one. */
   ad?: Ad

@@ -102,8 +102,13 @@ const customerVerbs: readonly SandboxVerb[] = [
       ['--phone-app', 'the business writes it, in the phone app of its number'],
       ['--ad', 'the message comes from an ad, which opens a reply window of 72 hours'],
     ],
-    run: ({ call, flags, words }) =>
-      call(
+    run: ({ call, flags, words }) => {
+      const message = messageFlag(stringFlag(flags, 'message'))
+      if ((words.length === 0) === (message === undefined))
+        throw Object.assign(usageError('Give a text, or --message in its place.'), {
+          hint: 'See: wcrm sandbox say --help',
+        })
+      return call(
         'POST',
         'say',
         omitUndefined({
@@ -115,9 +120,10 @@ const customerVerbs: readonly SandboxVerb[] = [
           ad: flags['ad'] === true ? true : undefined,
           echo: flags['phoneApp'] === true ? true : undefined,
           text: words.length === 0 ? undefined : words.join(' '),
-          message: messageFlag(stringFlag(flags, 'message')),
+          message,
         }),
-      ),
+      )
+    },
   },
   {
     name: 'status',

@@ -18,7 +18,8 @@ const describe = (id: EventTypeId): Described => {
     id,
     description,
     operations: catalog.filter((op) => op.emits?.includes(id)).map((op) => op.name),
-    schema: toInlinedJsonSchema(data),
+    // Longer than all else of a message; the OpenAPI document has it once.
+    schema: toInlinedJsonSchema(data, ['MessageContent']),
     sample: sample as Record<string, unknown>,
   }
   described.set(id, type)
