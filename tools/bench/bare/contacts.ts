@@ -2,8 +2,8 @@ import { type Database, type Row, toIso } from './database.ts'
 import { type Field, type Names, type NamesCache, toRefs, versionColumn } from './names.ts'
 
 const contactColumns = `
-  c.id, c.name, c.phone, c.chatapp_user_id, c.external_id, c.dnd, c.starred, c.email, c.web_visitor_id, c.created_at,
-  c.updated_at, c.last_activity_at, c.version, coalesce(f.attrs, '{}') as attrs,
+  c.id, c.name, c.phone, c.chatapp_user_id, c.username, c.external_id, c.dnd, c.starred, c.email, c.web_visitor_id,
+  c.created_at, c.updated_at, c.last_activity_at, c.version, coalesce(f.attrs, '{}') as attrs,
   (select json_agg(json_build_object('id', v.id::text, 'channel_id', v.channel_id::text, 'state', v.state,
       'assigned_staff_id', v.assigned_staff_id::text, 'assigned_team_id', v.assigned_team_id::text,
       'created_at', v.created_at, 'last_activity_at', v.last_activity_at))
@@ -68,6 +68,7 @@ const toContact = (row: ContactRow, { fields, tags, groups }: Names, full: boole
   phone: row['phone'],
   phone_masked: false,
   chatapp_user_id: row['chatapp_user_id'],
+  username: row['username'],
   external_id: row['external_id'],
   dnd: row['dnd'],
   starred: row['starred'],

@@ -132,6 +132,7 @@ const toUpsertResult = ({ id, name, phone, now }: NewContact) => ({
     phone,
     phone_masked: false,
     chatapp_user_id: null,
+    username: null,
     external_id: null,
     dnd: false,
     starred: false,
