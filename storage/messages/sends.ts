@@ -44,15 +44,21 @@ export const findOutboundMessage = async (
   tx: Db,
   workspaceId: string,
   { id, reference, providerId }: OutboundMessageKey,
-): Promise<OutboundMessageRow | undefined> =>
-  (
-    await sql<OutboundMessageRow>`
+): Promise<OutboundMessageRow | undefined> => {
+  // Only what is given: a statement with all of them is planned anew at each call, which takes longer than it does.
+  const isNamed = [
+    ...(id === undefined ? [] : [sql`m.id = ${toStorableId(id)}::bigint`]),
+    ...(providerId === undefined ? [] : [isOf(providerId)]),
+    ...(reference === undefined ? [] : [sql`m.reference = ${reference}`]),
+  ]
+  const first = isNamed.length === 1 ? sql`` : sql`order by coalesce(${isOf(providerId)}, false) desc`
+  const { rows } = await sql<OutboundMessageRow>`
     select ${columns} from messages m join conversations v on v.workspace_id = m.workspace_id
       and v.id = m.conversation_id
     where m.workspace_id = ${workspaceId} and m.direction = 'outbound'
-      and (m.id = ${toStorableId(id ?? '0')}::bigint or ${isOf(providerId)} or m.reference = ${reference ?? null}::text)
-    order by coalesce(${isOf(providerId)}, false) desc limit 1`.execute(tx)
-  ).rows[0]
+      and (${sql.join(isNamed, sql` or `)}) ${first} limit 1`.execute(tx)
+  return rows[0]
+}
 
 /**
  * Returns the message, locked; where the provider's id is given, unless it has another one by now. A caller that also
