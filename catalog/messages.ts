@@ -83,6 +83,7 @@ export const listMessages = defineOperation({
     'content',
     'ad',
     'product',
+    'author.name',
     'from.name',
     'actor.agent',
     'note',

@@ -44,15 +44,13 @@ export const listUntrusted = (op: Operation): string[] => [
   ...new Set(listPointers(compileMarked('untrusted', getOutputSchema(op)))),
 ]
 
-/** Whether a JSON text has a field of the name that a pointer ends with; one without may be left out. */
-const mayHave = (json: string, pointer: string): boolean => {
-  const name = pointer.replace(/(\/\*)+$/, '')
-  return json.includes(`"${name.slice(name.lastIndexOf('/') + 1)}":`)
-}
+/** Whether a JSON text has fields of all names on the way of a pointer; one without may be left out. */
+const mayHave = (json: string, pointer: string): boolean =>
+  pointer.split('/').every((name) => name === '' || name === '*' || json.includes(`"${name}":`))
 
 /**
  * Returns an answer, the JSON text of an object, with the list of the fields that outsiders wrote, without those
- * whose name it does not have at all.
+ * that it cannot have.
  */
 export const nameUntrusted = (json: string, pointers: readonly string[]): string => {
   const present = pointers.filter((pointer) => mayHave(json, pointer))

@@ -178,6 +178,7 @@ const slimConversation = [
   'contact.id',
   'contact.name',
   'contact.phone',
+  'group.id',
   'channel.name',
   'assignee.name',
   'tags.name',

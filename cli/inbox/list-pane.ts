@@ -29,7 +29,12 @@ export const describeWindow = (
 const describeLastMessage = ({ last_message: last }: Conversation): string => {
   if (!last) return ''
   const who = last.direction === 'outbound' ? '> ' : ''
-  return who + (last.text === null ? `[${last.type.toLowerCase()}]` : escapeControlCharacters(last.text))
+  return (
+    who +
+    (last.text === null
+      ? `[${last.type.toLowerCase()}]`
+      : escapeControlCharacters(last.text.replaceAll('\n', ' ')))
+  )
 }
 
 /** Rows of the terminal that a conversation takes. */
