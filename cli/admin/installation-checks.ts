@@ -275,7 +275,8 @@ const checkMessages = async ({ db }: Installation): Promise<Finding[]> =>
       ? problem(
           `number ${number}`,
           `${what} for a number without a channel: nobody sees them.`,
-          `Give it a channel: wcrm admin channels create --type chatapp … --provider-phone-number-id ${number}. They are applied then.`,
+          `Give it a channel: wcrm admin channels create --type chatapp … --provider-phone-number-id ${number}. ` +
+            'They are applied then.',
         )
       : warning(
           `channel ${channelId}`,
