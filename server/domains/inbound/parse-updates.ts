@@ -107,42 +107,33 @@ const toSeconds = (time: number): number => (time > 1e11 ? time / 1000 : time)
 const parseMessages = (number: string, value: JsonObject): NewProviderUpdate[] => {
   const contacts = asObjects(value['contacts'])
   const updates: NewProviderUpdate[] = []
+  const addMessage = (
+    message: JsonObject,
+    contact: JsonObject,
+    more: Pick<MessagePayload, 'echo' | 'past'> = {},
+  ) => {
+    const id = toProviderId(message['id'])
+    if (id === null) return
+    const payload: MessagePayload = { number, contact, message, ...more }
+    updates.push({ dedupe: toDedupeKey('message', number, id), kind: 'message', subject: number, payload })
+  }
   const messages = asObjects(value['messages'])
   for (const given of messages) {
     // Why a message cannot be shown may stand beside it.
     const { errors = value['errors'] } = messages.length === 1 ? given : { errors: given['errors'] }
     const message = errors === undefined ? given : { ...given, errors }
-    const id = toProviderId(message['id'])
-    if (id === null) continue
-    const payload: MessagePayload = {
-      number,
-      contact: findSender(contacts, message['from'], message['from_user_id']),
-      message,
-    }
-    updates.push({ dedupe: toDedupeKey('message', number, id), kind: 'message', subject: number, payload })
+    addMessage(message, findSender(contacts, message['from'], message['from_user_id']))
   }
-  for (const message of asObjects(value['message_echoes'])) {
-    const id = toProviderId(message['id'])
-    if (id === null) continue
-    const contact = findSender(contacts, message['to'], message['to_user_id'])
-    const payload: MessagePayload = { number, contact, message, echo: true }
-    updates.push({ dedupe: toDedupeKey('message', number, id), kind: 'message', subject: number, payload })
+  for (const message of asObjects(value['message_echoes']))
+    addMessage(message, findSender(contacts, message['to'], message['to_user_id']), { echo: true })
+  for (const thread of asObjects(value['history']).flatMap(({ threads }) => asObjects(threads))) {
+    const { wa_id: phone = thread['id'], user_id, username } = asObject(thread['context'])
+    const contact = { wa_id: phone, user_id, profile: { username } }
+    for (const message of asObjects(thread['messages']))
+      if (message['from'] === thread['id'] || message['from'] === phone)
+        addMessage(message, contact, { past: true })
+      else addMessage({ ...message, to: phone, to_user_id: user_id }, contact, { echo: true, past: true })
   }
-  for (const thread of asObjects(value['history']).flatMap(({ threads }) => asObjects(threads)))
-    for (const message of asObjects(thread['messages'])) {
-      const id = toProviderId(message['id'])
-      if (id === null) continue
-      const { wa_id: phone = thread['id'], user_id, username } = asObject(thread['context'])
-      const isTheirs = message['from'] === thread['id'] || message['from'] === phone
-      const payload: MessagePayload = {
-        number,
-        contact: { wa_id: phone, user_id, profile: { username } },
-        message: isTheirs ? message : { ...message, to: phone, to_user_id: user_id },
-        past: true,
-        ...(isTheirs ? {} : { echo: true }),
-      }
-      updates.push({ dedupe: toDedupeKey('message', number, id), kind: 'message', subject: number, payload })
-    }
   for (const status of asObjects(value['statuses'])) {
     const [id, name] = [toProviderId(status['id']), asText(status['status'])]
     if (id === null || name === null) continue
