@@ -20,7 +20,7 @@ const PAGE_SIZE = 2
 
 /**
  * Starts a provider that is no sandbox: it does what is asked for with any token that was not revoked, and
- * records who asked. `numbers`: what it shows of each number; `templates`: what it lists of each account, in pages.
+ * records who asked. `sentAs`: what it says of a message beside its id. `numbers`: what it shows of each number; `templates`: what it lists of each account, in pages.
  */
 export const startGraph = async () => {
   const calls: GraphCall[] = []
@@ -28,6 +28,7 @@ export const startGraph = async () => {
   const refusals = new Map<string, Refusal>()
   const numbers = new Map<string, Record<string, unknown>>()
   const templates = new Map<string, Record<string, unknown>[]>()
+  const sentAs: { message_status?: string } = {}
   let serial = 0
   const listTemplates = (account: string, query: URLSearchParams): unknown => {
     const [name, from] = [query.get('name') ?? '', Number(query.get('after') ?? 0)]
@@ -45,7 +46,10 @@ export const startGraph = async () => {
     const parts = path.split('/')
     const edge = parts.at(-1)!
     if (edge === 'messages')
-      return { contacts: [{ input: '1', wa_id: '1' }], messages: [{ id: `wamid.graph.${++serial}` }] }
+      return {
+        contacts: [{ input: '1', wa_id: '1' }],
+        messages: [{ id: `wamid.graph.${++serial}`, ...sentAs }],
+      }
     if (edge === 'message_templates')
       return method === 'POST'
         ? { id: String(7_000_000 + ++serial), status: 'PENDING', category: 'UTILITY' }
@@ -93,6 +97,7 @@ export const startGraph = async () => {
     calls,
     revoked,
     /** Refusals by the last part of the path. */
+    sentAs,
     refusals,
     numbers,
     templates,

@@ -193,8 +193,14 @@ for (const database of databases)
           },
         ],
       })
+      graph.sentAs.message_status = 'held_for_quality_assessment'
       const code = await send({ name: 'codigo', body: ['123456'] })
-      assert.equal(code.status, 201, code.text)
+      delete graph.sentAs.message_status
+      assert.deepEqual(
+        [code.status, code.body.message.held, byName.body.message.held],
+        [201, 'held_for_quality_assessment', undefined],
+        code.text,
+      )
       const parameters = [{ type: 'text', text: '123456' }]
       assert.deepEqual((sent() as Row)['components'], [
         { type: 'body', parameters },
