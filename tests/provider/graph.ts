@@ -20,7 +20,8 @@ const PAGE_SIZE = 2
 
 /**
  * Starts a provider that is no sandbox: it does what is asked for with any token that was not revoked, and
- * records who asked. `sentAs`: what it says of a message beside its id. `numbers`: what it shows of each number; `templates`: what it lists of each account, in pages.
+ * records who asked. `numbers`: what it shows of each number; `templates`: what it lists of each account, in pages;
+ * `sentAs`: what it says of a message beside its id.
  */
 export const startGraph = async () => {
   const calls: GraphCall[] = []
