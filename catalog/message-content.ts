@@ -1,8 +1,12 @@
 import { z } from 'zod'
 import { idOf, Timestamp } from './fields.ts'
+import { Interactive } from './interactive.ts'
 import { untrusted } from './text.ts'
 
-/* What a customer sent beyond text, by kind, and where it came from. `text` of the message says all of it in words. */
+/*
+ * What a message has beyond text, by kind, and where it came from. `text` says in words all that a customer sent; what
+ * staff offer to tap is in `content` alone.
+ */
 
 const given = (what: string) => untrusted(z.string().nullable().describe(what))
 const is = <K extends string>(kind: K) => z.literal(kind).describe('What it is.')
@@ -109,7 +113,7 @@ const kinds = [
   }),
 ] as const
 
-const MessageContent = z.discriminatedUnion('kind', kinds).meta({ id: 'MessageContent' })
+const MessageContent = z.discriminatedUnion('kind', [...kinds, Interactive]).meta({ id: 'MessageContent' })
 
 const Ad = z
   .object({
@@ -131,7 +135,8 @@ const Product = z.object({
 /** The members of a message that its content is in. */
 export const contentFields = {
   content: MessageContent.nullable().describe(
-    'What the customer sent beyond text, by its `kind` (schema `MessageContent`); null for texts, and from staff.',
+    'What the message has beyond text, by its `kind` (schema `MessageContent`): what the customer sent, or what ' +
+      'staff offered to tap; null for texts, files and templates.',
   ),
   ad: Ad.optional().describe(
     'The ad or post that brought the customer with this message; absent without one.',

@@ -11,6 +11,7 @@ import {
   NextCursor,
   VisibleName,
 } from './fields.ts'
+import { Interactive } from './interactive.ts'
 import { defineOperation } from './operation.ts'
 import { Message } from './message-schemas.ts'
 import { SendTemplate } from './send-template.ts'
@@ -55,6 +56,10 @@ const sent = {
   failed_at: null,
   edited_at: null,
   reactions: [{ emoji: '👍', from: 'customer' as const, at: '2026-10-01T09:33:00.000Z' }],
+}
+const twoButtons = {
+  kind: 'buttons' as const,
+  buttons: [{ title: 'Yes, today', id: 'today' }, { title: 'Another day' }],
 }
 /** A message that a dry run would send has no id. */
 const SentMessage = Message.extend({
@@ -197,19 +202,19 @@ export const sendReply = defineOperation({
   stability: 'beta',
   summary: 'Send a free-form reply while the reply window is open',
   forModels:
-    'Send `text`, or `media_url` with `type`, or `quick_message_id`. When the window is closed it is ' +
-    'refused with `window_closed`: send a template then. 503 or 504 `outcome_unknown`: it may have been ' +
+    'Send `text`, also with `interactive` (buttons, a list), or `media_url` with `type`, or `quick_message_id`. When ' +
+    'the window is closed it is refused with `window_closed`: send a template then. 503 or 504 `outcome_unknown`: it may have been ' +
     'sent; repeating with the same `idempotency_key` never sends twice.',
   description:
-    'Send `text`, or `media_url` with `type`, or `quick_message_id`. Outside the window it is ' +
-    'refused with `window_closed` and the window; send a template then. ' +
+    'Send `text`, also with `interactive`, or `media_url` with `type`, or `quick_message_id`. Outside the window it ' +
+    'is refused with `window_closed` and the window; send a template then. ' +
     'Channels of type `chatapp` and those with a URL can send. State and assignment of the conversation do not ' +
     'change. A saved reply is refused when the contact lacks a value for one of its placeholders. ' +
     '503 or 504 `outcome_unknown`: the message stays pending and is not sent again; repeat with `idempotency_key`. ' +
     'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
   words:
     'reply, answer a customer, send a message, WhatsApp text, send an image, photo, PDF, document, ' +
-    'file, video, respond, write back, chat',
+    'file, video, respond, write back, chat, buttons, list of choices, quick reply buttons, ask for the location',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',
@@ -229,13 +234,16 @@ export const sendReply = defineOperation({
   ],
   compose: 'text',
   alternatives: [
-    { needs: ['text'] },
+    { needs: ['text'], takes: ['interactive'] },
     { needs: ['media_url', 'type'], takes: ['caption', 'file_name'] },
     { needs: ['quick_message_id'] },
   ],
   input: messageInput({
     conversation_id: ConversationId,
     text: z.string().min(1).max(4096).optional().describe('Text, 1 to 4096 characters.'),
+    interactive: Interactive.optional().describe(
+      'What the customer can tap below `text`; the tap arrives as a message whose `content` has its id.',
+    ),
     media_url: z
       .url({ protocol: /^https$/ })
       .max(2000)
@@ -268,6 +276,20 @@ export const sendReply = defineOperation({
       title: 'A text',
       input: { conversation_id: '381', text: 'It is, it arrives today.' },
       output: { message: sent, conversation_id: '381' },
+    },
+    {
+      title: 'Two buttons',
+      input: { conversation_id: '381', text: 'Shall we deliver today?', interactive: twoButtons },
+      output: {
+        message: {
+          ...sent,
+          type: 'INTERACTIVE' as const,
+          text: 'Shall we deliver today?',
+          content: twoButtons,
+          reactions: [],
+        },
+        conversation_id: '381',
+      },
     },
   ],
 })

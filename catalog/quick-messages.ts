@@ -11,12 +11,13 @@ import {
   Version,
   VisibleName,
 } from './fields.ts'
+import { Interactive } from './interactive.ts'
 import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
 
 export const visibilities = ['private', 'team', 'company'] as const
-/** Types that can be created and edited here; others are read-only. */
+/** Types that can be edited; others are read-only (specification, "Quick messages"). */
 export const editableTypes = ['TEXT', 'IMAGE', 'VIDEO', 'DOCUMENT'] as const
 
 export const QuickMessage = z
@@ -31,6 +32,9 @@ export const QuickMessage = z
     text: z.string().nullable().describe('Body, or caption of the media.'),
     media_url: z.string().nullable().describe('URL of the media.'),
     template_name: z.string().nullable().describe('Template, of type TEMPLATE.'),
+    interactive: Interactive.optional().describe(
+      'What can be tapped, of type INTERACTIVE; absent otherwise.',
+    ),
     visibility: z.string().nullable().describe('`private`, `team` or `company`.'),
     team_id: Id.nullable().describe('The team that sees it.'),
     favorite: z.boolean().describe("True: a favourite of the key's owner."),
@@ -107,7 +111,7 @@ export const listQuickMessages = defineOperation({
   description:
     "Those of the company, of the owner's teams, and the owner's private ones. Staff who are " +
     'not agents see those of every team.',
-  slim: ['id', 'code', 'title', 'type', 'text'],
+  slim: ['id', 'code', 'title', 'type', 'text', 'interactive'],
   words:
     'canned answers, canned responses, saved replies, snippets, shortcuts, macros, text blocks, ' +
     'predefined, prepared answers, FAQ',
@@ -154,7 +158,8 @@ export const createQuickMessage = defineOperation({
   stability: 'stable',
   summary: 'Save a reply for the team',
   description:
-    'TEXT requires `text`; IMAGE, VIDEO and DOCUMENT require `media_url`. Unknown placeholders are ' +
+    'TEXT requires `text`; IMAGE, VIDEO and DOCUMENT require `media_url`; INTERACTIVE requires `text` and ' +
+    '`interactive`, and cannot be edited: delete it and create another. Unknown placeholders are ' +
     'refused. A code that a message visible to you has is refused with `duplicate`; messages that you ' +
     'cannot see, such as private ones of others, do not reserve codes.',
   words: 'create a canned answer, canned response, saved reply, snippet, shortcut, macro',
@@ -167,10 +172,14 @@ export const createQuickMessage = defineOperation({
   emits: [],
   input: messageInput({
     code: Code,
-    type: z.enum(editableTypes).default('TEXT').describe('Type; cannot change later.'),
+    type: z
+      .enum([...editableTypes, 'INTERACTIVE'])
+      .default('TEXT')
+      .describe('Type; cannot change later.'),
     title: fields.title.optional(),
     description: fields.description.optional(),
     text: fields.text.optional(),
+    interactive: Interactive.optional().describe('What can be tapped below `text`; without placeholders.'),
     media_url: fields.media_url.optional(),
     file_name: fields.file_name.optional(),
     visibility: fields.visibility.default('private'),
@@ -216,6 +225,26 @@ export const createQuickMessage = defineOperation({
         media_url: 'https://files.example.com/catering.pdf',
         visibility: 'team',
         team_id: '3',
+      },
+    },
+    {
+      title: 'With buttons',
+      input: {
+        code: 'delivery',
+        type: 'INTERACTIVE',
+        text: 'Shall we deliver today, {{contact.name}}?',
+        interactive: { kind: 'buttons', buttons: [{ title: 'Yes, today' }, { title: 'Another day' }] },
+      },
+      output: {
+        ...row,
+        id: '23',
+        code: 'delivery',
+        title: null,
+        type: 'INTERACTIVE',
+        text: 'Shall we deliver today, {{contact.name}}?',
+        interactive: { kind: 'buttons', buttons: [{ title: 'Yes, today' }, { title: 'Another day' }] },
+        visibility: 'private',
+        can_edit: false,
       },
     },
   ],

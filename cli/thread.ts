@@ -1,3 +1,4 @@
+import { describeOffer, isOffer } from '../catalog/interactive.ts'
 import { formatTime, indentLines, paint, type TerminalStyle, wrap } from './table.ts'
 import { escapeControlCharacters } from './text.ts'
 
@@ -21,6 +22,7 @@ export type ThreadMessage = {
   readonly deleted_at: string | null
   readonly media: { readonly file_name: string | null; readonly content_type: string | null } | null
   readonly template: { readonly name: string } | null
+  readonly content?: { readonly kind: string } | null
   readonly ad?: { readonly headline: string | null; readonly ad_id: string | null }
   readonly product?: { readonly product_id: string | null }
   readonly held?: string
@@ -69,7 +71,9 @@ export const drawMessage = (message: ThreadMessage, style: TerminalStyle): strin
     message.reactions.map(({ emoji }) => escapeControlCharacters(emoji)).join(' '),
     paint(style, 'dim', message.id === null ? '' : `#${message.id}`),
   ]
-  const text = [...describeParts(message), ...(message.text ?? '').split('\n')]
+  const { content } = message
+  const offer = isOffer(content) ? describeOffer(content) : []
+  const text = [...describeParts(message), ...(message.text ?? '').split('\n'), ...offer]
     .map(escapeControlCharacters)
     .filter((line, i, all) => line !== '' || i < all.length - 1)
   const error = message.error ? [`Failed: ${escapeControlCharacters(message.error)}`] : []

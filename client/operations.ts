@@ -351,7 +351,7 @@ export type Operations = {
       input: types.InboxCloseConversationsInput,
       options?: ChangeOptions,
     ) => Promise<types.InboxCloseConversationsOutput>
-    /** Send a free-form reply while the reply window is open. Send `text`, or `media_url` with `type`, or `quick_message_id`. Outside the window it is refused with `window_closed` and the window; send a template then. Channels of type `chatapp` and those with a URL can send. State and assignment of the conversation do not change. A saved reply is refused when the contact lacks a value for one of its placeholders. 503 or 504 `outcome_unknown`: the message stays pending and is not sent again; repeat with `idempotency_key`. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_send_reply`. */
+    /** Send a free-form reply while the reply window is open. Send `text`, also with `interactive`, or `media_url` with `type`, or `quick_message_id`. Outside the window it is refused with `window_closed` and the window; send a template then. Channels of type `chatapp` and those with a URL can send. State and assignment of the conversation do not change. A saved reply is refused when the contact lacks a value for one of its placeholders. 503 or 504 `outcome_unknown`: the message stays pending and is not sent again; repeat with `idempotency_key`. Without a messaging provider it is a 503 `service_unconfigured`, dry runs too. Operation `messaging_send_reply`. */
     readonly reply: (
       input: types.MessagingSendReplyInput,
       options: Confirmed<'send'>,
@@ -454,7 +454,7 @@ export type Operations = {
       input?: types.MessagingListQuickMessagesInput,
       options?: CallOptions,
     ) => Listing<types.MessagingListQuickMessagesOutput>
-    /** Save a reply for the team. TEXT requires `text`; IMAGE, VIDEO and DOCUMENT require `media_url`. Unknown placeholders are refused. A code that a message visible to you has is refused with `duplicate`; messages that you cannot see, such as private ones of others, do not reserve codes. Operation `messaging_create_quick_message`. */
+    /** Save a reply for the team. TEXT requires `text`; IMAGE, VIDEO and DOCUMENT require `media_url`; INTERACTIVE requires `text` and `interactive`, and cannot be edited: delete it and create another. Unknown placeholders are refused. A code that a message visible to you has is refused with `duplicate`; messages that you cannot see, such as private ones of others, do not reserve codes. Operation `messaging_create_quick_message`. */
     readonly create: (
       input: types.MessagingCreateQuickMessageInput,
       options?: ChangeOptions,

@@ -1688,6 +1688,60 @@ export type MessageContent =
       /** Why it cannot be shown, in words of the provider. */
       reason: string | null
     }
+  | Interactive
+export type Interactive = OfferedButtons | OfferedRows | OfferedLink | OfferedLocationRequest
+export type OfferedButtons = {
+  /** Reply buttons. */
+  kind: 'buttons'
+  /** 1 to 3 buttons. */
+  buttons: {
+    /** Its text, at most 20 characters. */
+    title: string
+    /** What the tap answers, at most 256 characters; its title if absent. */
+    id?: string
+  }[]
+  /** Line above the text, at most 60 characters. */
+  header?: string
+  /** Line below the text, at most 60 characters. */
+  footer?: string
+}
+export type OfferedRows = {
+  /** A list to choose from. */
+  kind: 'rows'
+  /** Text of the button that opens the list, at most 20 characters. */
+  button: string
+  /** 1 to 10 rows, in order. */
+  rows: {
+    /** Its title, at most 24 characters. */
+    title: string
+    /** What the tap answers, at most 200 characters; its title if absent. */
+    id?: string
+    /** Its description, at most 72 characters. */
+    description?: string
+    /** The section it is in; all rows or none, at most 24 characters. */
+    section?: string
+  }[]
+  /** Line above the text, at most 60 characters. */
+  header?: string
+  /** Line below the text, at most 60 characters. */
+  footer?: string
+}
+export type OfferedLink = {
+  /** A button that opens a page. */
+  kind: 'link'
+  /** Its text, at most 20 characters. */
+  title: string
+  /** The page. */
+  url: string
+  /** Line above the text, at most 60 characters. */
+  header?: string
+  /** Line below the text, at most 60 characters. */
+  footer?: string
+}
+export type OfferedLocationRequest = {
+  /** A button to share a location. */
+  kind: 'location_request'
+}
 export type InboxListMessagesInput = PageFields & {
   /** Conversation id. */
   conversation_id: string
@@ -2114,6 +2168,8 @@ export type MessagingSendReplyInput = (
   | {
       /** Text, 1 to 4096 characters. */
       text: string
+      /** What the customer can tap below `text`; the tap arrives as a message whose `content` has its id. */
+      interactive?: Interactive
     }
   | {
       /** Public https URL of a file to send. */
@@ -2460,6 +2516,8 @@ export type QuickMessage = {
   media_url: string | null
   /** Template, of type TEMPLATE. */
   template_name: string | null
+  /** What can be tapped, of type INTERACTIVE; absent otherwise. */
+  interactive?: Interactive
   /** `private`, `team` or `company`. */
   visibility: string | null
   /** The team that sees it. */
@@ -2493,13 +2551,15 @@ export type MessagingCreateQuickMessageInput = {
   /** Shortcut, 1 to 60 characters, no spaces; unique, ignoring case, among those that you may see. */
   code: string
   /** Type; cannot change later. */
-  type?: 'TEXT' | 'IMAGE' | 'VIDEO' | 'DOCUMENT'
+  type?: 'TEXT' | 'IMAGE' | 'VIDEO' | 'DOCUMENT' | 'INTERACTIVE'
   /** Title, 1 to 120 characters. */
   title?: string
   /** Description, at most 500 characters. */
   description?: string
   /** Message, or caption of the media; may contain placeholders such as `{{contact.name}}`. */
   text?: string
+  /** What can be tapped below `text`; without placeholders. */
+  interactive?: Interactive
   /** Public https URL of the media; empty is as if left out. */
   media_url?: '' | string
   /** File name, of type DOCUMENT; empty is none. */
@@ -4516,7 +4576,7 @@ export type GroupRef = {
   name: string | null
 }
 export type ContentFieldsFields = {
-  /** What the customer sent beyond text, by its `kind` (schema `MessageContent`); null for texts, and from staff. */
+  /** What the message has beyond text, by its `kind` (schema `MessageContent`): what the customer sent, or what staff offered to tap; null for texts, files and templates. */
   content: MessageContent | null
   /** The ad or post that brought the customer with this message; absent without one. */
   ad?: Ad
@@ -4600,6 +4660,7 @@ export type TemplateDraft = {
     }[]
   }
 }
+export type InteractiveFields = {}
 export type EventFields = {
   /** Event id. */
   id: string

@@ -81,6 +81,7 @@ const OPERATIONS = {
   reply: 'messaging_send_reply',
   note: 'inbox_add_note',
   template: 'messaging_send_template',
+  'saved reply': 'messaging_send_reply',
 }
 
 /**
@@ -105,7 +106,7 @@ const attempt = async (inbox: Inbox, id: string, send: Send): Promise<void> => {
     }
     replaceSend(undefined)
     const draft = inbox.state.drafts.get(id)
-    if (kind !== 'template' && (!draft || draft.text === ''))
+    if ((kind === 'reply' || kind === 'note') && (!draft || draft.text === ''))
       inbox.state.drafts.set(id, { kind, text, at: text.length })
     else setSends(inbox, id, (sends) => [...sends, { ...send, status: 'failed', problem }])
     inbox.keepDrafts()

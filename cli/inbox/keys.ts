@@ -1,7 +1,17 @@
+import { randomUUID } from 'node:crypto'
 import type { Key } from 'ink'
+import { describeOffer, type Interactive } from '../../catalog/interactive.ts'
 import { openApprovals, pressInApprovals } from './approvals.ts'
 import { askAssignee, askReason, askReminder, askTags, claim, markRead, reopen, unassign } from './changes.ts'
-import { deleteBack, insertText, moveCursor, repeatSends, submitDraft, switchKind } from './compose.ts'
+import {
+  deleteBack,
+  insertText,
+  moveCursor,
+  repeatSends,
+  startSend,
+  submitDraft,
+  switchKind,
+} from './compose.ts'
 import { type Inbox, loadMore, notify, openThread, reportFailure, showView } from './data.ts'
 import { ask, insertInPrompt, openPager, type Pressed, pressInPrompt, askAfter } from './overlays.ts'
 import { isTooSmall, type Size } from './size.ts'
@@ -401,22 +411,70 @@ const fill = (text: string, values: ReadonlyMap<string, string | null>) => {
   return { filled, missing: [...missing].join(', ') }
 }
 
-/** Asks for a saved reply by its code or words, with the texts filled in, and inserts the one that is chosen. */
+type SavedReply = {
+  readonly id: string
+  readonly code: string | null
+  readonly title: string | null
+  readonly type: string
+  readonly text: string | null
+  readonly media_url: string | null
+  readonly interactive?: Interactive
+}
+
+/** What a saved reply has beside its text. */
+const describeRest = ({ type, media_url: url, interactive }: SavedReply): string =>
+  interactive
+    ? describeOffer(interactive).join(' ')
+    : type === 'TEXT'
+      ? ''
+      : `[${type.toLowerCase()} ${url ?? ''}]`
+
+/** Asks whether to send a saved reply that is more than text, which the composer cannot hold. */
+const askToSend = (
+  inbox: Inbox,
+  { id, quick, text }: { id: string; quick: SavedReply; text: string },
+): void => {
+  const shown = `${text} ${describeRest(quick)}`.trim()
+  ask(inbox, {
+    label: 'Saved reply',
+    choices: [
+      {
+        label: `Send: ${shown}`,
+        run: () =>
+          startSend(inbox, id, {
+            key: randomUUID(),
+            kind: 'saved reply',
+            text: shown,
+            input: { conversation_id: id, quick_message_id: quick.id },
+            status: 'sending',
+          }),
+      },
+    ],
+  })
+}
+
+/**
+ * Asks for a saved reply by its code or words, with the texts filled in; inserts the one that is chosen, or asks whether
+ * to send it where it is more than text.
+ */
 const askSavedReply = (inbox: Inbox, text = ''): Promise<void> =>
   askAfter(inbox, { label: 'Saved reply', text, cancel: (typed) => insertText(inbox, typed) }, async () => {
     const [{ value }, values] = await Promise.all([
       inbox.api('messaging_list_quick_messages', { limit: 100 }),
       readValues(inbox),
     ])
-    const found = (
-      value['data'] as { code: string | null; title: string | null; text: string | null }[]
-    ).filter(({ text }) => (text ?? '') !== '')
+    const id = inbox.state.thread?.id
+    const found = (value['data'] as SavedReply[]).filter(
+      (quick) => quick.type !== 'TEMPLATE' && (quick.text ?? describeRest(quick)) !== '',
+    )
     if (found.length === 0) return 'There is no saved reply yet: wcrm quick-messages create --help'
-    return found.map(({ code, title, text }) => {
-      const { filled, missing } = fill(text!, values)
+    return found.map((quick) => {
+      const { filled, missing } = fill(quick.text ?? '', values)
+      const known = missing ? `(no ${missing}) ` : ''
       return {
-        label: `/${code ?? ''}  ${missing ? `(no ${missing}) ` : ''}${title ?? ''}  ${filled}`,
+        label: `/${quick.code ?? ''}  ${known}${quick.title ?? ''}  ${filled} ${describeRest(quick)}`.trim(),
         run: () => {
+          if (quick.type !== 'TEXT' && id !== undefined) return askToSend(inbox, { id, quick, text: filled })
           insertText(inbox, filled)
           if (missing) notify(inbox, `The customer has no value for ${missing}: write it yourself.`)
         },

@@ -141,6 +141,7 @@ const COMMANDS = {
   reply: 'conversations reply',
   note: 'conversations note',
   template: 'messages send-template',
+  'saved reply': 'conversations reply',
 }
 
 const repeatCommand = (profile: string | undefined, { kind, key, input }: Send): string =>

@@ -88,12 +88,12 @@ type ComposerKind = 'reply' | 'note'
 export type Draft = { readonly kind: ComposerKind; readonly text: string; readonly at: number }
 
 /**
- * A reply, note or template on its way. It has one idempotency key for its life, so that nothing is sent twice. `text`
+ * A reply, note, template or saved reply on its way. It has one idempotency key for its life, so that nothing is sent twice. `text`
  * is what is shown of it.
  */
 export type Send = {
   readonly key: string
-  readonly kind: ComposerKind | 'template'
+  readonly kind: ComposerKind | 'template' | 'saved reply'
   readonly text: string
   readonly input: Readonly<Record<string, unknown>>
   readonly status: 'sending' | 'failed' | 'unknown'

@@ -141,7 +141,9 @@ type Issue = z.core.$ZodIssue
 
 const toFieldErrors = (schema: Fields, issue: Issue, raw: unknown): FieldError[] => {
   if (issue.code === 'unrecognized_keys')
-    return issue.keys.slice(0, MAX_ERRORS).map((key) => createUnknownFieldError(schema, issue.path, key))
+    return issue.keys
+      .slice(0, MAX_ERRORS)
+      .map((key) => createUnknownFieldError(schema, { path: issue.path, key, raw }))
   const pointer = toPointer(issue.path)
   if (issue.code === 'invalid_key') return [createKeyError(pointer, issue)]
   const given = getValueAt(raw, issue.path)
@@ -156,7 +158,7 @@ const toFieldErrors = (schema: Fields, issue: Issue, raw: unknown): FieldError[]
         toFieldErrors(schema, { ...i, path: [...issue.path, ...i.path] } as Issue, raw),
       )
   }
-  const fix = getFix(issue, listFieldNames(schema, issue.path))
+  const fix = getFix(issue, listFieldNames(schema, issue.path, raw))
   return [{ pointer, code: getErrorCode(issue), detail: describeIssue(issue, given), ...fix }]
 }
 
@@ -170,11 +172,14 @@ const createKeyError = (
   return { pointer, code, detail: `has a name that ${describeIssue(wrong, path.at(-1))}`, ...getFix(wrong) }
 }
 
-const createUnknownFieldError = (schema: Fields, path: PropertyKey[], key: string): FieldError => ({
+const createUnknownFieldError = (
+  schema: Fields,
+  { path, key, raw }: { path: PropertyKey[]; key: string; raw: unknown },
+): FieldError => ({
   pointer: toPointer([...path, key]),
   code: 'unknown_field',
   detail: 'is not a field of this operation',
-  fix: suggestField(key, listFieldNames(schema, path)),
+  fix: suggestField(key, listFieldNames(schema, path, raw)),
 })
 
 /** The fix for an unknown field, in a place where `names` are valid. */
@@ -187,18 +192,37 @@ export const suggestField = (key: string, names: readonly string[]): string => {
 }
 
 /** Returns the names that are valid in place of an unknown one. */
-const listFieldNames = (root: Fields, path: PropertyKey[]): string[] => {
-  let schema: unknown = root
-  for (const step of path) {
-    schema = unwrap(schema)
-    const { shape, element } = schema as { shape?: Record<string, unknown>; element?: unknown }
-    schema = typeof step === 'number' ? element : shape?.[String(step)]
+const listFieldNames = (root: Fields, path: PropertyKey[], raw: unknown): string[] => {
+  let schemas = chooseMembers(root, raw)
+  for (const [i, step] of path.entries()) {
+    const value = getValueAt(raw, path.slice(0, i + 1))
+    schemas = schemas
+      .map(({ shape, element }) => (typeof step === 'number' ? element : shape?.[String(step)]))
+      .flatMap((schema) => chooseMembers(schema, value))
   }
-  return Object.keys((unwrap(schema) as { shape?: object } | undefined)?.shape ?? {})
+  return schemas.flatMap(({ shape }) => Object.keys(shape ?? {}))
 }
 
-const unwrap = (schema: unknown): unknown => {
-  let inner = schema as { _zod?: { def: { innerType?: unknown } } } | undefined
+type Member = {
+  shape?: Record<string, unknown>
+  element?: unknown
+  options?: readonly unknown[]
+  _zod?: { def: { innerType?: unknown }; propValues?: Record<string, ReadonlySet<unknown>> }
+}
+
+/** Returns what a schema is inside; of a union, the members of the kind that the value says it is. */
+const chooseMembers = (schema: unknown, value: unknown): Member[] => {
+  const inner = unwrap(schema)
+  if (!inner?.options) return inner ? [inner] : []
+  return inner.options
+    .flatMap((option) => chooseMembers(option, value))
+    .filter(({ _zod }) =>
+      Object.entries(_zod?.propValues ?? {}).every(([name, values]) => values.has(getValueAt(value, [name]))),
+    )
+}
+
+const unwrap = (schema: unknown): Member | undefined => {
+  let inner = schema as Member | undefined
   while (inner?._zod?.def.innerType) inner = inner._zod.def.innerType as typeof inner
   return inner
 }

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { Interactive } from '../../catalog/interactive.ts'
 import type { Db } from '../database.ts'
 import { toStorableId } from '../values/ids.ts'
 import { containsPattern, fold } from '../values/text.ts'
@@ -19,6 +20,7 @@ export type QuickMessageRow = {
   media_url: string | null
   file_name: string | null
   template_name: string | null
+  interactive: Interactive | null
   visibility: QuickMessageVisibility
   team_id: string | null
   owner_staff_id: string | null
@@ -42,7 +44,7 @@ export const isVisibleTo = ({ id, all }: QuickMessageViewer) =>
 
 const columns = (viewer: QuickMessageViewer) => sql`
   q.id, q.code, q.code_key, q.title, q.type, q.description, q.text, q.media_url, q.file_name,
-  q.template_name, q.visibility, q.team_id, q.owner_staff_id, q.updated_at, q.version, exists (
+  q.template_name, q.interactive, q.visibility, q.team_id, q.owner_staff_id, q.updated_at, q.version, exists (
     select 1 from quick_message_favorites f
     where f.workspace_id = q.workspace_id and f.staff_id = ${viewer.id}::bigint
       and f.quick_message_id = q.id) as favorite`
@@ -150,12 +152,13 @@ export type QuickMessageFields = Pick<
   QuickMessageRow,
   'code' | 'title' | 'type' | 'description' | 'text' | 'media_url' | 'file_name' | 'visibility' | 'team_id'
 >
+export type NewQuickMessage = QuickMessageFields & Pick<QuickMessageRow, 'interactive'>
 
 export const insertQuickMessage = async (
   tx: Db,
   workspaceId: string,
   ownerId: string,
-  fields: QuickMessageFields,
+  fields: NewQuickMessage,
   now: string,
 ): Promise<string> =>
   (
@@ -163,6 +166,7 @@ export const insertQuickMessage = async (
       .insertInto('quick_messages')
       .values({
         ...fields,
+        interactive: fields.interactive && sql`${JSON.stringify(fields.interactive)}::jsonb`,
         workspace_id: workspaceId,
         code_key: fold(fields.code),
         search: quickMessageSearchText(fields),

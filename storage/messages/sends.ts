@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { Interactive } from '../../catalog/interactive.ts'
 import type { Db, MessageStatus } from '../database.ts'
 import { toStorableId } from '../values/ids.ts'
 import { type QuickMessageViewer, isVisibleTo } from './quick-messages.ts'
@@ -320,6 +321,7 @@ export type SendableQuickMessageRow = {
   media_url: string | null
   file_name: string | null
   template_name: string | null
+  interactive: Interactive | null
 }
 
 /** Returns a quick message that this staff member may use. */
@@ -331,7 +333,7 @@ export const readQuickMessage = async (
 ): Promise<SendableQuickMessageRow | undefined> =>
   (
     await sql<SendableQuickMessageRow>`
-    select id, type, text, media_url, file_name, template_name from quick_messages q
+    select id, type, text, media_url, file_name, template_name, interactive from quick_messages q
     where q.workspace_id = ${workspaceId} and q.id = ${toStorableId(id)}
       and ${isVisibleTo(viewer)}`.execute(tx)
   ).rows[0]

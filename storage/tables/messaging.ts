@@ -1,3 +1,4 @@
+import type { Interactive } from '../../catalog/interactive.ts'
 import {
   bigint,
   boolean,
@@ -50,6 +51,7 @@ export const messagingTables = {
     media_url: nullable(text()),
     file_name: nullable(text()),
     template_name: nullable(text()),
+    interactive: nullable(jsonb<Interactive>()),
     visibility: withDefault(oneOf('private', 'team', 'company')),
     team_id: nullable(bigint()),
     owner_staff_id: nullable(bigint()),

@@ -292,6 +292,25 @@ everyDatabase('What the question of a client shows', (server) => {
     assert.deepEqual([sent.code, sent.result?.message?.status], [undefined, 'sent'])
   })
 
+  it('is what can be tapped in a saved reply, which is sent as it was shown', async () => {
+    const scene = await createAgentScene(server())
+    const { body: quick } = await scene.person('messaging_create_quick_message', {
+      code: 'delivery',
+      type: 'INTERACTIVE',
+      text: 'May we come?',
+      interactive: { kind: 'buttons', buttons: [{ title: 'Yes' }, { title: 'No' }], footer: 'The shop' },
+      visibility: 'company',
+    })
+    await scene.setPolicy({ approval: 'client' })
+    const at = { url: server().url, key: scene.agent.key }
+    const input = { conversation_id: scene.id, quick_message_id: quick.id as string }
+    const sent = await callConfirming(at, ['messaging_send_reply', input])
+    assert.match(sent.question, /^Text: May we come\?\nTo tap:\n> \[Yes\]\n> \[No\]\n> Footer: The shop$/m)
+    assert.deepEqual([sent.code, sent.result?.message?.status], [undefined, 'sent'])
+    const posted = (await scene.sandbox.sent(scene.phone)).at(-1)!
+    assert.equal((posted['interactive'] as { type: string }).type, 'button')
+  })
+
   it('to an approver of one channel, is the whole text of a template', async () => {
     const scene = await createAgentScene(server())
     await insertSandboxTemplates(server(), scene.workspace, {})

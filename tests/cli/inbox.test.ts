@@ -229,6 +229,28 @@ everyDatabase('wcrm inbox', (server) => {
     assert.match(screen(), /There is a \{\{placeholder\}\} in it\./)
   })
 
+  it('a saved reply that can be tapped is sent after a question, and shown as the customer sees it', async () => {
+    const { workspace, sandbox, phone } = await createScene()
+    await doAs(server(), workspace.owner.key)('messaging_create_quick_message', {
+      code: 'when',
+      type: 'INTERACTIVE',
+      text: 'Shall we come, {{contact.name}}?',
+      interactive: { kind: 'buttons', buttons: [{ title: 'Today' }, { title: 'Another day' }] },
+    })
+    const { inbox, press, screen } = await openInbox(server(), workspace)
+    for (const key of ['return', 'return'] as const) await press('', named(key))
+    for (const letter of '/when') await press(letter)
+    await press('', named('return'))
+    assert.match(screen(), /▌ Send: Shall we come, Ada\? \[Today\] \[Another day\]/)
+    await press('', named('escape'))
+    assert.deepEqual([getDraft(inbox.state).text, await sandbox.sent(phone)], ['', []])
+    for (const letter of '/when') await press(letter)
+    await press('', named('return'))
+    await press('', named('return'))
+    assert.equal((await sandbox.sent(phone)).length, 1)
+    assert.match(screen(), /Shall we come, Ada\?[^]*\[Today\][^]*\[Another day\]/)
+  })
+
   it('reminders, commands, copies, and several keys that arrive at once', async () => {
     const { workspace } = await createScene()
     const { inbox, press, screen, copied } = await openInbox(server(), workspace)

@@ -406,6 +406,7 @@ everyDatabase(
     it('a missing or contradicting field is rejected', async () => {
       const { workspace, call, listRows } = await createScene()
       const teamId = await createTeamWithMembers(server(), workspace.id, 'Team')
+      const interactive = { kind: 'link', title: 'Our shop', url: 'https://shop.example.com' }
       for (const [input, expected] of [
         [{}, '#/text required'],
         [{ text: ' \n ' }, '#/text blank'],
@@ -422,6 +423,16 @@ everyDatabase(
           'https://intranet/a',
           'https://me:secret@files.example.com/a',
         ].map((url) => [{ type: 'IMAGE', media_url: url }, '#/media_url not_public'] as const),
+        [{ type: 'INTERACTIVE', interactive }, '#/text required'],
+        [{ type: 'INTERACTIVE', interactive, text: ' ' }, '#/text blank'],
+        [{ type: 'INTERACTIVE', interactive, text: 'a'.repeat(1025) }, '#/text too_long'],
+        [{ type: 'INTERACTIVE', interactive, text: 'a', media_url: FILE_URL }, '#/media_url not_allowed'],
+        [{ type: 'INTERACTIVE', text: 'a' }, '#/interactive required'],
+        [{ text: 'a', interactive }, '#/interactive not_allowed'],
+        [
+          { type: 'INTERACTIVE', text: 'a', interactive: { ...interactive, title: '{{contact.name}}' } },
+          '#/interactive placeholder_form',
+        ],
         [{ text: 'a', visibility: 'team' }, '#/team_id required'],
         [{ text: 'a', visibility: 'company', team_id: teamId }, '#/team_id not_allowed'],
         [{ text: 'a', team_id: teamId }, '#/team_id not_allowed'],

@@ -168,6 +168,124 @@ everyDoor('Replies', (test) => {
   })
 })
 
+const CHOICES = [
+  {
+    interactive: {
+      kind: 'buttons',
+      buttons: [{ title: 'Yes', id: 'yes-1' }, { title: 'No 🙈' }],
+      header: 'Delivery',
+      footer: 'Ada & Co.',
+    },
+    posted: {
+      type: 'button',
+      header: { type: 'text', text: 'Delivery' },
+      footer: { text: 'Ada & Co.' },
+      action: {
+        buttons: [
+          { type: 'reply', reply: { id: 'yes-1', title: 'Yes' } },
+          { type: 'reply', reply: { id: 'No 🙈', title: 'No 🙈' } },
+        ],
+      },
+    },
+  },
+  {
+    interactive: {
+      kind: 'rows',
+      button: 'Choose',
+      rows: [
+        { title: 'Today', id: 'd0', description: 'Until 18:00', section: 'Soon' },
+        { title: 'Friday', section: 'Later' },
+        { title: 'Tomorrow', section: 'Soon' },
+      ],
+    },
+    posted: {
+      type: 'list',
+      action: {
+        button: 'Choose',
+        sections: [
+          {
+            title: 'Soon',
+            rows: [
+              { id: 'd0', title: 'Today', description: 'Until 18:00' },
+              { id: 'Tomorrow', title: 'Tomorrow' },
+            ],
+          },
+          { title: 'Later', rows: [{ id: 'Friday', title: 'Friday' }] },
+        ],
+      },
+    },
+  },
+  {
+    interactive: { kind: 'link', title: 'Track it', url: 'https://shop.example.com/t?id=1' },
+    posted: {
+      type: 'cta_url',
+      action: {
+        name: 'cta_url',
+        parameters: { display_text: 'Track it', url: 'https://shop.example.com/t?id=1' },
+      },
+    },
+  },
+  {
+    interactive: { kind: 'location_request' },
+    posted: { type: 'location_request_message', action: { name: 'send_location' } },
+  },
+]
+
+everyDoor('Replies that can be tapped', (test) => {
+  test('are shown as they were sent, and reach the provider in its form', async ({
+    server,
+    workspace,
+    call,
+    door,
+  }) => {
+    const { id, phone, sandbox, reply, run } = await createReplyScene(server, workspace)
+    for (const { interactive, posted } of CHOICES) {
+      const input = { conversation_id: id, text: 'When shall we come?', interactive }
+      const dry = await call('messaging_send_reply', { ...input, dry_run: true })
+      assert.deepEqual([dry.status, dry.body.message.content], [201, interactive], dry.text)
+      const sent = door.confirms ? await call('messaging_send_reply', input, confirm) : await reply(input)
+      assert.deepEqual(
+        [sent.status, sent.body.message.type, sent.body.message.text],
+        [201, 'INTERACTIVE', input.text],
+      )
+      assert.deepEqual((await sandbox.sent(phone)).at(-1)!['interactive'], {
+        body: { text: input.text },
+        ...posted,
+      })
+      const [shown] = (await call('inbox_list_messages', { conversation_id: id, limit: 1 })).body.data
+      assert.deepEqual(shown.content, interactive)
+    }
+    const [event] = (await run('events_list', { types: ['message.sent/1'] })).data
+    assert.deepEqual(event.data.message.content, CHOICES[0]!.interactive)
+  })
+
+  test('are saved, and sent with the values of the customer', async ({ server, workspace, call, door }) => {
+    const { id, phone, sandbox, run } = await createReplyScene(server, workspace)
+    const { interactive, posted } = CHOICES[0]!
+    const saved = await call('messaging_create_quick_message', {
+      code: 'delivery',
+      type: 'INTERACTIVE',
+      text: 'May we come today, {{contact.name}}?',
+      interactive,
+    })
+    assert.deepEqual(
+      [saved.status, saved.body.type, saved.body.interactive, saved.body.can_edit],
+      [201, 'INTERACTIVE', interactive, false],
+    )
+    const { data } = (await call('messaging_list_quick_messages', { type: 'INTERACTIVE' })).body
+    assert.deepEqual(data[0].interactive, interactive)
+    const input = { conversation_id: id, quick_message_id: saved.body.id }
+    const sent = door.confirms
+      ? (await call('messaging_send_reply', input, confirm)).body
+      : await run('messaging_send_reply', input)
+    assert.deepEqual([sent.message.text, sent.message.content], ['May we come today, Ada?', interactive])
+    assert.deepEqual((await sandbox.sent(phone)).at(-1)!['interactive'], {
+      body: { text: 'May we come today, Ada?' },
+      ...posted,
+    })
+  })
+})
+
 everyDatabase('Replies', (server) => {
   const createScene = () => createReplyScene(server())
 
@@ -234,6 +352,46 @@ everyDatabase('Replies', (server) => {
     )
   })
 
+  const invalidInteractive: [object, ...string[]][] = [
+    [{ kind: 'poll' }, '#/interactive/kind invalid_value'],
+    [{ kind: 'buttons', buttons: [] }, '#/interactive/buttons too_short'],
+    [{ kind: 'buttons', buttons: [...'abcd'].map((title) => ({ title })) }, '#/interactive/buttons too_long'],
+    [
+      { kind: 'buttons', buttons: [{ title: 'a' }, { title: 'b', id: 'a' }] },
+      '#/interactive/buttons duplicate',
+    ],
+    [
+      {
+        kind: 'buttons',
+        buttons: [
+          { title: 'a', id: '1' },
+          { title: 'a', id: '2' },
+        ],
+      },
+      '#/interactive/buttons duplicate',
+    ],
+    [{ kind: 'buttons', buttons: [{ title: 'a'.repeat(21) }] }, '#/interactive/buttons/0/title too_long'],
+    [{ kind: 'buttons', buttons: [{ title: 'a\nb' }] }, '#/interactive/buttons/0/title invalid_format'],
+    [
+      { kind: 'rows', button: 'a', rows: [{ title: 'a' }, { title: 'b', section: 'c' }] },
+      '#/interactive/rows required',
+    ],
+    [
+      { kind: 'rows', button: 'a', rows: Array.from({ length: 11 }, (_, n) => ({ title: `${n}` })) },
+      '#/interactive/rows too_long',
+    ],
+    [
+      { kind: 'rows', button: 'a', rows: [{ title: 'a', description: 'b'.repeat(73) }] },
+      '#/interactive/rows/0/description too_long',
+    ],
+    [{ kind: 'link', title: 'a', url: 'javascript:alert(1)' }, '#/interactive/url invalid_format'],
+    [
+      { kind: 'link', title: 'a', url: 'https://a.example', footer: 'b'.repeat(61) },
+      '#/interactive/footer too_long',
+    ],
+    [{ kind: 'location_request', footer: 'a' }, '#/interactive/footer unknown_field'],
+  ]
+
   it('input: exactly one content, and only the fields that belong to it', async () => {
     const { workspace, reply, call, id, channelId } = await createScene()
     const link = 'https://files.example.com/a'
@@ -251,7 +409,16 @@ everyDatabase('Replies', (server) => {
       [{ media_url: 'http://files.example.com/a', type: 'IMAGE' }, ['#/media_url invalid_format']],
       [{ text: '' }, ['#/text too_short']],
       [{ text: 'a', reply_to_id: '999999' }, ['#/reply_to_id unknown_message']],
-    ] as const)
+      [{ interactive: { kind: 'location_request' } }, ['#/text required']],
+      [
+        { media_url: link, type: 'IMAGE', interactive: { kind: 'location_request' } },
+        ['#/interactive not_allowed'],
+      ],
+      ...invalidInteractive.map(
+        ([interactive, ...errors]) => [{ text: 'a', interactive }, errors] as [object, string[]],
+      ),
+      [{ text: 'a'.repeat(1025), interactive: { kind: 'location_request' } }, ['#/text too_long']],
+    ] as [object, string[]][])
       assert.deepEqual(
         summarizeReply(await reply(input)),
         [400, 'invalid_input', ...errors],

@@ -1,4 +1,5 @@
 import type { Context } from '../../handler.ts'
+import type { StoredContent } from '../../../catalog/message-content.ts'
 import { insertChannelDelivery } from '../../../storage/channels/deliveries.ts'
 import { findChannelCustomerId } from '../../../storage/channels/customers.ts'
 import type { ConversationState } from '../../../storage/conversations/conversations.ts'
@@ -18,7 +19,9 @@ type Reply = {
   conversation: Pick<ConversationState, 'id' | 'episode'>
   channel: SendingChannel
   contact: { id: string; name: string | null }
-  content: Pick<NewMessage, 'type' | 'text' | 'media' | 'external_id'>
+  content: Pick<NewMessage, 'type' | 'text' | 'media' | 'external_id'> & {
+    content?: StoredContent | undefined
+  }
   /** The message that it replies to, with its stored id of the bridge. */
   repliedTo: { id: string; provider_id: string | null } | undefined
 }
@@ -68,6 +71,7 @@ export const queueReply = async (
     actor: showActor(actor),
     type: content.type,
     text: content.text ?? null,
+    content: content.content?.content ?? null,
     media: content.media ? { url: content.media.url, file_name: content.media.file_name ?? null } : null,
     reply_to: repliedTo
       ? { message_id: repliedTo.id, id: toBridgeId(channel.id, repliedTo.provider_id) }

@@ -1,3 +1,4 @@
+import { type Interactive, maxTextWith, tapId } from '../../../catalog/interactive.ts'
 import type { Context, InputOf } from '../../handler.ts'
 import { findBoundFacts } from '../../../storage/agents/policy.ts'
 import { lockContact, readContact } from '../../../storage/contacts/contacts.ts'
@@ -27,9 +28,10 @@ import {
 import { defineProviderHandler } from '../../provider/provider-handler.ts'
 
 type Input = InputOf<'messaging_send_reply'>
-/** Text, or a file with an optional caption. */
+/** Text, also with what can be tapped, or a file with an optional caption. */
 type ReplyContent =
   | { type: 'TEXT'; text: string }
+  | { type: 'INTERACTIVE'; text: string; interactive: Interactive }
   | { type: string; text: string | null; url: string; fileName: string | null }
 
 const CAPTIONED = new Set(['IMAGE', 'VIDEO', 'DOCUMENT'])
@@ -126,6 +128,7 @@ const toMessageContent = (reply: ReplyContent) => ({
   ...('url' in reply
     ? { media: { state: 'linked' as const, url: reply.url, file_name: reply.fileName } }
     : {}),
+  ...('interactive' in reply ? { content: { content: reply.interactive } } : {}),
 })
 
 /**
@@ -133,12 +136,31 @@ const toMessageContent = (reply: ReplyContent) => ({
  * cannot be combined.
  */
 const parseReplyContent = (input: Input): ReplyContent | undefined => {
-  const { text, media_url: url, quick_message_id: quick, type, caption, file_name: fileName } = input
+  const {
+    text,
+    interactive,
+    media_url: url,
+    quick_message_id: quick,
+    type,
+    caption,
+    file_name: fileName,
+  } = input
   if (url === undefined) {
     if (quick !== undefined) return undefined
     if (text!.trim() === '')
       throw invalidField('text', 'blank', 'is blank', { fix: 'Send text that is not blank.' })
-    return { type: 'TEXT', text: text! }
+    if (!interactive) return { type: 'TEXT', text: text! }
+    const max = maxTextWith(interactive)
+    if (text!.length > max)
+      throw invalidField(
+        'text',
+        'too_long',
+        `has more than ${max} characters, the most with ${interactive.kind}`,
+        {
+          fix: 'Shorten it.',
+        },
+      )
+    return { type: 'INTERACTIVE', text: text!, interactive }
   }
   if (caption !== undefined && !CAPTIONED.has(type!))
     throw invalidField('caption', 'not_allowed', `is not allowed with ${type}`, {
@@ -172,12 +194,18 @@ const loadQuickMessage = async (
       { reason: 'quick_message_is_template', template_name: quick.template_name },
     )
   }
-  if (quick.type !== 'TEXT' && !CAPTIONED.has(quick.type))
+  const { interactive } = quick
+  if (quick.type !== 'TEXT' && !interactive && !CAPTIONED.has(quick.type))
     throw new Problem('conflict', `Quick messages of type ${quick.type} cannot be sent here.`, {
       reason: 'quick_message_not_supported',
     })
   const text = toCaption(fillPlaceholders(quick.text ?? '', ctx.actor, contact, fields))
-  const maxLength = quick.type === 'TEXT' ? MAX_TEXT_LENGTH : MAX_CAPTION_LENGTH
+  const hasText = quick.type === 'TEXT' || interactive !== null
+  const maxLength = interactive
+    ? maxTextWith(interactive)
+    : quick.type === 'TEXT'
+      ? MAX_TEXT_LENGTH
+      : MAX_CAPTION_LENGTH
   if ((text?.length ?? 0) > maxLength)
     throw invalidField(
       'quick_message_id',
@@ -185,13 +213,14 @@ const loadQuickMessage = async (
       `names a quick message of ${text!.length} characters when filled; at most ${maxLength} can be sent`,
       { fix: 'Shorten it.' },
     )
-  if (quick.type === 'TEXT' ? text === null : quick.media_url === null) {
+  if (hasText ? text === null : quick.media_url === null) {
     throw new Problem(
       'conflict',
-      `The quick message has no ${quick.type === 'TEXT' ? 'text' : 'media_url'}. Complete it first.`,
+      `The quick message has no ${hasText ? 'text' : 'media_url'}. Complete it first.`,
       { reason: 'quick_message_incomplete' },
     )
   }
+  if (interactive) return { type: 'INTERACTIVE', text: text!, interactive }
   return quick.type === 'TEXT'
     ? { type: 'TEXT', text: text! }
     : {
@@ -224,6 +253,8 @@ const findRepliedMessage = async (
 
 /** Returns the message in the provider's form. Its types are ours in lower case. */
 const toProviderBody = (reply: ReplyContent): OutgoingMessage['body'] => {
+  if ('interactive' in reply)
+    return { type: 'interactive', interactive: toProviderInteractive(reply.text, reply.interactive) }
   if (!('url' in reply)) return { type: 'text', text: { body: reply.text, preview_url: false } }
   const type = reply.type.toLowerCase()
   return {
@@ -234,4 +265,36 @@ const toProviderBody = (reply: ReplyContent): OutgoingMessage['body'] => {
       ...(reply.fileName === null ? {} : { filename: reply.fileName }),
     },
   }
+}
+
+/** Returns what can be tapped in the provider's form. */
+const toProviderInteractive = (text: string, offer: Interactive): Record<string, unknown> => {
+  const body = { text }
+  if (offer.kind === 'location_request')
+    return { type: 'location_request_message', body, action: { name: 'send_location' } }
+  const around = {
+    body,
+    ...(offer.header === undefined ? {} : { header: { type: 'text', text: offer.header } }),
+    ...(offer.footer === undefined ? {} : { footer: { text: offer.footer } }),
+  }
+  if (offer.kind === 'buttons') {
+    const buttons = offer.buttons.map((button) => ({
+      type: 'reply',
+      reply: { id: tapId(button), title: button.title },
+    }))
+    return { type: 'button', ...around, action: { buttons } }
+  }
+  if (offer.kind === 'link') {
+    const parameters = { display_text: offer.title, url: offer.url }
+    return { type: 'cta_url', ...around, action: { name: 'cta_url', parameters } }
+  }
+  const sections = [...Map.groupBy(offer.rows, ({ section }) => section)].map(([title, rows]) => ({
+    ...(title === undefined ? {} : { title }),
+    rows: rows.map((row) => ({
+      id: tapId(row),
+      title: row.title,
+      ...(row.description === undefined ? {} : { description: row.description }),
+    })),
+  }))
+  return { type: 'list', ...around, action: { button: offer.button, sections } }
 }

@@ -1,4 +1,5 @@
 import type { Context, CallOptions } from '../../handler.ts'
+import type { StoredContent } from '../../../catalog/message-content.ts'
 import { deleteContactRows, lockContact } from '../../../storage/contacts/contacts.ts'
 import { type ConversationState, lockConversation } from '../../../storage/conversations/conversations.ts'
 import { readMessage } from '../../../storage/messages/lists.ts'
@@ -66,7 +67,7 @@ type SendTarget = {
 type MessageContent = Pick<
   NewMessage,
   'type' | 'text' | 'template_name' | 'template_language' | 'reply_to_id' | 'media' | 'external_id'
->
+> & { content?: StoredContent | undefined }
 
 /**
  * Inserts the message as pending. `body`: the provider's form of it. `replyTo`: the provider's id of the
@@ -96,7 +97,7 @@ export const insertPendingMessage = async (
       key_id: ctx.actor.key.id,
       approved_by: ctx.actor.approvedBy?.staffId ?? null,
       reference,
-      content: { call },
+      content: { ...content.content, call },
     },
   ])
   const messageId = await requireInserted(ctx, inserted, content.external_id ?? undefined)

@@ -1,3 +1,4 @@
+import { type Interactive, maxTextWith } from '../../../catalog/interactive.ts'
 import type { Context } from '../../handler.ts'
 import { isBlank } from '../../../catalog/values.ts'
 import { visibilities } from '../../../catalog/quick-messages.ts'
@@ -17,6 +18,7 @@ import { toViewer } from './rights.ts'
 /** The content fields of an input; each may be absent. */
 export type QuickMessageContent = {
   text?: string | undefined
+  interactive?: Interactive | undefined
   media_url?: string | undefined
   file_name?: string | undefined
 }
@@ -25,21 +27,43 @@ export type QuickMessageContent = {
 export const checkContent = async (
   ctx: Context,
   type: string,
-  { text, media_url: url, file_name: fileName }: QuickMessageContent,
+  { text, interactive, media_url: url, file_name: fileName }: QuickMessageContent,
 ): Promise<void> => {
-  if (type === 'TEXT' && url !== undefined)
-    throw invalidField('media_url', 'not_allowed', 'is not allowed with TEXT', {
+  const hasText = type === 'TEXT' || type === 'INTERACTIVE'
+  if (hasText && url !== undefined)
+    throw invalidField('media_url', 'not_allowed', `is not allowed with ${type}`, {
       fix: 'Leave it out, or save an IMAGE, VIDEO or DOCUMENT.',
     })
   if (type !== 'DOCUMENT' && fileName !== undefined)
     throw invalidField('file_name', 'not_allowed', `is not allowed with ${type}`, {
       fix: 'Leave it out; only documents have file names.',
     })
-  if (type === 'TEXT' && text !== undefined && isBlank(text))
+  if (hasText && text !== undefined && isBlank(text))
     throw invalidField('text', 'blank', 'is blank', { fix: 'Write the message.' })
+  if (interactive) checkOffer(type, interactive, text!)
   if (url !== undefined) checkMediaUrl(url)
   if (!isBlank(text))
     checkPlaceholders('text', text!, ctx.actor, await listFields(ctx.tx, ctx.actor.workspace.id))
+}
+
+const checkOffer = (type: string, offer: Interactive, text: string): void => {
+  if (type !== 'INTERACTIVE')
+    throw invalidField('interactive', 'not_allowed', `is not allowed with ${type}`, {
+      fix: 'Leave it out, or save an INTERACTIVE.',
+    })
+  if (text.length > maxTextWith(offer))
+    throw invalidField('text', 'too_long', `has more than ${maxTextWith(offer)} characters`, {
+      fix: 'Shorten it.',
+    })
+  if (/\{\{|\}\}/.test(JSON.stringify(offer)))
+    throw invalidField(
+      'interactive',
+      'placeholder_form',
+      'contains a placeholder, which is filled in `text` alone',
+      {
+        fix: 'Write it without braces.',
+      },
+    )
 }
 
 /** The messaging provider fetches the file, so its address must be public. */

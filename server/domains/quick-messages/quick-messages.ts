@@ -61,9 +61,14 @@ const withoutEmpty = <T extends { media_url?: string | undefined; team_id?: stri
 export const createQuickMessage: Handler<'messaging_create_quick_message'> = async (ctx, given) => {
   const input = { ...withoutEmpty(given), file_name: given.file_name || undefined }
   const { code, type, visibility } = input
-  if (type === 'TEXT' && input.text === undefined)
-    throw invalidField('text', 'required', 'is required with type TEXT', { fix: 'Write the message.' })
-  if (type !== 'TEXT' && input.media_url === undefined)
+  const hasText = type === 'TEXT' || type === 'INTERACTIVE'
+  if (hasText && input.text === undefined)
+    throw invalidField('text', 'required', `is required with type ${type}`, { fix: 'Write the message.' })
+  if (type === 'INTERACTIVE' && input.interactive === undefined)
+    throw invalidField('interactive', 'required', 'is required with type INTERACTIVE', {
+      fix: 'Send the buttons, the list, the link or the location request.',
+    })
+  if (!hasText && input.media_url === undefined)
     throw invalidField('media_url', 'required', `is required with type ${type}`, {
       fix: 'Send the public https address of the file.',
     })
@@ -84,6 +89,7 @@ export const createQuickMessage: Handler<'messaging_create_quick_message'> = asy
       text: blankToNull(input.text),
       media_url: input.media_url ?? null,
       file_name: input.file_name ?? null,
+      interactive: input.interactive ?? null,
     },
     ctx.now,
   )

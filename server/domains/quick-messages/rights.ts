@@ -30,6 +30,7 @@ export const showQuickMessage = (actor: Actor, row: QuickMessageRow): z.input<ty
   text: row.text,
   media_url: row.media_url,
   template_name: row.template_name,
+  ...(row.interactive ? { interactive: row.interactive } : {}),
   visibility: row.visibility,
   team_id: row.team_id,
   favorite: row.favorite,

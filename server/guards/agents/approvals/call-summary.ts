@@ -1,4 +1,5 @@
 import { findOperation, type Operation } from '../../../../catalog/index.ts'
+import { describeOffer, isOffer } from '../../../../catalog/interactive.ts'
 import { showHidden } from '../../../../catalog/text.ts'
 import { isObject } from '../../../../catalog/values.ts'
 import type { Db } from '../../../../storage/database.ts'
@@ -93,6 +94,7 @@ const describeConversation = (conversation: Json, zone: string): string[] => [
 const describeMessage = (input: Json, output: Json): string[] => {
   const message = output.message
   const media = at(message, 'media')
+  const content = at(message, 'content') as { kind: string } | null | undefined
   return [
     ...line('Type', at(message, 'type')),
     ...line('Template', join(at(message, 'template', 'name'), at(message, 'template', 'language'))),
@@ -100,6 +102,7 @@ const describeMessage = (input: Json, output: Json): string[] => {
     ...((output.parts ?? []) as { part: string; text: string }[]).flatMap(({ part, text }) =>
       line(showHidden(part), text),
     ),
+    ...line('To tap', isOffer(content) ? describeOffer(content).join('\n') : undefined),
     ...line('File', join(input.media_url, at(media, 'file_name'), at(media, 'content_type'))),
     ...(JSON.stringify([input.media_url, input.template]).includes('https:')
       ? ['Files at addresses are fetched when the message is sent: what is there then is what arrives.']

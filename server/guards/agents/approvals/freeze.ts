@@ -34,12 +34,13 @@ const writeOut = async (app: App, { actor, op, input }: Asked, output: Input): P
   if (op.name === 'messaging_send_bulk') return await limitRecipients(app, actor, input, output)
   const { quick_message_id: quick, ...rest } = input
   if (op.name !== 'messaging_send_reply' || quick === undefined) return input
-  const { type, text, media } = output['message'] as {
+  const { type, text, content, media } = output['message'] as {
     type: string
     text: string | null
+    content: unknown
     media: { url: string | null; file_name: string | null } | null
   }
-  if (!media) return { ...rest, text }
+  if (!media) return { ...rest, text, ...(content === null ? {} : { interactive: content }) }
   return {
     ...rest,
     media_url: media.url,

@@ -57,6 +57,7 @@ const QUICK_MESSAGE_CONTENT = [
   'media_url',
   'file_name',
   'template_name',
+  'interactive',
   'visibility',
   'team_id',
 ]
