@@ -48,6 +48,7 @@ everyDatabase(
             },
             type: 'TEXT',
             text: 'Hi Ada',
+            content: null,
             media: null,
             reply_to: null,
             created_at: reply.body.message.created_at,

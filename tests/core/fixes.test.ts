@@ -107,6 +107,7 @@ const values: Readonly<Record<string, unknown>> = {
   phone: '+15550100042',
   staff_id: '1',
   team_id: '1',
+  interactive: { kind: 'location_request' },
   contact_ids: ['1'],
   conversation_ids: ['1'],
   tags: ['VIP'],

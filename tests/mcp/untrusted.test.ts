@@ -28,6 +28,8 @@ const trustedEnds = `
   /buttons/*/coupon_code /buttons/*/flow_id /buttons/*/flow_action /buttons/*/navigate_screen
   /buttons/*/otp_type /supported_apps/*/package_name /supported_apps/*/signature_hash
   /issues/*/rule /issues/*/path /issues/*/message /issues/*/fix /lint/preview /payload_preview/*/*
+  /content/buttons/*/id /content/rows/*/id /content/url
+  /interactive/buttons/*/id /interactive/rows/*/id /interactive/url
   /endpoint/url /endpoint/description /endpoint/disabled_reason /endpoint/signing_secret
   /subscriptions/event_types/*/id /delivery/event_id /delivery/event_type_id
   /saved_filter/name /saved_filter/description /saved_filter/filter/*
