@@ -1,6 +1,15 @@
 import { z } from 'zod'
 import { hasVisibleText } from './text.ts'
-import { deleted, idOf, listWithTotal, page, Search, Timestamp, VisibleName } from './fields.ts'
+import {
+  deletedNamed,
+  SavedFiltersNaming,
+  idOf,
+  listWithTotal,
+  page,
+  Search,
+  Timestamp,
+  VisibleName,
+} from './fields.ts'
 import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
@@ -203,7 +212,12 @@ export const updateCustomField = defineOperation({
         '`manager_only` hides the field from agents. `visible_to_all`: the key of an AI agent asks a person.',
       ),
   }),
-  output: z.object(CustomField.shape),
+  output: z.object({
+    ...CustomField.shape,
+    saved_filters: SavedFiltersNaming.optional().describe(
+      'Saved filters that name an option it has lost; absent if none.',
+    ),
+  }),
   errors: ['not_found', 'conflict', 'forbidden'],
   examples: [
     {
@@ -230,9 +244,13 @@ export const deleteCustomField = defineOperation({
   repeatable: true,
   emits: [],
   input: z.object({ custom_field_id: idOf('custom_field').describe('Custom field id.') }),
-  output: z.object(deleted),
+  output: z.object(deletedNamed),
   errors: ['not_found', 'conflict', 'forbidden', 'confirm_required'],
   examples: [
-    { title: 'Delete a field', input: { custom_field_id: '4' }, output: { id: '4', deleted: true } },
+    {
+      title: 'Delete a field',
+      input: { custom_field_id: '4' },
+      output: { id: '4', deleted: true, saved_filters: [] },
+    },
   ],
 })

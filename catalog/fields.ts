@@ -124,6 +124,18 @@ export const deleted = {
   deleted: z.boolean().describe('True: it was deleted.'),
 }
 
+/** What a deletion answers where saved filters may name what is deleted. */
+export const SavedFiltersNaming = z.array(
+  z.object({
+    id: idOf('saved_filter').describe('Saved filter id.'),
+    name: z.string().describe('Its name.'),
+  }),
+)
+export const deletedNamed = {
+  ...deleted,
+  saved_filters: SavedFiltersNaming.describe('Saved filters that name it. They stay as they are.'),
+}
+
 const Failure = z.object({
   id: z.string().describe('The id that failed.'),
   code: z.string().describe('Error code, such as `not_found`.'),

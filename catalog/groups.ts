@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { deleted, idOf, listWithTotal, page, Search, Timestamp, VisibleName } from './fields.ts'
+import { deletedNamed, idOf, listWithTotal, page, Search, Timestamp, VisibleName } from './fields.ts'
 import { BY_FILTER, target, targetAlternatives, targetResult } from './bulk-jobs.ts'
 import { defineOperation } from './operation.ts'
 
@@ -114,7 +114,8 @@ export const updateGroup = defineOperation({
   stability: 'stable',
   summary: 'Change the name or the emoji of a contact group',
   description:
-    'Omitted fields do not change. 409 `name_taken` when another group has the name, ignoring case.',
+    'Omitted fields do not change. 409 `name_taken` when another group has the name, ignoring case. Saved filters ' +
+    'that name it in full follow it.',
   words: 'rename a group, change the name or emoji of a group, edit segment',
   scope: 'crm:write',
   dryRun: true,
@@ -162,9 +163,15 @@ export const deleteGroup = defineOperation({
   repeatable: true,
   emits: ['group.deleted/1'],
   input: z.object({ group_id: idOf('group').describe('Group id.') }),
-  output: z.object(deleted),
+  output: z.object(deletedNamed),
   errors: ['not_found', 'conflict', 'confirm_required'],
-  examples: [{ title: 'Delete a group', input: { group_id: '3' }, output: { id: '3', deleted: true } }],
+  examples: [
+    {
+      title: 'Delete a group',
+      input: { group_id: '3' },
+      output: { id: '3', deleted: true, saved_filters: [{ id: '3', name: 'Members' }] },
+    },
+  ],
 })
 
 const members = {

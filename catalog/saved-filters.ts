@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { marks } from './marks.ts'
 import {
-  deleted,
+  deletedNamed,
   EXPENSIVE_READ,
   Id,
   idOf,
@@ -230,9 +230,13 @@ export const deleteSavedFilter = defineOperation({
   versioned: { kind: 'saved_filter', by: 'saved_filter_id' },
   emits: [],
   input: z.object({ saved_filter_id: SavedFilterId }),
-  output: z.object(deleted),
+  output: z.object(deletedNamed),
   errors: ['not_found', 'forbidden', 'conflict', 'confirm_required', 'precondition_failed'],
   examples: [
-    { title: 'Delete a saved filter', input: { saved_filter_id: '1' }, output: { id: '1', deleted: true } },
+    {
+      title: 'Delete a saved filter',
+      input: { saved_filter_id: '1' },
+      output: { id: '1', deleted: true, saved_filters: [] },
+    },
   ],
 })

@@ -1,5 +1,14 @@
 import { z } from 'zod'
-import { deleted, Id, listWithTotal, page, Search, Timestamp, VisibleName } from './fields.ts'
+import {
+  deletedNamed,
+  SavedFiltersNaming,
+  Id,
+  listWithTotal,
+  page,
+  Search,
+  Timestamp,
+  VisibleName,
+} from './fields.ts'
 import { defineOperation } from './operation.ts'
 
 export const TagRef = z.object({
@@ -57,7 +66,7 @@ export const renameTag = defineOperation({
   summary: 'Rename a tag',
   description:
     'Its id, contacts and conversations stay. 409 `name_taken` when another tag has the name, ignoring ' +
-    'case. Filters and callers that use the old name no longer find it.',
+    'case. Saved filters that name it in full follow it; callers that use the old name no longer find it.',
   words: 'rename a tag, change the name of a label, edit tag',
   scope: 'crm:write',
   dryRun: true,
@@ -93,8 +102,8 @@ export const deleteTag = defineOperation({
   stability: 'stable',
   summary: 'Delete a tag; its contacts and conversations stay',
   description:
-    'It is removed from all contacts and conversations. Saved filters that name it do not change, and ' +
-    'match no contact by it. Its name can be reused.',
+    'It is removed from all contacts and conversations. Saved filters that name it are listed: they do not change, ' +
+    'and match no contact by it. Its name can be reused.',
   words: 'delete a tag, remove a label everywhere',
   scope: 'crm:write',
   dryRun: true,
@@ -103,9 +112,11 @@ export const deleteTag = defineOperation({
   repeatable: true,
   emits: ['tag.deleted/1'],
   input: z.object({ tag_id: Id.describe('Tag id.') }),
-  output: z.object(deleted),
+  output: z.object(deletedNamed),
   errors: ['not_found', 'conflict', 'confirm_required'],
-  examples: [{ title: 'Delete a tag', input: { tag_id: '7' }, output: { id: '7', deleted: true } }],
+  examples: [
+    { title: 'Delete a tag', input: { tag_id: '7' }, output: { id: '7', deleted: true, saved_filters: [] } },
+  ],
 })
 
 export const mergeTags = defineOperation({
@@ -138,7 +149,9 @@ export const mergeTags = defineOperation({
     other_tag_id: Id.describe('The tag that was merged into it.'),
     contacts: z.int().describe('Contacts that got the tag.'),
     conversations: z.int().describe('Conversations that got the tag.'),
-    saved_filters: z.int().describe('Saved filters that named the other tag.'),
+    saved_filters: SavedFiltersNaming.describe(
+      'Saved filters that named the other tag, and name this one now.',
+    ),
   }),
   errors: ['not_found', 'conflict', 'confirm_required'],
   examples: [
@@ -150,7 +163,7 @@ export const mergeTags = defineOperation({
         other_tag_id: '8',
         contacts: 12,
         conversations: 3,
-        saved_filters: 1,
+        saved_filters: [{ id: '3', name: 'Not reached' }],
       },
     },
   ],

@@ -156,12 +156,12 @@ export type Operations = {
   readonly tags: {
     /** List contact tags by name. Operation `crm_list_tags`. */
     readonly list: (input?: types.CrmListTagsInput, options?: CallOptions) => Listing<types.CrmListTagsOutput>
-    /** Rename a tag. Its id, contacts and conversations stay. 409 `name_taken` when another tag has the name, ignoring case. Filters and callers that use the old name no longer find it. Operation `crm_rename_tag`. */
+    /** Rename a tag. Its id, contacts and conversations stay. 409 `name_taken` when another tag has the name, ignoring case. Saved filters that name it in full follow it; callers that use the old name no longer find it. Operation `crm_rename_tag`. */
     readonly rename: (
       input: types.CrmRenameTagInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmRenameTagOutput>
-    /** Delete a tag; its contacts and conversations stay. It is removed from all contacts and conversations. Saved filters that name it do not change, and match no contact by it. Its name can be reused. Operation `crm_delete_tag`. */
+    /** Delete a tag; its contacts and conversations stay. It is removed from all contacts and conversations. Saved filters that name it are listed: they do not change, and match no contact by it. Its name can be reused. Operation `crm_delete_tag`. */
     readonly delete: (
       input: types.CrmDeleteTagInput,
       options: Confirmed<'delete'>,
@@ -183,7 +183,7 @@ export type Operations = {
       input: types.CrmCreateGroupInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmCreateGroupOutput>
-    /** Change the name or the emoji of a contact group. Omitted fields do not change. 409 `name_taken` when another group has the name, ignoring case. Operation `crm_update_group`. */
+    /** Change the name or the emoji of a contact group. Omitted fields do not change. 409 `name_taken` when another group has the name, ignoring case. Saved filters that name it in full follow it. Operation `crm_update_group`. */
     readonly update: (
       input: types.CrmUpdateGroupInput,
       options?: ChangeOptions,

@@ -11,7 +11,7 @@ export type Approval = {
   asked_by: ApprovalAskedBy
   /** Why, in the words of the agent. */
   reason: string | null
-  /** Why approval is needed: the policy of the key, or the bound that is not met. `many`: it changes several records at once, and there is no undo. `saved_filters`: they name what it renames. */
+  /** Why approval is needed: the policy of the key, or the bound that is not met. `many`: it changes several records at once, and there is no undo. `saved_filters`: they name the name it gives, or an option it removes. */
   asked_for: ApprovalAskedFor[]
   /** The customer; null if there is none or several. */
   contact: ApprovalContact | null
@@ -944,7 +944,7 @@ export type CrmDeleteTagInput = {
   /** Tag id. */
   tag_id: string
 }
-export type CrmDeleteTagOutput = DeleteOutput
+export type CrmDeleteTagOutput = CrmDeleteOutput
 export type CrmMergeTagsInput = {
   /** The tag that stays. */
   tag_id: string
@@ -960,8 +960,8 @@ export type CrmMergeTagsOutput = {
   contacts: number
   /** Conversations that got the tag. */
   conversations: number
-  /** Saved filters that named the other tag. */
-  saved_filters: number
+  /** Saved filters that named the other tag, and name this one now. */
+  saved_filters: CrmDeleteTagSavedFilter[]
   /** Present on a dry run: nothing was changed. */
   dry_run?: true
 }
@@ -1034,7 +1034,7 @@ export type CrmDeleteGroupInput = {
   /** Group id. */
   group_id: string
 }
-export type CrmDeleteGroupOutput = DeleteOutput
+export type CrmDeleteGroupOutput = CrmDeleteOutput
 export type CrmAddContactsToGroupInput = CrmContactsGroupInput
 export type CrmAddContactsToGroupOutput = CrmContactsOutput
 export type CrmRemoveContactsFromGroupInput = CrmContactsGroupInput
@@ -1102,6 +1102,8 @@ export type CrmUpdateCustomFieldInput = {
   visibility?: 'visible_to_all' | 'manager_only'
 }
 export type CrmUpdateCustomFieldOutput = CustomField & {
+  /** Saved filters that name an option it has lost; absent if none. */
+  saved_filters?: CrmDeleteTagSavedFilter[]
   /** Present on a dry run: nothing was changed. */
   dry_run?: true
 }
@@ -1109,7 +1111,7 @@ export type CrmDeleteCustomFieldInput = {
   /** Custom field id. */
   custom_field_id: string
 }
-export type CrmDeleteCustomFieldOutput = DeleteOutput
+export type CrmDeleteCustomFieldOutput = CrmDeleteOutput
 export type SavedFilter = {
   /** Saved filter id; null when a dry run would create it. */
   id: string | null
@@ -1216,7 +1218,7 @@ export type CrmDeleteSavedFilterInput = {
   /** Saved filter id. */
   saved_filter_id: string
 }
-export type CrmDeleteSavedFilterOutput = DeleteOutput
+export type CrmDeleteSavedFilterOutput = CrmDeleteOutput
 export type JobsListInput = PageFields & {
   /** Only in this state. */
   state?: JobState
@@ -4563,6 +4565,10 @@ export type DeletedFields = {
   /** True: it was deleted. */
   deleted: boolean
 }
+export type DeletedNamedFields = DeletedFields & {
+  /** Saved filters that name it. They stay as they are. */
+  saved_filters: CrmDeleteTagSavedFilter[]
+}
 export type PageFields = {
   /** Rows per page: 1 to 100, 25 when absent. */
   limit?: number
@@ -5151,6 +5157,16 @@ export type CrmRenameTagTag = {
   /** Tag id. */
   id: string
   /** Tag name. */
+  name: string
+}
+export type CrmDeleteOutput = DeletedNamedFields & {
+  /** Present on a dry run: nothing was changed. */
+  dry_run?: true
+}
+export type CrmDeleteTagSavedFilter = {
+  /** Saved filter id. */
+  id: string
+  /** Its name. */
   name: string
 }
 export type CrmContactsGroupInput = TargetAlternatives & {

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from '../database.ts'
+import type { LabelKind } from '../labels/labels.ts'
 import { deleteMemberships, deleteTracking } from './memberships.ts'
 import { toStorableId } from '../values/ids.ts'
 import { containsPattern, fold } from '../values/text.ts'
@@ -56,8 +57,8 @@ export const lockSavedFilter = async (
     .executeTakeFirst()
 
 /**
- * Locks the references between the workspace's saved filters until the transaction ends: two concurrent
- * changes could otherwise create a cycle that neither of them detects.
+ * Locks what the workspace's saved filters name until the transaction ends: two concurrent changes could otherwise
+ * create a cycle that neither of them detects, and a new filter keep a name that a tag has just lost.
  */
 export const lockSavedFilterReferences = async (tx: Db, workspaceId: string): Promise<void> => {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`saved_filters ${workspaceId}`}, 0))`.execute(tx)
@@ -165,19 +166,20 @@ export const listAllSavedFilters = async (
     .$castTo<Pick<SavedFilterRow, 'id' | 'name' | 'filter'>>()
     .execute()
 
-/** Locks the saved filters that test tags, in the order of their ids. */
-export const lockFiltersOfTags = async (
+/** Locks the saved filters that test tags or groups, in the order of their ids. */
+export const lockFiltersOf = async (
   tx: Db,
   workspaceId: string,
-): Promise<Pick<SavedFilterRow, 'id' | 'filter'>[]> =>
+  kind: LabelKind,
+): Promise<Pick<SavedFilterRow, 'id' | 'name' | 'filter'>[]> =>
   await tx
     .selectFrom('saved_filters')
-    .select(['id', 'filter'])
+    .select(['id', 'name', 'filter'])
     .where('workspace_id', '=', workspaceId)
-    .where(sql<boolean>`filter::text like '%"tags":%'`)
+    .where(sql<boolean>`filter::text like ${`%"${kind}s":%`}`)
     .orderBy('id')
     .forUpdate()
-    .$castTo<Pick<SavedFilterRow, 'id' | 'filter'>>()
+    .$castTo<Pick<SavedFilterRow, 'id' | 'name' | 'filter'>>()
     .execute()
 
 /** Replaces the conditions of locked saved filters. */

@@ -280,10 +280,17 @@ everyDoor('Names of tags and groups', (test) => {
     const vip = data.find(({ name }: { name: string }) => name === 'VIP')
     const remove = (input: Record<string, unknown> = {}) =>
       call('crm_delete_tag', { tag_id: vip.id, ...input }, { confirm: 'delete' })
-    assert.deepEqual((await remove({ dry_run: true })).body, { id: vip.id, deleted: true, dry_run: true })
+    const { id: saved } = (
+      await call('crm_create_saved_filter', {
+        name: 'VIPs',
+        filter: { tags: { some: { name: { eq: 'VIP' } } } },
+      })
+    ).body.saved_filter
+    const expected = { id: vip.id, deleted: true, saved_filters: [{ id: saved, name: 'VIPs' }] }
+    assert.deepEqual((await remove({ dry_run: true })).body, { ...expected, dry_run: true })
     assert.equal((await call('crm_delete_tag', { tag_id: vip.id })).status, 428)
     if (!confirms) return
-    assert.deepEqual((await remove()).body, { id: vip.id, deleted: true })
+    assert.deepEqual((await remove()).body, expected)
     assert.equal((await remove()).status, 404)
     const namesOf = async () =>
       (await call('crm_get_contact', { contact_id: ada.id })).body.tags.map(
@@ -420,6 +427,43 @@ const limitStatements = async (db: Db, table: string): Promise<void> => {
     )
 }
 
+everyDoor('Saved filters that name a tag or a group', (test) => {
+  test('follow it to its new name, and mean the same contacts', async ({ call }) => {
+    const { group } = (await call('crm_create_group', { name: 'Club' })).body
+    for (const [n, tags] of [['Do not call'], ['VIP', 'Do not call'], ['VIP'], []].entries())
+      await call('crm_upsert_contact', {
+        phone: `+1555010020${n}`,
+        name: 'Ada',
+        tags,
+        group_ids: n === 1 ? [] : [group.id],
+      })
+    const filter = {
+      and: [
+        { not: { tags: { some: { name: { in: ['Do not call', 'Other'] } } } } },
+        { groups: { some: { name: { eq: 'Club' } } } },
+        { name: { ne: 'Do not call' } },
+      ],
+    }
+    const { id } = (await call('crm_create_saved_filter', { name: 'To call', filter })).body.saved_filter
+    const count = async () => (await call('crm_count_contacts', { saved_filter_id: id })).body.count
+    assert.equal(await count(), 2)
+    const { data } = (await call('crm_list_tags', { search: 'do not call' })).body
+    await call('crm_rename_tag', { tag_id: data[0].id, name: 'Never call' })
+    assert.equal(
+      (await call('crm_update_group', { group_id: group.id, name: 'Circle' })).body.changes[0],
+      'name',
+    )
+    assert.equal(await count(), 2)
+    assert.deepEqual((await call('crm_get_saved_filter', { saved_filter_id: id })).body.filter, {
+      and: [
+        { not: { tags: { some: { name: { in: ['Never call', 'Other'] } } } } },
+        { groups: { some: { name: { eq: 'Circle' } } } },
+        { name: { ne: 'Do not call' } },
+      ],
+    })
+  })
+})
+
 everyDoor('Tags that are merged', (test) => {
   test('become one, on contacts and in saved filters', async ({ call, door }) => {
     const make = async (phone: string, tags: string[]) =>
@@ -447,10 +491,11 @@ everyDoor('Tags that are merged', (test) => {
     assert.equal((await call('crm_merge_tags', input)).status, 428)
     const expected = { tag: { id: vip, name: 'VIP' }, other_tag_id: other, contacts: 1, conversations: 0 }
     const rehearsed = await call('crm_merge_tags', { ...input, dry_run: true })
-    assert.deepEqual(rehearsed.body, { ...expected, saved_filters: 1, dry_run: true })
+    const named = [{ id: saved.id, name: 'Important' }]
+    assert.deepEqual(rehearsed.body, { ...expected, saved_filters: named, dry_run: true })
     if (!door.confirms) return
     const merged = await call('crm_merge_tags', input, confirm)
-    assert.deepEqual([merged.status, merged.body], [200, { ...expected, saved_filters: 1 }])
+    assert.deepEqual([merged.status, merged.body], [200, { ...expected, saved_filters: named }])
     const namesOf = async (id: string) =>
       (await call('crm_get_contact', { contact_id: id })).body.tags.map(({ name }: { name: string }) => name)
     assert.deepEqual(

@@ -245,7 +245,7 @@ everyDatabase(
       const done = await rest.call('crm_delete_group', { group_id: group }, { ...options, confirm: 'delete' })
       assert.deepEqual(
         [done.status, wasReplayed(done), done.body],
-        [200, false, { id: group, deleted: true }],
+        [200, false, { id: group, deleted: true, saved_filters: [] }],
       )
       // The response is stored now, but scope and confirmation are still checked each time.
       assert.equal((await rest.call('crm_delete_group', { group_id: group }, options)).status, 428)

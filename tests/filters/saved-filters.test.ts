@@ -155,6 +155,7 @@ everyDoor(
       assert.deepEqual((await call('crm_delete_saved_filter', { saved_filter_id: id, dry_run: true })).body, {
         id,
         deleted: true,
+        saved_filters: [],
         dry_run: true,
       })
       assert.equal((await call('crm_delete_saved_filter', { saved_filter_id: id })).status, 428)
@@ -162,7 +163,7 @@ everyDoor(
       if (!door.confirms) return
       assert.deepEqual(
         (await call('crm_delete_saved_filter', { saved_filter_id: id }, { confirm: 'delete' })).body,
-        { id, deleted: true },
+        { id, deleted: true, saved_filters: [] },
       )
       for (const reply of [
         await call('crm_get_saved_filter', { saved_filter_id: id }),

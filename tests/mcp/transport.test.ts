@@ -125,6 +125,7 @@ describe(`MCP endpoint (${databases[0]})`, () => {
     assert.deepEqual((await call({ dry_run: true })).structuredContent, {
       id: group_id,
       deleted: true,
+      saved_filters: [],
       dry_run: true,
     })
     await client.close()
@@ -163,7 +164,11 @@ describe(`MCP endpoint (${databases[0]})`, () => {
     assert.equal(codeOf(declined), 'declined')
     assert.doesNotMatch(JSON.stringify(declined.content), /confirm|command line|Api-/)
     answers.push({ action: 'accept', content: { confirm: 'delete' } })
-    assert.deepEqual((await call(group_id)).structuredContent, { id: group_id, deleted: true })
+    assert.deepEqual((await call(group_id)).structuredContent, {
+      id: group_id,
+      deleted: true,
+      saved_filters: [],
+    })
     assert.equal(questions.length, 2)
     assert.deepEqual(questions[0]!.split('\n'), [
       'Delete a contact group; its contacts stay',
@@ -224,10 +229,11 @@ describe(`MCP endpoint (${databases[0]})`, () => {
     assert.deepEqual((await call(one, { ...yes, requestState: question.requestState })).structuredContent, {
       id: one,
       deleted: true,
+      saved_filters: [],
     })
     assert.deepEqual(
       (await call(one, { ...yes, requestState: question.requestState })).structuredContent,
-      { id: one, deleted: true },
+      { id: one, deleted: true, saved_filters: [] },
       'a repeated answer is the same call',
     )
   })

@@ -14,6 +14,7 @@ import {
 import { fold } from '../../../storage/values/text.ts'
 import { createPageOfRows } from '../../kernel/paging.ts'
 import { invalidField, notFound, Problem } from '../../kernel/problem.ts'
+import { listFiltersNaming } from '../saved-filters/naming.ts'
 import { canSeeField, canSeeManagerFields } from '../../visibility/policy.ts'
 
 const MAX_CUSTOM_FIELDS = 200
@@ -130,9 +131,10 @@ export const updateCustomField: Handler<'crm_update_custom_field'> = async (ctx,
     options: input.options ?? field.options,
     visibility: input.visibility ?? field.visibility,
   }
+  const filters = await listFiltersNaming(ctx.tx, ctx.actor.workspace.id, { input, isDeletion: false })
   await updateField(ctx.tx, ctx.actor.workspace.id, next)
   ctx.auditChange(showField(field), showField(next))
-  return showField(next)
+  return { ...showField(next), ...(filters.length > 0 ? { saved_filters: filters } : {}) }
 }
 
 export const deleteCustomField: Handler<'crm_delete_custom_field'> = async (ctx, input) => {
@@ -141,7 +143,8 @@ export const deleteCustomField: Handler<'crm_delete_custom_field'> = async (ctx,
     throw new Problem('conflict', 'The email field is built in and cannot be deleted.', {
       reason: 'built_in',
     })
+  const filters = await listFiltersNaming(ctx.tx, ctx.actor.workspace.id, { input, isDeletion: true })
   await deleteField(ctx.tx, ctx.actor.workspace.id, field.id, ctx.now)
   ctx.auditChange(showField(field), null)
-  return { id: field.id, deleted: true }
+  return { id: field.id, deleted: true, saved_filters: filters }
 }

@@ -25,6 +25,8 @@ import {
   unknownLabelIds,
   unknownLabelName,
 } from '../labels/labels.ts'
+import { moveFilters } from '../saved-filters/follow-labels.ts'
+import { listFiltersNaming } from '../saved-filters/naming.ts'
 import { cacheLabels } from '../labels/label-cache.ts'
 
 export const listGroups: Handler<'crm_list_groups'> = (ctx, input) =>
@@ -61,6 +63,7 @@ export const updateGroup: Handler<'crm_update_group'> = async (ctx, { group_id: 
   if (changes.length === 0) return { group, changes }
   if (changes.includes('name')) await requireFreeName(ctx, 'group', id, group.name)
   await updateGroupRow(ctx.tx, ctx.actor.workspace.id, group)
+  if (changes.includes('name')) await moveFilters(ctx, { kind: 'group', from: before, to: group })
   ctx.emit('group.updated/1', { group, previous: { name: before.name, emoji: before.emoji } })
   ctx.auditChange(before, group)
   return { group, changes }
@@ -69,10 +72,14 @@ export const updateGroup: Handler<'crm_update_group'> = async (ctx, { group_id: 
 export const deleteGroup: Handler<'crm_delete_group'> = async (ctx, { group_id: id }) => {
   const group = await lockGroup(ctx.tx, ctx.actor.workspace.id, id, true)
   if (!group) throw notFound('group', id)
+  const filters = await listFiltersNaming(ctx.tx, ctx.actor.workspace.id, {
+    input: { group_id: id },
+    isDeletion: true,
+  })
   await deleteGroupRow(ctx.tx, ctx.actor.workspace.id, id)
   ctx.emit('group.deleted/1', { group })
   ctx.auditChange(group, null)
-  return { id, deleted: true }
+  return { id, deleted: true, saved_filters: filters }
 }
 
 const addMembers: ContactsChange<InputOf<'crm_add_contacts_to_group'>, 'contact.groups_added/1'> = {

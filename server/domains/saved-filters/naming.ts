@@ -6,11 +6,14 @@ import { findLabels } from '../../../storage/labels/labels.ts'
 import { listAllSavedFilters, type SavedFilterRow } from '../../../storage/filters/saved-filters.ts'
 
 /*
- * Saved filters that name what a call renames or deletes: they match others then, for everybody who uses them.
+ * Saved filters that match others after a call, for everybody who uses them: they name what it deletes, or the name
+ * that it gives.
  */
 
 type Json = Record<string, unknown>
-type Scope = { db: Db; workspaceId: string; input: Json; isDeletion: boolean }
+/** `isDeletion`: what the input names by its id goes. */
+type Change = { input: Json; isDeletion: boolean }
+type Scope = { db: Db; workspaceId: string } & Change
 
 /** Conditions compare text with its case. */
 const toName = (...parts: readonly string[]): string => JSON.stringify(parts)
@@ -22,9 +25,10 @@ const listLabelNames = async (
 ): Promise<string[]> => {
   const [label] = await findLabels(db, workspaceId, kind, [id], [])
   const { name } = input
-  if (!label || (!isDeletion && (typeof name !== 'string' || name === label.name))) return []
-  const names = isDeletion ? [label.name] : [label.name, String(name)]
-  return [toName(`${kind}s`, 'id', id), ...names.map((one) => toName(`${kind}s`, 'name', one))]
+  if (!label) return []
+  if (isDeletion) return [toName(`${kind}s`, 'id', id), toName(`${kind}s`, 'name', label.name)]
+  // Those of the old name follow it; those of the new one find it from then on.
+  return typeof name === 'string' && name !== label.name ? [toName(`${kind}s`, 'name', name)] : []
 }
 
 /** A field that is deleted, or options that it loses. */
@@ -78,21 +82,29 @@ const listNamed = (node: unknown): string[] => {
   })
 }
 
-/** Returns the saved filters that name a record which a call renames or deletes, or an option that it removes. */
+/** Returns the saved filters that name a record which a change deletes, a name that it gives, or an option it removes. */
 export const listFiltersNaming = async (
+  db: Db,
+  workspaceId: string,
+  change: Change,
+): Promise<Pick<SavedFilterRow, 'id' | 'name'>[]> => {
+  const scope = { db, workspaceId, ...change }
+  const gone = new Set<string>()
+  for (const [field, listNames] of Object.entries(fields))
+    if (change.input[field] !== undefined)
+      for (const name of await listNames(scope, String(change.input[field]))) gone.add(name)
+  if (gone.size === 0) return []
+  const rows = await listAllSavedFilters(db, workspaceId)
+  return rows
+    .filter(({ filter }) => listNamed(filter).some((name) => gone.has(name)))
+    .map(({ id, name }) => ({ id, name }))
+}
+
+/** The same for the call of an operation. What a job changes are the contacts of a group or a filter, not these. */
+export const listFiltersOfCall = async (
   db: Db,
   workspaceId: string,
   op: Operation,
   input: Json,
-): Promise<Pick<SavedFilterRow, 'id' | 'name'>[]> => {
-  const scope = { db, workspaceId, input, isDeletion: op.confirm === 'delete' }
-  const gone = new Set<string>()
-  // What a job changes are the contacts of a group or a filter, not these.
-  if (!op.jobs)
-    for (const [field, listNames] of Object.entries(fields))
-      if (input[field] !== undefined)
-        for (const name of await listNames(scope, String(input[field]))) gone.add(name)
-  if (gone.size === 0) return []
-  const rows = await listAllSavedFilters(db, workspaceId)
-  return rows.filter(({ filter }) => listNamed(filter).some((name) => gone.has(name)))
-}
+): Promise<Pick<SavedFilterRow, 'id' | 'name'>[]> =>
+  op.jobs ? [] : await listFiltersNaming(db, workspaceId, { input, isDeletion: op.confirm === 'delete' })

@@ -21,6 +21,7 @@ import { createPage } from '../../kernel/paging.ts'
 import { invalidField, Problem } from '../../kernel/problem.ts'
 import { toDatabaseProblem } from '../../kernel/deadline.ts'
 import { showOwnedFilter } from '../../visibility/records.ts'
+import { listFiltersNaming } from './naming.ts'
 import { loadConditionView } from './hidden-conditions.ts'
 
 const createNotFoundProblem = (id: string): Problem =>
@@ -110,6 +111,7 @@ const showResult = (ctx: Context, row: ReturnType<typeof toShownFilter>, isNew: 
 
 export const createSavedFilter: Handler<'crm_create_saved_filter'> = async (ctx, input) => {
   requireDryRunForCount(ctx, input.count)
+  await lockSavedFilterReferences(ctx.tx, ctx.actor.workspace.id)
   const parsed = await parseFilter(ctx, input.filter)
   requireStorableSize(parsed.absolute)
   const row = await insertSavedFilter(
@@ -197,6 +199,10 @@ const parseStored = async (ctx: Context, { id }: SavedFilterRow): Promise<Contac
 export const deleteSavedFilter: Handler<'crm_delete_saved_filter'> = async (ctx, { saved_filter_id: id }) => {
   const { name, description, filter } = await lockOwnSavedFilter(ctx, id)
   ctx.auditChange({ name, description, filter }, null)
+  const filters = await listFiltersNaming(ctx.tx, ctx.actor.workspace.id, {
+    input: { saved_filter_id: id },
+    isDeletion: true,
+  })
   await deleteSavedFilterRow(ctx.tx, ctx.actor.workspace.id, id)
-  return { id, deleted: true }
+  return { id, deleted: true, saved_filters: filters }
 }

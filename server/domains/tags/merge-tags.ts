@@ -1,9 +1,8 @@
 import type { Handler } from '../../handler.ts'
 import type { Label } from '../../../storage/labels/labels.ts'
 import { lockTagsForMerge, mergeTagRow } from '../../../storage/labels/merges.ts'
-import { lockFiltersOfTags, replaceFilters } from '../../../storage/filters/saved-filters.ts'
 import { invalidField, notFound } from '../../kernel/problem.ts'
-import { replaceTag } from '../saved-filters/replace-tag.ts'
+import { moveFilters } from '../saved-filters/follow-labels.ts'
 
 export const mergeTags: Handler<'crm_merge_tags'> = async (ctx, { tag_id: id, other_tag_id: otherId }) => {
   const workspaceId = ctx.actor.workspace.id
@@ -18,12 +17,8 @@ export const mergeTags: Handler<'crm_merge_tags'> = async (ctx, { tag_id: id, ot
     return tag
   }) as [Label, Label]
   const merged = await mergeTagRow(ctx.tx, workspaceId, otherId, id)
-  const filters = (await lockFiltersOfTags(ctx.tx, workspaceId)).flatMap((row) => {
-    const filter = replaceTag(row.filter, other, kept)
-    return filter === row.filter ? [] : [{ id: row.id, filter }]
-  })
-  if (filters.length > 0) await replaceFilters(ctx.tx, workspaceId, filters, ctx.now)
+  const filters = await moveFilters(ctx, { kind: 'tag', from: other, to: kept })
   ctx.emit('tag.deleted/1', { tag: { ...other, merged_into: id } })
   ctx.auditChange(other, null)
-  return { tag: kept, other_tag_id: otherId, ...merged, saved_filters: filters.length }
+  return { tag: kept, other_tag_id: otherId, ...merged, saved_filters: filters }
 }

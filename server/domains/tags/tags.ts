@@ -24,6 +24,8 @@ import {
   requireFreeName,
   unknownLabelIds,
 } from '../labels/labels.ts'
+import { moveFilters } from '../saved-filters/follow-labels.ts'
+import { listFiltersNaming } from '../saved-filters/naming.ts'
 import { isIdText, cacheLabels } from '../labels/label-cache.ts'
 
 export const listTags: Handler<'crm_list_tags'> = (ctx, input) =>
@@ -41,6 +43,7 @@ export const renameTag: Handler<'crm_rename_tag'> = async (ctx, { tag_id: id, na
   if (tag.name === name) return { tag: renamed, changed: false }
   await requireFreeName(ctx, 'tag', id, name)
   await renameTagRow(ctx.tx, ctx.actor.workspace.id, id, name)
+  await moveFilters(ctx, { kind: 'tag', from: tag, to: renamed })
   ctx.emit('tag.renamed/1', { tag: { ...renamed, previous_name: tag.name } })
   ctx.auditChange(tag, renamed)
   return { tag: renamed, changed: true }
@@ -49,10 +52,14 @@ export const renameTag: Handler<'crm_rename_tag'> = async (ctx, { tag_id: id, na
 export const deleteTag: Handler<'crm_delete_tag'> = async (ctx, { tag_id: id }) => {
   const tag = await lockTag(ctx.tx, ctx.actor.workspace.id, id)
   if (!tag) throw notFound('tag', id)
+  const filters = await listFiltersNaming(ctx.tx, ctx.actor.workspace.id, {
+    input: { tag_id: id },
+    isDeletion: true,
+  })
   await deleteTagRow(ctx.tx, ctx.actor.workspace.id, id)
   ctx.emit('tag.deleted/1', { tag })
   ctx.auditChange(tag, null)
-  return { id, deleted: true }
+  return { id, deleted: true, saved_filters: filters }
 }
 
 const addTags: ContactsChange<InputOf<'crm_tag_contacts'>, 'contact.tags_added/1'> = {

@@ -10,7 +10,7 @@ import { toWindow } from '../../domains/inbox/window.ts'
 import type { Db } from '../../../storage/database.ts'
 import { findSendingChannel } from '../../domains/messaging/channels.ts'
 import { changesMany } from '../snapshot/touched.ts'
-import { listFiltersNaming } from '../../domains/saved-filters/naming.ts'
+import { listFiltersOfCall } from '../../domains/saved-filters/naming.ts'
 import { canSeeChannel, listVisibleChannels } from '../../visibility/policy.ts'
 import type { App } from '../../app.ts'
 import {
@@ -134,7 +134,7 @@ const listUnmetBounds = async (app: App, actor: Actor, op: Operation, input: Inp
   if (isSend && bounds.hours && (isMany || !isWithinHours(bounds.hours, now, actor.workspace.timezone)))
     unmet.push('hours')
   if (isMany && bounds.sends_per_hour !== undefined) unmet.push('sends_per_hour')
-  if (isLeftOpen(actor, op) && (await listFiltersNaming(app.db, actor.workspace.id, op, input)).length > 0)
+  if (isLeftOpen(actor, op) && (await listFiltersOfCall(app.db, actor.workspace.id, op, input)).length > 0)
     unmet.push('saved_filters')
   return unmet
 }

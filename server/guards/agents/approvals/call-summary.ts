@@ -6,7 +6,7 @@ import type { Db } from '../../../../storage/database.ts'
 import type { App } from '../../../app.ts'
 import type { Actor } from '../../../kernel/context.ts'
 import { createRead, createRecordReader, type Read, type RecordKind } from '../../snapshot/read-records.ts'
-import { listFiltersNaming } from '../../../domains/saved-filters/naming.ts'
+import { listFiltersOfCall } from '../../../domains/saved-filters/naming.ts'
 import { describeBulk } from './bulk-summary.ts'
 import { listReferences, records } from './call-records.ts'
 import { listDeclining, listTagIds } from './subject-records.ts'
@@ -362,7 +362,7 @@ export const summarizeCall = async (
       : [
           ...(await describeRecords(read, op, input, zone)),
           ...(await describeTags(read, input)),
-          ...(await describeFiltersNaming(read, await listFiltersNaming(db, actor.workspace.id, op, input))),
+          ...(await describeFiltersNaming(read, await listFiltersOfCall(db, actor.workspace.id, op, input))),
           ...line(
             'Of them have declined messages',
             (await listDeclining({ db, workspaceId: actor.workspace.id, input, planId }))?.length,

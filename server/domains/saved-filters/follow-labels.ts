@@ -1,5 +1,13 @@
-import type { Label } from '../../../storage/labels/labels.ts'
+import type { Context } from '../../handler.ts'
 import { isObject } from '../../../catalog/values.ts'
+import {
+  lockFiltersOf,
+  lockSavedFilterReferences,
+  replaceFilters,
+} from '../../../storage/filters/saved-filters.ts'
+import type { Label, LabelKind } from '../../../storage/labels/labels.ts'
+
+/* Saved filters name tags and groups as people do, and follow them to another name or into another tag. */
 
 type Json = Record<string, unknown>
 
@@ -27,35 +35,49 @@ const replaceTests = (tests: unknown, from: string, to: string): unknown =>
     ? mapMembers(tests, (op, operand) => (WHOLE.includes(op) ? replaceOperand(operand, from, to) : operand))
     : replaceOperand(tests, from, to)
 
-/** Conditions on the tags of a contact: `{some: {id: {eq: …}, name: {in: […]}}}`. */
-const replaceInTags = (conditions: unknown, from: Label, to: Label): unknown =>
+/** Conditions on the tags or groups of a contact: `{some: {id: {eq: …}, name: {in: […]}}}`. */
+const replaceInLabels = (conditions: unknown, from: Label, to: Label): unknown =>
   isObject(conditions)
-    ? mapMembers(conditions, (_quantifier, tag) =>
-        isObject(tag)
-          ? mapMembers(tag, (field, tests) =>
+    ? mapMembers(conditions, (_quantifier, label) =>
+        isObject(label)
+          ? mapMembers(label, (field, tests) =>
               field === 'id' || field === 'name' ? replaceTests(tests, from[field], to[field]) : tests,
             )
-          : tag,
+          : label,
       )
     : conditions
 
+type Move = { kind: LabelKind; from: Label; to: Label }
+
 /**
- * Returns a filter that names another tag wherever it named one, by its id or by its whole name. Returns the filter
+ * Returns a filter that names another label wherever it named one, by its id or by its whole name. Returns the filter
  * itself when it does not name it.
  */
-export const replaceTag = (filter: Json, from: Label, to: Label): Json => {
+const replaceLabel = (filter: Json, move: Move): Json => {
   const replaceIn = (value: unknown): unknown => {
     if (Array.isArray(value)) {
       const mapped = value.map(replaceIn)
       return mapped.every((one, i) => one === value[i]) ? value : mapped
     }
-    return isObject(value) ? replaceTag(value, from, to) : value
+    return isObject(value) ? replaceLabel(value, move) : value
   }
   return mapMembers(filter, (name, value) =>
-    name === 'tags'
-      ? replaceInTags(value, from, to)
+    name === `${move.kind}s`
+      ? replaceInLabels(value, move.from, move.to)
       : ['and', 'or', 'not'].includes(name)
         ? replaceIn(value)
         : value,
   )
+}
+
+/** Makes the saved filters that name a label name it as it is now, or the one it was merged into. Returns them. */
+export const moveFilters = async (ctx: Context, move: Move): Promise<{ id: string; name: string }[]> => {
+  const workspaceId = ctx.actor.workspace.id
+  await lockSavedFilterReferences(ctx.tx, workspaceId)
+  const filters = (await lockFiltersOf(ctx.tx, workspaceId, move.kind)).flatMap((row) => {
+    const filter = replaceLabel(row.filter, move)
+    return filter === row.filter ? [] : [{ ...row, filter }]
+  })
+  if (filters.length > 0) await replaceFilters(ctx.tx, workspaceId, filters, ctx.now)
+  return filters.map(({ id, name }) => ({ id, name }))
 }
