@@ -185,6 +185,29 @@ everyDatabase('Sandbox: command line', (server) => {
     await cliError(2, 'invalid_input', 'say', ...phone, '--message', '{')
   })
 
+  it('say: a customer with a new number or user id can be answered there', async () => {
+    const { run, cli } = await setUp()
+    const change = (system: object) => ['--message', JSON.stringify({ type: 'system', system })]
+    const [phone, userId] = ['+1 555 010 0043', 'US.13491208655302741918']
+    await cli('say', '--from', phone, 'Hello')
+    await cli('say', '--from', phone, ...change({ type: 'user_changed_number', wa_id: '15550100044' }))
+    await cli('say', '--user-id', userId, 'Hello')
+    const newId = { user_id: 'MX.2000000000000002', previous_user_id: userId }
+    await cli('say', '--user-id', userId, ...change({ type: 'user_changed_user_id', ...newId }))
+    await server().settle()
+    const { data } = await run('inbox_search_conversations', {})
+    assert.equal(data.length, 2)
+    for (const { id } of data) await run('messaging_send_reply', { conversation_id: id, text: 'Hi' })
+    assert.deepEqual(
+      (await cli('messages')).data.map((m: Record<string, string>) => m.to ?? m.recipient).toSorted(),
+      ['15550100044', 'MX.2000000000000002'],
+    )
+    await cli('say', '--from', '+1 555 010 0044', 'Still me')
+    await cli('say', '--user-id', 'MX.2000000000000002', 'Me too')
+    await server().settle()
+    assert.equal((await run('inbox_search_conversations', {})).data.length, 2)
+  })
+
   it('react, edit and delete: what a customer does to messages, by our ids', async () => {
     const { run, cli, cliError } = await setUp()
     await cli('say', '--from', '+1 555 010 0042', 'Is my ordre on its way?')

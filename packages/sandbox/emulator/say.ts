@@ -1,6 +1,11 @@
 import { isObject } from '../../../catalog/values.ts'
 import type { Db } from '../../../storage/database.ts'
-import { findSandboxCustomer, type SandboxCustomer, upsertSandboxCustomer } from '../storage/customers.ts'
+import {
+  changeSandboxCustomer,
+  findSandboxCustomer,
+  type SandboxCustomer,
+  upsertSandboxCustomer,
+} from '../storage/customers.ts'
 import {
   findSandboxMessage,
   insertSandboxMessage,
@@ -110,6 +115,13 @@ export const handleSay = async (call: SandboxCall): Promise<Response> => {
     const shown = isNonEmptyText(body.username) ? { ...customer, username: body.username } : customer
     const toUpdate = isEcho ? echoUpdate : inboundUpdate
     await insertSandboxUpdates(tx, [toUpdate(number, shown, { id, at, part: message })])
+    if (part['type'] === 'system' && isObject(part['system'])) {
+      const { wa_id: waId, user_id: userId } = part['system']
+      await changeSandboxCustomer(tx, customer, {
+        wa_id: isNonEmptyText(waId) ? waId : null,
+        user_id: isNonEmptyText(userId) ? userId : null,
+      })
+    }
     return okResponse({ id })
   })
 }
