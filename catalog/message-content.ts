@@ -132,6 +132,9 @@ const Product = z.object({
   product_id: given('Id of the product in the catalog of the business.'),
 })
 
+/** Stands for the name of who wrote in the phone app of a number, which does not say. */
+export const PHONE_APP_NAME = 'Phone app'
+
 /** The members of a message that its content is in. */
 export const contentFields = {
   content: MessageContent.nullable().describe(

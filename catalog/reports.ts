@@ -230,7 +230,7 @@ export const workspaceSummary = defineOperation({
 })
 
 const StaffRow = z.object({
-  staff_id: Id.nullable().describe('Staff member; null: nobody, or the system.'),
+  staff_id: Id.nullable().describe('Staff member; null: nobody or the system, or the row `Phone app`.'),
   name: z.string().nullable().describe('Name.'),
   conversations: countField(
     'Conversations answered, closed or assigned; each counts once, as in `handled`, `replied`, `untouched`.',

@@ -5623,7 +5623,7 @@ export type ReportsWorkspaceSummaryUnavailable = {
   reason: string
 }
 export type ReportsStaffData = {
-  /** Staff member; null: nobody, or the system. */
+  /** Staff member; null: nobody or the system, or the row `Phone app`. */
   staff_id: string | null
   /** Name. */
   name: string | null

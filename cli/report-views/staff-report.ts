@@ -52,7 +52,7 @@ const MIN_BAR_WIDTH = 6
 const MAX_BAR_WIDTH = 30
 
 const formatStaffName = ({ staff_id: id, name }: { staff_id: string | null; name: string | null }): string =>
-  id === null ? 'nobody' : escapeControlCharacters(name ?? id)
+  escapeControlCharacters(name ?? id ?? 'nobody')
 const nameColumn = (rows: readonly { staff_id: string | null; name: string | null }[]): ReportColumn => ({
   title: 'NAME',
   cells: rows.map(formatStaffName),
@@ -99,8 +99,8 @@ const medianColumns = (rows: readonly StaffRow[]): ReportColumn[] =>
 /** Conversations of the same members in the period before; a dash where a member did nothing then. */
 const beforeColumns = (rows: readonly StaffRow[], past: readonly StaffRow[] | undefined): ReportColumn[] => {
   if (!past) return []
-  const byStaff = new Map(past.map((row) => [row.staff_id, row]))
-  const before = (row: StaffRow): StaffRow | undefined => byStaff.get(row.staff_id)
+  const byMember = new Map(past.map((row) => [row.staff_id ?? row.name, row]))
+  const before = (row: StaffRow): StaffRow | undefined => byMember.get(row.staff_id ?? row.name)
   return [numberColumn('BEFORE', rows, (r) => formatCount(before(r)?.conversations ?? null))]
 }
 

@@ -96,16 +96,22 @@ const customerVerbs: readonly SandboxVerb[] = [
       ['--username <name>', "the customer's username"],
       [
         '--message <json>',
-        'a message in the form of the provider, instead of a text: a contact card, a form, a tap on a button, ' +
-          'a notice, a message of a group',
+        'a message in the form of the provider, instead of a text: a contact card, a form, a notice, a message ' +
+          'of a group',
       ],
+      [
+        '--tap <title>',
+        'tap the button or list row with this title or id, in the last message to the customer that has any',
+      ],
+      ['--reply-to <message-id>', 'answer, or tap in, this message; the id that wcrm shows'],
       ['--phone-app', 'the business writes it, in the phone app of its number'],
       ['--ad', 'the message comes from an ad, which opens a reply window of 72 hours'],
     ],
     run: ({ call, flags, words }) => {
       const message = messageFlag(stringFlag(flags, 'message'))
-      if ((words.length === 0) === (message === undefined))
-        throw Object.assign(usageError('Give a text, or --message in its place.'), {
+      const tap = stringFlag(flags, 'tap')
+      if ((words.length === 0) === (message === undefined && tap === undefined))
+        throw Object.assign(usageError('Give a text, or --message or --tap in its place.'), {
           hint: 'See: wcrm sandbox say --help',
         })
       return call(
@@ -121,6 +127,8 @@ const customerVerbs: readonly SandboxVerb[] = [
           echo: flags['phoneApp'] === true ? true : undefined,
           text: words.length === 0 ? undefined : words.join(' '),
           message,
+          tap,
+          reply_to: stringFlag(flags, 'replyTo'),
         }),
       )
     },

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from '../database.ts'
 import { isOnChannels, isWithin, type TimeRange, type VisibleChannels } from './reports.ts'
+import { endedBy } from './staff-figures.ts'
 
 /** Medians in seconds; null without a first response, or without a close. */
 export type Medians = { firstResponse: number | null; close: number | null }
@@ -8,7 +9,7 @@ export type Medians = { firstResponse: number | null; close: number | null }
 type MedianRow = { member: string | null; median: string | null }
 
 /**
- * Loads the medians of first responses and closes in a range, by the member who answered or closed (`0`: nobody), and
+ * Loads the medians of first responses and closes in a range, by the member (also `0` and `-1` of staff figures), and
  * of all together under the key `null`. What counts as a first response is what `loadTimeFigures` counts.
  */
 export const loadMedians = async (
@@ -21,7 +22,7 @@ export const loadMedians = async (
   const [responses, closes] = await Promise.all([
     sql<MedianRow>`
       select member, extract(epoch from percentile_cont(0.5) within group (order by waited)) as median from (
-        select coalesce(r.ended_by, 0) as member, r.ended_at - r.since as waited from reply_waits r
+        select ${sql.raw(endedBy('r'))} as member, r.ended_at - r.since as waited from reply_waits r
         where r.workspace_id = ${workspaceId} and r.kind = 'first_response' and ${isWithin('r.ended_at', range)}
           ${onChannels('r.conversation_id')}
           and not exists (select from conversation_episodes e where e.workspace_id = ${workspaceId}

@@ -3,7 +3,14 @@ import type { Db } from '../database.ts'
 import { isOnChannels, isWithin, type TimeRange, type VisibleChannels } from './reports.ts'
 
 // The work of staff members in a time range: messages, replies and closes. Member 0 is the system, or a
-// conversation without an assigned member.
+// conversation without an assigned member; member -1 the phone app, whose messages are the only ones to customers
+// without a staff member.
+
+/** Who ended a wait. The system ends one only with its episode. `table`: name of `reply_waits` in the statement. */
+export const endedBy = (table: string): string => `coalesce(${table}.ended_by, case when exists (
+      select from conversation_episodes x where x.workspace_id = ${table}.workspace_id
+        and x.conversation_id = ${table}.conversation_id and x.n = ${table}.episode
+        and x.closed_by is null and x.closed_at <= ${table}.ended_at) then 0 else -1 end)`
 
 type Numbers<K extends string> = { [N in K]: number }
 /** Converts rows of counts, which the driver returns as text, to numbers by member. */
@@ -65,7 +72,7 @@ export const loadWorkFigures = (
         select unnest(${sql.ref(first)}) as id union all select unnest(${sql.ref(second)})) as u`
     const { rows } = await sql<Record<keyof WorkFigures, string> & { member: string }>`
     with sent as (
-      select coalesce(staff_id, 0) as member, count(*) as messages, array_agg(conversation_id) as ids
+      select coalesce(staff_id, -1) as member, count(*) as messages, array_agg(conversation_id) as ids
       from messages
       where workspace_id = ${workspaceId} and direction = 'outbound'
         and status in ('read', 'delivered', 'sent') and ${isWithin('created_at', range)}
@@ -136,7 +143,7 @@ const loadResponseFigures = async (
   channels: VisibleChannels,
 ): Promise<Map<string, ResponseFigures>> => {
   const { rows } = await sql<Record<keyof ResponseFigures, string> & { member: string }>`
-    select coalesce(r.ended_by, 0) as member,
+    select ${sql.raw(endedBy('r'))} as member,
       count(*) filter (where r.kind = 'first_response' and e.n is null) as firsts,
       coalesce(extract(epoch from sum(r.ended_at - r.since)
         filter (where r.kind = 'first_response' and e.n is null)), 0) as seconds,
@@ -184,7 +191,7 @@ const loadBreachFigures = async (
       count(*) filter (where what = 'next_response') as next_response,
       count(*) filter (where what = 'resolution') as resolution
     from (
-      ${clocks('reply_waits', 'kind', 'due_at', 'ended_at', 'ended_by')}
+      ${clocks('reply_waits', 'kind', 'due_at', 'ended_at', endedBy('k'))}
       union all
       ${clocks('conversation_episodes', `'resolution'`, 'resolution_due_at', 'closed_at', 'closed_by')}
     ) as c group by 1`.execute(tx)

@@ -333,6 +333,24 @@ everyDatabase('Inbound messages', (server) => {
         ['inbound', 'received', 'hello', null, undefined],
       ],
     )
+    const day = { from: '2023-10-11', to: '2023-10-11', timezone: 'UTC', medians: true, compare: true }
+    const { data: rows } = await scene.run('reports_staff', day)
+    assert.deepEqual(
+      rows.map((row: WebhookPart) =>
+        ['staff_id', 'name', 'conversations', 'replied', 'messages_sent', 'avg_first_response_seconds'].map(
+          (name) => row[name],
+        ),
+      ),
+      [[null, 'Phone app', 1, 1, 1, 60]],
+    )
+    assert.deepEqual(
+      [rows[0].median_first_response_seconds, rows[0].sla_breaches.total, rows[0].closed],
+      [60, 0, 0],
+    )
+    const summary = await scene.run('reports_workspace_summary', day)
+    assert.deepEqual([summary.messages.sent, summary.conversations.median_first_response_seconds], [1, 60])
+    const after = { ...day, from: '2023-10-12', to: '2023-10-12' }
+    assert.deepEqual((await scene.run('reports_staff', after)).data, [])
     const later = '1697000120'
     await scene.deliver(
       echo({

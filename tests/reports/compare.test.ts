@@ -31,7 +31,8 @@ const loadDurations = async ({ db }: TestServer, workspaceId: string, range: Rec
     select coalesce(closed_by, 0)::text as member, extract(epoch from closed_at - opened_at) as seconds
     from conversation_episodes where workspace_id = ${workspaceId} and ${within('closed_at')}`.execute(db)
   const firsts = await sql<Duration>`
-    select coalesce(w.ended_by, 0)::text as member, extract(epoch from w.ended_at - w.since) as seconds
+    select coalesce(w.ended_by, case when e.closed_by is null and e.closed_at <= w.ended_at then 0 else -1 end)::text
+      as member, extract(epoch from w.ended_at - w.since) as seconds
     from reply_waits w left join conversation_episodes e on e.workspace_id = w.workspace_id
       and e.conversation_id = w.conversation_id and e.n = w.episode
     where w.workspace_id = ${workspaceId} and w.kind = 'first_response' and ${within('w.ended_at')}
@@ -87,7 +88,7 @@ everyDatabase(
             assertNear(figures.median_close_seconds, medianOf(closes), 'close')
             for (const row of rows.data) {
               const mine = (all: readonly Duration[]) =>
-                all.filter((one) => one.member === (row.staff_id ?? '0'))
+                all.filter((one) => one.member === (row.staff_id ?? (row.name === 'Phone app' ? '-1' : '0')))
               assertNear(
                 row.median_first_response_seconds,
                 medianOf(mine(firsts)),

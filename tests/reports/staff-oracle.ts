@@ -15,11 +15,34 @@ const averageSeconds = (milliseconds: readonly number[]): number | null =>
 const toConversationIds = (rows: readonly { conversation_id: string }[]): Set<string> =>
   new Set(rows.map((row) => row.conversation_id))
 
+/** Stands for the id of who wrote in the phone app. */
+const PHONE_APP = 'Phone app'
+
+/** The system ends a wait only with its episode. */
+const endedBy = ({ episodes }: StaffHistory, wait: HistoryRows['waits'][number]): string | null =>
+  wait.ended_by ??
+  (episodes.some(
+    (e) =>
+      e.conversation_id === wait.conversation_id &&
+      e.n === wait.episode &&
+      e.closed_by === null &&
+      e.closed_at !== null &&
+      e.closed_at <= wait.ended_at!,
+  )
+    ? null
+    : PHONE_APP)
+
 /** Lists the clocks of all waits and episodes that have a deadline. */
-const listClocks = ({ waits, episodes }: StaffHistory) =>
+const listClocks = (history: StaffHistory) =>
   [
-    ...waits.map((w) => ({ ...w, metric: w.kind, due: w.due_at, at: w.ended_at, by: w.ended_by })),
-    ...episodes.map((e) => ({
+    ...history.waits.map((w) => ({
+      ...w,
+      metric: w.kind,
+      due: w.due_at,
+      at: w.ended_at,
+      by: endedBy(history, w),
+    })),
+    ...history.episodes.map((e) => ({
       ...e,
       metric: 'resolution',
       due: e.resolution_due_at,
@@ -51,11 +74,13 @@ const listWork = (history: StaffHistory, { on }: OracleDays, id: string | null) 
     (m) =>
       m.direction === 'outbound' &&
       ['sent', 'delivered', 'read'].includes(m.status) &&
-      m.staff_id === id &&
+      (m.staff_id ?? PHONE_APP) === id &&
       on(m.created_at),
   )
   const closes = history.episodes.filter((e) => e.closed_at !== null && e.closed_by === id && on(e.closed_at))
-  const ended = history.waits.filter((w) => w.ended_at !== null && w.ended_by === id && on(w.ended_at))
+  const ended = history.waits.filter(
+    (w) => w.ended_at !== null && endedBy(history, w) === id && on(w.ended_at),
+  )
   const firsts = ended.filter(
     (w) =>
       w.kind === 'first_response' &&
@@ -103,8 +128,8 @@ const countStaffRow = (history: StaffHistory, days: OracleDays, id: string | nul
   return {
     hasActivity: all.size + ended.length + reopened.length + missed.length > 0,
     row: {
-      staff_id: id,
-      name: id === null ? null : history.names.get(id)!,
+      staff_id: id === PHONE_APP ? null : id,
+      name: id === null ? null : (history.names.get(id) ?? id),
       conversations: all.size,
       handled: handled.size,
       closed: closes.length,
@@ -138,7 +163,7 @@ const compareNames = (
 
 /** Counts the rows of the report, one staff member after another. */
 export const countStaffRows = (history: StaffHistory, days: OracleDays) =>
-  [null, ...history.names.keys()]
+  [null, PHONE_APP, ...history.names.keys()]
     .map((id) => countStaffRow(history, days, id))
     .filter(({ hasActivity }) => hasActivity)
     .map(({ row }) => row)

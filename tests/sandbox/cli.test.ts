@@ -63,6 +63,7 @@ everyDatabase('Sandbox: command line', (server) => {
             text: 'Hello {{1}}, your order is on its way.',
             example: { body_text: [['Ada']] },
           },
+          { type: 'BUTTONS', buttons: [{ type: 'QUICK_REPLY', text: 'Yes' }] },
         ],
       },
       server().app.now(),
@@ -141,11 +142,20 @@ everyDatabase('Sandbox: command line', (server) => {
     )
   })
 
-  it('say: a tap, a username, a group, and an answer in the phone app', async () => {
-    const { run, cli, cliError } = await setUp()
+  it('say: a tap, an answer, a username, a group, and an answer in the phone app', async () => {
+    const { workspace, run, cli, cliError } = await setUp()
     const phone = ['--from', '+1 555 010 0043']
-    const tap = { type: 'button', button: { text: 'Yes', payload: 'YES' } }
-    await cli('say', ...phone, '--message', JSON.stringify(tap))
+    await cli('say', ...phone, 'Hello')
+    await insertApprovedTemplate(workspace)
+    await server().sync(workspace.id)
+    await server().settle()
+    const { contact } = await getOnlyConversation(run)
+    const template = { name: 'order_update', language: 'en_US', body: ['Ada'] }
+    const { message: asked } = await run('messaging_send_template', { contact_id: contact.id, template })
+    const wrong = await cliError(2, 'invalid_input', 'say', ...phone, '--tap', 'No')
+    assert.match(wrong.detail, /has no button or row No: it has Yes\./)
+    await cli('say', ...phone, '--tap', 'yes')
+    await cli('say', ...phone, '--reply-to', asked.id, 'And when?')
     await cli('say', ...phone, '--phone-app', 'Thank you')
     await cli('say', '--user-id', 'US.13491208655302741918', '--username', 'soh_user', 'Who am I?')
     const inGroup = { type: 'text', text: { body: 'All of you' }, group_id: 'G1' }
@@ -163,17 +173,39 @@ everyDatabase('Sandbox: command line', (server) => {
     )
     const { data: messages } = await run('inbox_list_messages', { conversation_id: private1.id })
     assert.deepEqual(
-      messages.map((m: { text: string; content: object | null; phone_app?: true }) => [
-        m.text,
-        m.content,
-        m.phone_app,
-      ]),
+      messages
+        .slice(0, 3)
+        .map((m: Record<string, unknown>) => [m.text, m.content, m.phone_app, m.reply_to_id]),
       [
-        ['Thank you', null, true],
-        ['Yes', { kind: 'button', payload: 'YES', title: 'Yes' }, undefined],
+        ['Thank you', null, true, null],
+        ['And when?', null, undefined, asked.id],
+        ['Yes', { kind: 'button', payload: 'Yes', title: 'Yes' }, undefined, asked.id],
       ],
     )
     await cliError(2, 'invalid_input', 'say', ...phone, '--message', '{')
+  })
+
+  it('say: a customer with a new number or user id can be answered there', async () => {
+    const { run, cli } = await setUp()
+    const change = (system: object) => ['--message', JSON.stringify({ type: 'system', system })]
+    const [phone, userId] = ['+1 555 010 0043', 'US.13491208655302741918']
+    await cli('say', '--from', phone, 'Hello')
+    await cli('say', '--from', phone, ...change({ type: 'user_changed_number', wa_id: '15550100044' }))
+    await cli('say', '--user-id', userId, 'Hello')
+    const newId = { user_id: 'MX.2000000000000002', previous_user_id: userId }
+    await cli('say', '--user-id', userId, ...change({ type: 'user_changed_user_id', ...newId }))
+    await server().settle()
+    const { data } = await run('inbox_search_conversations', {})
+    assert.equal(data.length, 2)
+    for (const { id } of data) await run('messaging_send_reply', { conversation_id: id, text: 'Hi' })
+    assert.deepEqual(
+      (await cli('messages')).data.map((m: Record<string, string>) => m.to ?? m.recipient).toSorted(),
+      ['15550100044', 'MX.2000000000000002'],
+    )
+    await cli('say', '--from', '+1 555 010 0044', 'Still me')
+    await cli('say', '--user-id', 'MX.2000000000000002', 'Me too')
+    await server().settle()
+    assert.equal((await run('inbox_search_conversations', {})).data.length, 2)
   })
 
   it('react, edit and delete: what a customer does to messages, by our ids', async () => {

@@ -435,6 +435,139 @@ everySandbox('The provider as the sandbox plays it', (withSandbox) => {
     })
   })
 
+  it('taps: the answer is that of the button or row, of the newest message that has any', async () => {
+    await withSandbox(async (fixture) => {
+      await fixture.control('PUT', 'templates', {
+        templates: [
+          {
+            id: `${fixture.account}0`,
+            account_id: fixture.account,
+            name: 'rated',
+            language: 'en_US',
+            category: 'UTILITY',
+            status: 'APPROVED',
+            components: [
+              { type: 'BODY', text: 'How was it?' },
+              {
+                type: 'BUTTONS',
+                buttons: [
+                  { type: 'QUICK_REPLY', text: 'Good' },
+                  { type: 'QUICK_REPLY', text: 'Bad' },
+                  { type: 'URL', text: 'Shop', url: 'https://x.example/' },
+                ],
+              },
+            ],
+          },
+        ],
+      })
+      await writeAsCustomer(fixture)
+      const send = async (part: Record<string, unknown>): Promise<string> => {
+        const { status, body } = await postMessage(fixture, {
+          messaging_product: 'whatsapp',
+          to: CUSTOMER,
+          ...part,
+        })
+        assert.equal(status, 200, JSON.stringify(body))
+        return body.messages[0].id
+      }
+      const sendInteractive = (type: string, action: Record<string, unknown>) =>
+        send({ type: 'interactive', interactive: { type, body: { text: 'Choose' }, action } })
+      const tap = async (title: string, fields: Record<string, unknown> = {}) => {
+        await writeAsCustomer(fixture, { text: undefined, tap: title, ...fields })
+        await fixture.sandbox.drain()
+        const {
+          id: _id,
+          from: _from,
+          from_user_id: _user,
+          timestamp: _at,
+          ...message
+        } = fixture.changes.findLast(({ value }) => value.messages)!.value.messages[0]
+        return message
+      }
+      const assertNoTap = async (title: string, details: RegExp, fields: Record<string, unknown> = {}) =>
+        assertError(
+          await fixture.control('POST', 'say', {
+            number_id: fixture.number,
+            from: CUSTOMER,
+            tap: title,
+            ...fields,
+          }),
+          400,
+          100,
+          details,
+        )
+      await assertNoTap('Yes', /no message with a button or row/)
+      await assertNoTap('Yes', /no message with a button or row/, { from: '16315550000' })
+
+      const reply = (id: string, title: string) => ({ type: 'reply', reply: { id, title } })
+      const buttons = await sendInteractive('button', { buttons: [reply('y', 'Yes'), reply('n', 'No')] })
+      const context = { from: '16505551111', id: buttons }
+      const yes = { type: 'button_reply', button_reply: { id: 'y', title: 'Yes' } }
+      assert.deepEqual(await tap('yes'), { type: 'interactive', interactive: yes, context })
+      assert.deepEqual(await tap('y'), { type: 'interactive', interactive: yes, context })
+
+      const template = await send(
+        buildTemplateMessage('rated', [
+          {
+            type: 'button',
+            sub_type: 'quick_reply',
+            index: '1',
+            parameters: [{ type: 'payload', payload: 'B-7' }],
+          },
+        ]),
+      )
+      const ofTemplate = { type: 'button', context: { from: '16505551111', id: template } }
+      assert.deepEqual(await tap('Bad'), { ...ofTemplate, button: { payload: 'B-7', text: 'Bad' } })
+      assert.deepEqual(await tap('Good'), { ...ofTemplate, button: { payload: 'Good', text: 'Good' } })
+      await assertNoTap('Shop', /Shop opens something on the phone and sends nothing/)
+      await assertNoTap('Yes', /no button or row Yes: it has Good, Bad/)
+      assert.deepEqual(await tap('No', { reply_to: buttons }), {
+        type: 'interactive',
+        interactive: { type: 'button_reply', button_reply: { id: 'n', title: 'No' } },
+        context,
+      })
+      await assertNoTap('Yes', /no message with a button/, { reply_to: buttons, from: '16315550000' })
+
+      const list = await sendInteractive('list', {
+        button: 'Times',
+        sections: [
+          {
+            rows: [
+              { id: 's9', title: '09:00', description: 'Centre' },
+              { id: 's10', title: '10:00' },
+            ],
+          },
+        ],
+      })
+      await send({ type: 'text', text: { body: 'Take your time' } })
+      await sendInteractive('cta_url', {
+        name: 'cta_url',
+        parameters: { display_text: 'Map', url: 'https://x.example/' },
+      })
+      const ofList = { type: 'interactive', context: { from: '16505551111', id: list } }
+      assert.deepEqual(await tap('09:00'), {
+        ...ofList,
+        interactive: { type: 'list_reply', list_reply: { id: 's9', title: '09:00', description: 'Centre' } },
+      })
+      assert.deepEqual(await tap('s10'), {
+        ...ofList,
+        interactive: { type: 'list_reply', list_reply: { id: 's10', title: '10:00' } },
+      })
+      await assertNoTap('map', /Map opens something on the phone and sends nothing/)
+
+      const request = await sendInteractive('location_request_message', { name: 'send_location' })
+      const place = await tap('Send location')
+      assert.deepEqual([place.type, place.context.id], ['location', request])
+      assert.equal(typeof place.location.latitude, 'number')
+      const message = { type: 'location', location: { latitude: 1, longitude: 2 } }
+      assert.deepEqual((await tap('Send location', { message })).location, message.location)
+      await assertNoTap('Send location', /sends a message of the type location/, {
+        message: { type: 'image' },
+      })
+      await assertNoTap('Send location', /without text and echo/, { text: 'Here' })
+    })
+  })
+
   it('service window: closes after 24 hours, or after 72 hours when an ad opened it', async () => {
     await withSandbox(async (fixture) => {
       assertError(

@@ -12,7 +12,7 @@ const TARGET = { type: 'message', field: 'message_id' } as const
 
 type Target = ProviderMessageRow & { provider_id: string; number_id: string }
 
-const requireMessage = async ({ app, actor }: RouteContext, id: string): Promise<Target> => {
+export const requireMessage = async ({ app, actor }: RouteContext, id: string): Promise<Target> => {
   const message = await findProviderMessage(app.db, actor.workspace.id, id)
   if (!message || !canSeeChannel(actor, message.channel_id)) throw notFound('message', id)
   const { provider_id, number_id } = message

@@ -9,7 +9,7 @@ import {
 import { advanceClock, businessTime, MAX_CLOCK_OFFSET_MS, resetClock } from '../../../server/clock.ts'
 import { invalidField, notFound, Problem } from '../../../server/kernel/problem.ts'
 import { parseDuration } from '../../../server/duration.ts'
-import { messageChangeRoutes } from './message-changes.ts'
+import { messageChangeRoutes, requireMessage } from './message-changes.ts'
 import { type ControlRoute, defineRoute, parseDigits, type RouteContext } from './route.ts'
 import { providerAccountId } from './sync.ts'
 import { canSeeChannel } from '../../../server/visibility/policy.ts'
@@ -62,6 +62,8 @@ const Say = z.object({
     .object({ type: z.string().min(1).max(40) })
     .catchall(z.unknown())
     .optional(),
+  tap: z.string().min(1).max(256).optional(),
+  reply_to: Id.optional(),
 })
 
 const say = defineRoute('sandbox.say', 'POST say', Say, async (ctx, input) => {
@@ -69,17 +71,23 @@ const say = defineRoute('sandbox.say', 'POST say', Say, async (ctx, input) => {
     throw invalidField('from', 'required', 'is required', {
       fix: 'Send from, a phone number, or the user_id of a customer who hides it.',
     })
-  if ((input.text === undefined) === (input.message === undefined))
-    throw invalidField('text', 'required', 'or message is required, and not both', {
-      fix: 'Send text, or message in the form of the provider.',
+  const others = input.message === undefined && input.tap === undefined
+  if ((input.text === undefined) === others)
+    throw invalidField('text', 'required', 'or message or tap is required, and text only alone', {
+      fix: 'Send text, or message in the form of the provider, or tap, the title of a button.',
     })
+  const quoted = input.reply_to === undefined ? undefined : await requireMessage(ctx, input.reply_to)
   const from = input.from === undefined ? undefined : parseDigits('from', input.from)
-  const { channelId, numberId } = await requireNumber(ctx, input.channel_id)
+  const { channelId, numberId } = await requireNumber(
+    ctx,
+    input.channel_id ?? quoted?.channel_id ?? undefined,
+  )
   await ctx.sync.sync(ctx.actor.workspace.id)
-  const { channel_id: _, from: _from, ...rest } = input
+  const { channel_id: _, from: _from, reply_to: _replyTo, ...rest } = input
   const { id } = await ctx.control.request<{ id: string }>('POST', 'say', {
     number_id: numberId,
     ...(from === undefined ? {} : { from }),
+    ...(quoted ? { reply_to: quoted.provider_id } : {}),
     ...rest,
   })
   return { id, channel_id: channelId }

@@ -1,8 +1,19 @@
 import { isObject } from '../../../catalog/values.ts'
 import type { Db } from '../../../storage/database.ts'
-import { findSandboxCustomer, type SandboxCustomer, upsertSandboxCustomer } from '../storage/customers.ts'
-import { insertSandboxMessage } from '../storage/messages.ts'
+import {
+  changeSandboxCustomer,
+  findSandboxCustomer,
+  type SandboxCustomer,
+  upsertSandboxCustomer,
+} from '../storage/customers.ts'
+import {
+  findSandboxMessage,
+  insertSandboxMessage,
+  listMessagesWithButtons,
+  type SandboxMessage,
+} from '../storage/messages.ts'
 import { findSandboxNumber, type SandboxNumber } from '../storage/numbers.ts'
+import { findSandboxTemplateByName } from '../storage/templates.ts'
 import { insertSandboxUpdates } from '../storage/updates.ts'
 import {
   type SandboxCall,
@@ -54,10 +65,14 @@ export const handleSay = async (call: SandboxCall): Promise<Response> => {
   const number = await findSandboxNumber(call.db, body.number_id)
   if (!number) throw unknownObject(body.number_id, call.method)
   const customerKey = parseCustomerKey(body)
-  const part = await parseMessagePart(call, number)
   const isEcho = body.echo === true
+  const { tap, reply_to: replyTo } = body
+  if (tap !== undefined && (!isNonEmptyText(tap) || isEcho || body.text !== undefined))
+    throw invalidParameter('Param tap must be the title or id of a button or row, without text and echo.')
+  const given =
+    tap === undefined || body.message !== undefined ? await parseMessagePart(call, number) : undefined
   const extra = {
-    ...(isNonEmptyText(body.reply_to) ? { context: { from: number.digits, id: body.reply_to } } : {}),
+    ...(isNonEmptyText(replyTo) ? { context: { from: number.digits, id: replyTo } } : {}),
     ...(body.ad === undefined || body.ad === false
       ? {}
       : { referral: { ...referral, ...(isObject(body.ad) ? body.ad : {}) } }),
@@ -65,6 +80,14 @@ export const handleSay = async (call: SandboxCall): Promise<Response> => {
   return await inTransaction(call.db, async (tx) => {
     const at = timeAt(call, number)
     const known = await findCustomer(tx, number.id, customerKey)
+    const part =
+      tap === undefined
+        ? given!
+        : await answerTap(tx, number, known, {
+            tap,
+            given,
+            messageId: isNonEmptyText(replyTo) ? replyTo : undefined,
+          })
     const ad = 'referral' in extra || 'referral' in part
     const customer = await upsertSandboxCustomer(tx, {
       number_id: number.id,
@@ -92,8 +115,127 @@ export const handleSay = async (call: SandboxCall): Promise<Response> => {
     const shown = isNonEmptyText(body.username) ? { ...customer, username: body.username } : customer
     const toUpdate = isEcho ? echoUpdate : inboundUpdate
     await insertSandboxUpdates(tx, [toUpdate(number, shown, { id, at, part: message })])
+    if (part['type'] === 'system' && isObject(part['system'])) {
+      const { wa_id: waId, user_id: userId } = part['system']
+      await changeSandboxCustomer(tx, customer, {
+        wa_id: isNonEmptyText(waId) ? waId : null,
+        user_id: isNonEmptyText(userId) ? userId : null,
+      })
+    }
     return okResponse({ id })
   })
+}
+
+type Part = Record<string, unknown>
+/** What a customer can tap in a message. Without `answer`, the tap opens something and sends nothing. */
+type Tappable = { title: string; id?: string; answer?: Part }
+
+const samplePlace = {
+  latitude: 38.7139,
+  longitude: -9.1334,
+  name: 'Garden of the sample',
+  address: '1 Sample Street, Lisbon',
+}
+
+const asObjects = (value: unknown): Part[] => (Array.isArray(value) ? value.filter(isObject) : [])
+
+const listInteractiveTaps = ({ type, action: given }: Part): Tappable[] => {
+  const action = isObject(given) ? given : {}
+  const toReply = (kind: string, reply: Part): Tappable => ({
+    title: String(reply.title),
+    id: String(reply.id),
+    answer: { type: 'interactive', interactive: { type: kind, [kind]: reply } },
+  })
+  switch (type) {
+    case 'button':
+      return asObjects(action.buttons).flatMap(({ reply }) =>
+        isObject(reply) ? toReply('button_reply', { id: reply.id, title: reply.title }) : [],
+      )
+    case 'list':
+      return asObjects(action.sections)
+        .flatMap(({ rows }) => asObjects(rows))
+        .map(({ id, title, description }) =>
+          toReply('list_reply', { id, title, ...(description ? { description } : {}) }),
+        )
+    case 'location_request_message':
+      return [{ title: 'Send location', answer: { type: 'location', location: samplePlace } }]
+    case 'cta_url':
+      return [{ title: String(isObject(action.parameters) ? action.parameters.display_text : '') }]
+    default:
+      return []
+  }
+}
+
+/** The buttons of a template or of one of its cards. `sent`: the components of the message. */
+const listTemplateTaps = (components: unknown, sent: unknown): Tappable[] => {
+  const isOf = (type: string) => (component: Part) => String(component.type).toLowerCase() === type
+  const buttons = asObjects(asObjects(components).find(isOf('buttons'))?.buttons)
+  const cards = asObjects(asObjects(components).find(isOf('carousel'))?.cards)
+  const sentCards = asObjects(asObjects(sent).find(isOf('carousel'))?.cards)
+  return [
+    ...buttons.map(({ type, text }, index) => {
+      const title = String(text)
+      const parameters = asObjects(sent).find(
+        (component) => isOf('button')(component) && String(component.index) === String(index),
+      )?.parameters
+      const payload = String(asObjects(parameters)[0]?.payload ?? title)
+      return type === 'QUICK_REPLY'
+        ? { title, id: payload, answer: { type: 'button', button: { payload, text: title } } }
+        : { title }
+    }),
+    ...cards.flatMap((card, index) =>
+      listTemplateTaps(
+        card.components,
+        sentCards.find((one, n) => Number(one.card_index ?? n) === index)?.components,
+      ),
+    ),
+  ]
+}
+
+const listTaps = async (tx: Db, { account_id, body }: SandboxMessage): Promise<Tappable[]> => {
+  const { interactive, template } = body
+  if (isObject(interactive)) return listInteractiveTaps(interactive)
+  if (!isObject(template)) return []
+  const language = isObject(template.language) ? String(template.language.code) : ''
+  const stored = await findSandboxTemplateByName(tx, account_id, String(template.name), language)
+  return listTemplateTaps(stored?.components, template.components)
+}
+
+/**
+ * The message that a tap sends, by the title or id of a button or row of the newest message that has any, or of this
+ * one. `given`: the place that is sent when the message asks for one.
+ */
+const answerTap = async (
+  tx: Db,
+  number: SandboxNumber,
+  customer: SandboxCustomer | undefined,
+  { tap, given, messageId }: { tap: string; given: Part | undefined; messageId: string | undefined },
+): Promise<Part> => {
+  const messages =
+    messageId === undefined
+      ? await listMessagesWithButtons(tx, number.id, customer?.user_id ?? '')
+      : [await findSandboxMessage(tx, messageId)].filter(
+          (one) => one?.number_id === number.id && !one.inbound && one.user_id === customer?.user_id,
+        )
+  const key = tap.toLowerCase()
+  const find = (taps: readonly Tappable[]) =>
+    taps.find(({ id }) => id === tap) ?? taps.find(({ title }) => title.toLowerCase() === key)
+  for (const message of messages) {
+    const taps = await listTaps(tx, message!)
+    const found = find(taps)
+    if (found && !found.answer)
+      throw invalidParameter(`The button ${found.title} opens something on the phone and sends nothing.`)
+    const { answer } = found ?? {}
+    if (answer && given && given.type !== answer.type)
+      throw invalidParameter(`A tap on ${found!.title} sends a message of the type ${String(answer.type)}.`)
+    if (answer) return { ...answer, ...given, context: { from: number.digits, id: message!.id } }
+    const titles = taps.filter((one) => one.answer).map(({ title }) => title)
+    if (titles.length > 0)
+      throw invalidParameter(
+        `The message has no button or row ${tap.slice(0, 100)}: it has ${titles.join(', ')}.`,
+      )
+  }
+  throw invalidParameter('The customer has no message with a button or row to tap.')
 }
 
 /** Finds the customer of a key. Throws 400 when its phone and its user id belong to two customers. */
@@ -129,10 +271,7 @@ export const parseCustomerKey = ({ from, user_id: userId }: Record<string, unkno
  * Returns the message without its envelope: of `text`, or of `message` in the provider's form. Files are in
  * `data` as base64, or made up.
  */
-const parseMessagePart = async (
-  call: SandboxCall,
-  number: SandboxNumber,
-): Promise<Record<string, unknown>> => {
+const parseMessagePart = async (call: SandboxCall, number: SandboxNumber): Promise<Part> => {
   const { text, message } = call.body
   if (message === undefined) {
     if (!isNonEmptyText(text) || text.length > 4096)

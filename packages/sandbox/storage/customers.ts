@@ -38,6 +38,19 @@ export const upsertSandboxCustomer = async (
   return rows[0]!
 }
 
+/** Gives a customer another phone or user id, whoever had it. Null keeps what is stored. */
+export const changeSandboxCustomer = async (
+  tx: Db,
+  { number_id, user_id }: Pick<SandboxCustomer, 'number_id' | 'user_id'>,
+  to: { wa_id: string | null; user_id: string | null },
+): Promise<void> => {
+  await sql`delete from sandbox_customers where number_id = ${number_id} and user_id <> ${user_id}
+    and (wa_id = ${to.wa_id} or user_id = ${to.user_id})`.execute(tx)
+  await sql`update sandbox_customers set wa_id = coalesce(${to.wa_id}, wa_id),
+    user_id = coalesce(${to.user_id}, user_id)
+    where number_id = ${number_id} and user_id = ${user_id}`.execute(tx)
+}
+
 export const setMarketingStopped = async (
   db: Db,
   numberId: string,

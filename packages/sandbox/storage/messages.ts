@@ -47,6 +47,24 @@ export const findSandboxMessagesByReference = (
     .limit(100)
     .execute()
 
+/** Lists messages to this customer that may have buttons, newest first; at most 50, without those that failed. */
+export const listMessagesWithButtons = (
+  db: Db,
+  numberId: string,
+  userId: string,
+): Promise<SandboxMessage[]> =>
+  db
+    .selectFrom('sandbox_messages')
+    .select(columns)
+    .where('number_id', '=', numberId)
+    .where('user_id', '=', userId)
+    .where('inbound', '=', false)
+    .where('status', '<>', 'failed')
+    .where(sql<boolean>`body->>'type' in ('interactive', 'template')`)
+    .orderBy('seq', 'desc')
+    .limit(50)
+    .execute()
+
 export const setSandboxMessageStatus = async (
   tx: Db,
   id: string,

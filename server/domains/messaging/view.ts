@@ -1,7 +1,7 @@
 import type { Context } from '../../handler.ts'
 import type { z } from 'zod'
 import type { ActorView } from '../../../catalog/actor.ts'
-import type { StoredContent } from '../../../catalog/message-content.ts'
+import { PHONE_APP_NAME, type StoredContent } from '../../../catalog/message-content.ts'
 import type { LastMessage, Message, MessageType } from '../../../catalog/message-schemas.ts'
 import type { EventData } from '../../../catalog/events.ts'
 import type { MessageRow } from '../../../storage/messages/lists.ts'
@@ -110,7 +110,7 @@ export const showMessage = (
   row: MessageRow,
 ): z.input<typeof Message> => ({
   ...showShared(actor, row),
-  ...(row.content?.phone_app ? { from: { staff_id: null, name: 'Phone app' } } : {}),
+  ...(row.content?.phone_app ? { from: { staff_id: null, name: PHONE_APP_NAME } } : {}),
   ...showRecord(actor, ['answer', 'messaging_get_message'], toContentFields(row)),
   media: hasMedia(row)
     ? {

@@ -23,6 +23,7 @@ export const formatNotes = (range: ReportRange, report: Output['report'], now: s
     'they run, for the one to whom the conversation is assigned. sla_compliance_rate compares them with the ' +
     'clocks that the member stopped in time in these days.',
   'A reply that failed counts for nobody: the clock that it had stopped runs on.',
+  'Phone app is what colleagues answered in the phone app of a number, which does not say who.',
   'workload_now is of now, whatever the days; conversations of a team but no member count for nobody.',
 ]
 

@@ -9,12 +9,20 @@ import {
   type WorkFigures,
 } from '../../../storage/reports/staff-figures.ts'
 import type { StaffReport } from '../../../storage/reports/staff-reports.ts'
+import { PHONE_APP_NAME } from '../../../catalog/message-content.ts'
 import type { ReportRange } from './range.ts'
 
 export type StaffReportRow = OutputOf<'reports_staff'>['data'][number]
 
 /** Storage's id for work that no member did. */
 export const NOBODY = '0'
+/** Storage's id for what colleagues wrote in the phone app of a number, which does not say who. */
+export const PHONE_APP = '-1'
+
+/** Storage's id of a row's member. */
+export const memberOf = ({ staff_id: id, name }: Pick<StaffReportRow, 'staff_id' | 'name'>): string =>
+  id ?? (name === PHONE_APP_NAME ? PHONE_APP : NOBODY)
+
 /** Null when the divisor is 0. */
 const share = (dividend: number, divisor: number): number | null =>
   divisor === 0 ? null : Math.round((dividend / divisor) * 10_000) / 10_000
@@ -55,8 +63,8 @@ const toStaffRow = (
   const late = breaches.first_response + breaches.next_response + breaches.resolution
   const met = answering.met + work.met
   return {
-    staff_id: staffId === NOBODY ? null : staffId,
-    name,
+    staff_id: staffId === NOBODY || staffId === PHONE_APP ? null : staffId,
+    name: staffId === PHONE_APP ? PHONE_APP_NAME : name,
     conversations: work.conversations,
     handled: work.handled,
     closed: work.closes,
@@ -123,7 +131,7 @@ export const parseStoredRows = (report: StaffReport, names: ReadonlyMap<string, 
   sortStaff(
     (report.rows as StaffReportRow[]).map((row) => ({
       ...row,
-      name: row.staff_id === null ? null : (names.get(row.staff_id) ?? row.name),
+      name: names.get(memberOf(row)) ?? row.name,
       reason_coverage: null,
     })),
     (row) => row.conversations ?? 0,

@@ -8,7 +8,15 @@ import { formatChannelNotes } from './channel-notes.ts'
 import { precedingRange, type ReportRange, resolveRange } from './range.ts'
 import { isManager, listVisibleChannels } from '../../visibility/policy.ts'
 import { formatNotes, formatPopulationNote, listUnavailable } from './staff-notes.ts'
-import { computeStaffRows, NOBODY, parseStoredRows, sortStaff, type StaffReportRow } from './staff-rows.ts'
+import {
+  computeStaffRows,
+  memberOf,
+  NOBODY,
+  parseStoredRows,
+  PHONE_APP,
+  sortStaff,
+  type StaffReportRow,
+} from './staff-rows.ts'
 
 type Output = OutputOf<'reports_staff'>
 
@@ -68,7 +76,7 @@ const withBits = (bits: Uint8Array, indexes: readonly number[]): Uint8Array => {
 
 /**
  * Returns a page of the rows that were not shown yet, in their order. The bit of a member is the index of its
- * id, which never changes, since staff are never deleted. The row without a member has the index 0.
+ * id, which never changes, since staff are never deleted. The rows without a member come first.
  */
 const createStaffPage = (
   ctx: Context,
@@ -77,8 +85,8 @@ const createStaffPage = (
   names: ReadonlyMap<string, string>,
   position: StaffPosition,
 ): Pick<Output, 'data' | 'population' | 'next_cursor'> => {
-  const indexes = new Map([NOBODY, ...names.keys()].map((id, index) => [id, index]))
-  const indexOf = ({ staff_id: id }: StaffReportRow): number => indexes.get(id ?? NOBODY) ?? Infinity
+  const indexes = new Map([NOBODY, PHONE_APP, ...names.keys()].map((id, index) => [id, index]))
+  const indexOf = (row: StaffReportRow): number => indexes.get(memberOf(row)) ?? Infinity
   const counted = rows.filter((row) => indexOf(row) < MAX_MEMBERS)
   const remaining = counted.filter((row) => !hasBit(position.shown, indexOf(row)))
   const data = remaining.slice(0, limit)
@@ -137,7 +145,7 @@ const addMedians = async (
   const between = { start: range.started_at, end: range.ended_at }
   const medians = await loadMedians(tx, actor.workspace.id, between, channels)
   return rows.map((row) => {
-    const own = medians.get(row.staff_id ?? NOBODY)
+    const own = medians.get(memberOf(row))
     return {
       ...row,
       median_first_response_seconds: own?.firstResponse ?? null,
@@ -154,13 +162,13 @@ const loadPrevious = async (
   options: MoreOptions,
 ): Promise<NonNullable<Output['previous']>> => {
   const before = precedingRange(ctx, range)
-  const ids = new Set(shown.map((row) => row.staff_id))
+  const members = new Set(shown.map(memberOf))
   const rows = await computeStaffRows(ctx.tx, ctx.actor.workspace.id, before, ctx.now, options.channels)
   return {
     range: before,
     data: await addMedians(
       ctx,
-      rows.filter((row) => ids.has(row.staff_id)),
+      rows.filter((row) => members.has(memberOf(row))),
       before,
       options,
     ),
