@@ -1,3 +1,4 @@
+import type { Content } from '../catalog/message-content.ts'
 import { formatTime, indentLines, paint, type TerminalStyle, wrap } from './table.ts'
 import { escapeControlCharacters } from './text.ts'
 
@@ -21,6 +22,7 @@ export type ThreadMessage = {
   readonly deleted_at: string | null
   readonly media: { readonly file_name: string | null; readonly content_type: string | null } | null
   readonly template: { readonly name: string } | null
+  readonly content?: Content | null
   readonly ad?: { readonly headline: string | null; readonly ad_id: string | null }
   readonly product?: { readonly product_id: string | null }
   readonly held?: string

@@ -1535,7 +1535,7 @@ export type MessageContent =
   | {
       /** What it is. */
       kind: 'contacts'
-      /** The cards. */
+      /** The cards; `crm_upsert_contact` adds one as a contact. */
       contacts: {
         /** Name. */
         name: string | null

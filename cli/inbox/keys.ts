@@ -1,6 +1,16 @@
 import type { Key } from 'ink'
 import { openApprovals, pressInApprovals } from './approvals.ts'
-import { askAssignee, askReason, askReminder, askTags, claim, markRead, reopen, unassign } from './changes.ts'
+import {
+  askAssignee,
+  askReason,
+  askReminder,
+  askSharedContact,
+  askTags,
+  claim,
+  markRead,
+  reopen,
+  unassign,
+} from './changes.ts'
 import { deleteBack, insertText, moveCursor, repeatSends, submitDraft, switchKind } from './compose.ts'
 import { type Inbox, loadMore, notify, openThread, reportFailure, showView } from './data.ts'
 import { ask, insertInPrompt, openPager, type Pressed, pressInPrompt, askAfter } from './overlays.ts'
@@ -9,6 +19,7 @@ import { askTemplate, insertInForm, pressInForm } from './templates.ts'
 import {
   type Conversation,
   findFocused,
+  findMessage,
   findTargets,
   getDraft,
   type Pager,
@@ -58,6 +69,7 @@ const help: readonly (readonly [string, string])[] = [
   ['a u', 'assign to a person or team; unassign'],
   ['x o', 'close with a reason; reopen'],
   ['t r m', 'tag; set a reminder; mark as read'],
+  ['A', 'in a conversation: add the contact of a shared card'],
   ['R', 'repeat a send with an unknown outcome, under the same key'],
   ['^S', 'send the reply or note'],
   ['Tab', 'reply or note'],
@@ -117,9 +129,7 @@ const showFile = async (inbox: Inbox, id: string): Promise<void> => {
 /** Copies the address that is shown, the message under the cursor, or the customer's number. */
 const copy = (inbox: Inbox, shownLink?: string): void => {
   const { state } = inbox
-  const { thread } = state
-  const message =
-    state.focus === 'thread' && thread?.at !== undefined ? thread.messages[thread.at] : undefined
+  const message = state.focus === 'thread' ? findMessage(state) : undefined
   const conversation = findFocused(state)
   const text = shownLink ?? message?.text ?? conversation?.contact?.phone ?? conversation?.id
   if (text === undefined) return
@@ -236,8 +246,7 @@ const pressInThread = (inbox: Inbox, input: string, key: Key, { height }: KeyCon
   if (move !== undefined) return moveInThread(inbox, Math.max(-1e6, Math.min(1e6, move)))
   if (key.ctrl && input === 't') return askTemplate(inbox)
   if (key.ctrl || key.meta) return
-  const { thread } = inbox.state
-  const message = thread?.at === undefined ? undefined : thread.messages[thread.at]
+  const message = findMessage(inbox.state)
   if (key.return && message?.id && message.media) return void showFile(inbox, message.id)
   if (key.escape || input === 'q' || key.leftArrow) inbox.state.focus = 'list'
   else if (key.return || input === 'i') inbox.state.focus = 'composer'
@@ -245,6 +254,7 @@ const pressInThread = (inbox: Inbox, input: string, key: Key, { height }: KeyCon
     inbox.state.focus = 'composer'
     switchKind(inbox)
   } else if (input === 'n') openNextWaiting(inbox)
+  else if (input === 'A') askSharedContact(inbox)
   else void actions[input]?.(inbox)
   inbox.changed()
 }

@@ -255,6 +255,10 @@ export const showsApprovals = ({ view }: InboxState): boolean => views[view]!.in
 export const findFocused = ({ focus, thread, rows, highlighted }: InboxState): Conversation | undefined =>
   focus === 'list' ? rows.find(({ id }) => id === highlighted) : thread?.conversation
 
+/** The message under the cursor. */
+export const findMessage = ({ thread }: InboxState): ThreadMessage | undefined =>
+  thread?.at === undefined ? undefined : thread.messages[thread.at]
+
 /** The conversations that the next action hits: of a selection, those that are still in the list. */
 export const findTargets = (state: InboxState): readonly Conversation[] => {
   if (state.selection.size > 0) return state.rows.filter(({ id }) => state.selection.has(id))

@@ -229,6 +229,50 @@ everyDatabase('wcrm inbox', (server) => {
     assert.match(screen(), /There is a \{\{placeholder\}\} in it\./)
   })
 
+  it('a shared contact is added after a question, never over a contact that there is', async () => {
+    const { workspace, sandbox, phone } = await createScene()
+    const card = (name: string, fields: object) => ({ name: { formatted_name: name }, ...fields })
+    const share = (...contacts: object[]) =>
+      sandbox.say({ from: `+${phone}`, message: { type: 'contacts', contacts } })
+    const number = (given: string) => ({ phones: [{ phone: given }] })
+    await share(
+      card('No Number', { emails: [{ email: 'no@example.com' }] }),
+      card('Ada', { ...number(`+${phone}`), origin: 'contact_request' }),
+    )
+    const scopes = ['mcp:read', 'crm:write', 'inbox:write', 'messaging:write']
+    const { inbox, press, screen } = await openInbox(server(), workspace, { scopes })
+    await press('', named('return'))
+    assert.doesNotMatch(screen(), /A add the shared contact/)
+    await press('A')
+    assert.match(inbox.state.notice!, /no shared contact here that can be added/)
+    const [chico, rosa] = [generatePhone(), generatePhone()]
+    await share(
+      card('Chico', { ...number(chico), emails: [{ email: 'chico@example.com' }] }),
+      card('Rosa', number(`+${rosa}`)),
+    )
+    await press('', named('escape'))
+    await press('', named('return'))
+    assert.match(screen(), /A add the shared contact/)
+    await press('A')
+    assert.match(screen(), /▌ Chico {2}\d+ *\n[^]* Rosa {2}\+\d+[^]*Add which contact/)
+    await press('', named('return'))
+    assert.match(screen(), /Add Chico \(chico@example\.com\); number: \d+/)
+    for (const _ of chico) await press('', named('backspace'))
+    await press(`+${chico}`)
+    await press('', named('return'))
+    assert.match(inbox.state.notice!, /^Chico: added as contact \d+$/)
+    const run = doAs(server(), workspace.owner.key)
+    const contactsWith = async (query: string) =>
+      (await run('crm_search_contacts', { query, detail: 'full' })).data.map((c: any) => [c.name, c.email])
+    assert.deepEqual(await contactsWith(chico), [['Chico', 'chico@example.com']])
+    await run('crm_upsert_contact', { phone: `+${rosa}`, name: 'Rosa Lima' })
+    await press('A')
+    await press('', named('downArrow'))
+    for (const _ of [1, 2]) await press('', named('return'))
+    assert.match(inbox.state.notice!, /is a contact already: Rosa Lima\./)
+    assert.deepEqual(await contactsWith(rosa), [['Rosa Lima', null]])
+  })
+
   it('reminders, commands, copies, and several keys that arrive at once', async () => {
     const { workspace } = await createScene()
     const { inbox, press, screen, copied } = await openInbox(server(), workspace)
