@@ -1280,8 +1280,13 @@ export type JobsUndoOutput = {
 export type QueuedConversation = {
   /** Conversation id. */
   id: string
-  /** The customer; null when the contact was deleted. */
+  /** The customer; null when the contact was deleted, and for a group. */
   contact: ApprovalContact | null
+  /** A group, which has no `contact`: each message has its `author`. Absent elsewhere. */
+  group?: {
+    /** Id of the group at the provider. */
+    id: string
+  }
   /** Its channel; null when the channel was deleted. */
   channel_id: string | null
   /** Since when the customer waits for an answer. */
@@ -1345,7 +1350,7 @@ export type Conversation = {
   id: string
   /** `open` or `closed`. */
   state: 'open' | 'closed'
-  /** The customer; null when the contact was deleted. */
+  /** The customer; null when the contact was deleted, and for a group. */
   contact: {
     /** Contact id. */
     id: string

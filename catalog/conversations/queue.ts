@@ -14,6 +14,7 @@ import {
 import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
 import { conversationFilters, TotalIsLowerBound } from './filters.ts'
+import { Conversation } from './read.ts'
 import { since } from './schemas.ts'
 
 /** Characters that the queue shows of the newest message, and of those before it. */
@@ -42,7 +43,8 @@ const QueueRow = z
         name: ContactName,
       })
       .nullable()
-      .describe('The customer; null when the contact was deleted.'),
+      .describe('The customer; null when the contact was deleted, and for a group.'),
+    group: Conversation.shape.group,
     channel_id: Id.nullable().describe('Its channel; null when the channel was deleted.'),
     waiting_since: Timestamp.describe('Since when the customer waits for an answer.'),
     unread_count: z.int().describe('Unread messages of the customer.'),
@@ -101,7 +103,7 @@ export const inboxQueue = defineOperation({
   scope: 'mcp:read',
   view: [
     { path: 'id' },
-    { path: 'contact.name', title: 'customer' },
+    { path: 'contact.name', title: 'customer', else: 'group.id' },
     { path: 'waiting_since', title: 'waiting', age: true },
     { path: 'window_closes_at', title: 'window', else: 'can_reply', words: { true: 'open', false: 'shut' } },
     { path: 'unread_count', title: 'unread', words: { 0: '' } },

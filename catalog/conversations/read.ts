@@ -76,7 +76,7 @@ export const Conversation = z
         groups: z.array(z.string()).describe("Names of the contact's groups."),
       })
       .nullable()
-      .describe('The customer; null when the contact was deleted.'),
+      .describe('The customer; null when the contact was deleted, and for a group.'),
     channel: z
       .object({
         id: Id.describe('Channel id.'),
@@ -215,7 +215,7 @@ export const searchConversations = defineOperation({
   scope: 'mcp:read',
   view: [
     { path: 'id' },
-    { path: 'contact.name', title: 'contact' },
+    { path: 'contact.name', title: 'contact', else: 'group.id' },
     { path: 'waiting_since', title: 'waiting', age: true },
     {
       path: 'window.closes_at',

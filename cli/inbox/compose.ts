@@ -6,6 +6,7 @@ import {
   describeContact,
   describeTargets,
   type Draft,
+  explainNoSend,
   getDraft,
   type InboxState,
   type Send,
@@ -142,8 +143,8 @@ export const submitDraft = (inbox: Inbox): void => {
   if (!thread || text.trim() === '') return notify(inbox, 'There is nothing to send.')
   const scope = kind === 'reply' ? 'messaging:write' : 'inbox:write'
   if (!state.scopes.includes(scope)) return notify(inbox, `The key lacks the scope ${scope}.`)
-  if (kind === 'reply' && thread.conversation.contact === null)
-    return notify(inbox, 'The contact was deleted, so nothing can be sent. The text is kept.')
+  const noSend = kind === 'reply' ? explainNoSend(thread.conversation) : undefined
+  if (noSend !== undefined) return notify(inbox, `${noSend} The text is kept.`)
   if (kind === 'reply' && !takesReply(thread.conversation))
     return notify(
       inbox,

@@ -16,9 +16,10 @@ const HURRY_MS = 15 * 60_000
 
 /** How long a free-form reply may still be sent, and how urgent that is. */
 export const describeWindow = (
-  { window, channel }: Conversation,
+  { window, channel, group }: Conversation,
   now: number,
 ): { text: string; color?: 'red' | 'yellow' } => {
+  if (group) return { text: 'read only' }
   if (!window.open) return { text: channel?.type === 'chatapp' ? 'template only' : 'shut' }
   if (window.closes_at === null) return { text: '' }
   const left = Date.parse(window.closes_at) - now

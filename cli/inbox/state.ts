@@ -274,10 +274,19 @@ export const describeTargets = (targets: readonly Conversation[]): string =>
   targets.length === 1 ? describeContact(targets[0]!) : `${targets.length} conversations`
 
 /** Whether templates can be sent on the channel of a conversation. */
-export const takesTemplates = ({ channel }: Conversation): boolean => channel?.type === 'chatapp'
+export const takesTemplates = ({ channel, group }: Conversation): boolean =>
+  channel?.type === 'chatapp' && !group
 
 /** Whether a free-form reply reaches the customer. */
-export const takesReply = ({ window }: Conversation): boolean => window.open
+export const takesReply = ({ window, group }: Conversation): boolean => window.open && !group
+
+/** Why nothing can be sent, whatever the window. */
+export const explainNoSend = ({ contact, group }: Conversation): string | undefined =>
+  group
+    ? 'This is a group: it is read here, and answered in the phone app.'
+    : contact === null
+      ? 'The contact was deleted, so nothing can be sent.'
+      : undefined
 
 export const emptyDraft: Draft = { kind: 'reply', text: '', at: 0 }
 

@@ -229,6 +229,21 @@ everyDatabase('wcrm inbox', (server) => {
     assert.match(screen(), /There is a \{\{placeholder\}\} in it\./)
   })
 
+  it('a group is read only, and says so', async () => {
+    const { workspace, sandbox, phone } = await createScene()
+    const message = { type: 'text', text: { body: 'All of you' }, group_id: 'G1' }
+    await sandbox.say({ from: `+${phone}`, message })
+    const { inbox, press, screen } = await openInbox(server(), workspace)
+    assert.match(screen(), /Group [^\n]*now  read only[^]*All of you/)
+    await press('j')
+    for (const key of ['return', 'return'] as const) await press('', named(key))
+    await press('t', named('ctrl'))
+    assert.match(inbox.state.notice!, /^This is a group: it is read here, and answered in the phone app\.$/)
+    await press('Hello')
+    await press('s', named('ctrl'))
+    assert.match(screen(), /cannot be sent now\)[^]*This is a group: .* The text is kept\./)
+  })
+
   it('a shared contact is added after a question, never over a contact that there is', async () => {
     const { workspace, sandbox, phone } = await createScene()
     const card = (name: string, fields: object) => ({ name: { formatted_name: name }, ...fields })

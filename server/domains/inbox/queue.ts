@@ -62,6 +62,7 @@ const showRow = (
     id: row.id,
     contact:
       row.contact_id === null ? null : { id: row.contact_id, name: showContactName(actor, row.contact_name) },
+    ...(row.group_id === null ? {} : { group: { id: row.group_id } }),
     channel_id: row.channel_type === null ? null : row.channel_id,
     waiting_since: row.waiting_since!,
     unread_count: row.unread_count,
