@@ -47,11 +47,20 @@ const describeSender = (message: ThreadMessage): string => {
   return direction === 'inbound' ? 'customer' : name || (direction === 'system' ? 'system' : 'team')
 }
 
+/** The ids behind what a customer chose or filled in, which `text` does not say. */
+const describeIds = ({ content }: ThreadMessage): string[] => {
+  if (content?.kind === 'list' && content.row_id !== null) return [`[row ${content.row_id}]`]
+  if (content?.kind === 'button' && content.payload !== null) return [`[button ${content.payload}]`]
+  if (content?.kind === 'form') return [`[fields ${content.values.map(({ field }) => field).join(', ')}]`]
+  return []
+}
+
 /** What is not text: a file, a template, and what became of the message. */
 const describeParts = (message: ThreadMessage): string[] => [
   ...(message.media
     ? [`[${message.type.toLowerCase()}${message.media.file_name ? ` ${message.media.file_name}` : ''}]`]
     : []),
+  ...describeIds(message),
   ...(message.template ? [`[template ${message.template.name}]`] : []),
   ...(message.ad ? [`[from the ad ${message.ad.headline ?? message.ad.ad_id ?? ''}]`] : []),
   ...(message.product ? [`[about the product ${message.product.product_id ?? ''}]`] : []),

@@ -244,6 +244,22 @@ everyDatabase('wcrm inbox', (server) => {
     assert.match(screen(), /cannot be sent now\)[^]*This is a group: .* The text is kept\./)
   })
 
+  it('the ids behind a tap, a row and the fields of a form are shown', async () => {
+    const { workspace, sandbox, phone } = await createScene()
+    const say = (message: object) => sandbox.say({ from: `+${phone}`, message })
+    await say({ type: 'button', button: { payload: 'RETURN-17', text: 'Return it' } })
+    const row = { id: 'slot-9', title: 'At nine', description: 'Monday' }
+    await say({ type: 'interactive', interactive: { type: 'list_reply', list_reply: row } })
+    const response_json = JSON.stringify({ first_name: 'Ada', city: 'London' })
+    await say({ type: 'interactive', interactive: { type: 'nfm_reply', nfm_reply: { response_json } } })
+    const { press, screen } = await openInbox(server(), workspace)
+    await press('', named('return'))
+    assert.match(
+      screen(120, 40),
+      /\[button RETURN-17\][^]*Return it[^]*\[row slot-9\][^]*At nine[^]*\[fields first_name, city\]/,
+    )
+  })
+
   it('a shared contact is added after a question, never over a contact that there is', async () => {
     const { workspace, sandbox, phone } = await createScene()
     const card = (name: string, fields: object) => ({ name: { formatted_name: name }, ...fields })
