@@ -1301,8 +1301,10 @@ export type QueuedConversation = {
   tags: string[]
   /** State of its service level; null if no policy applies. */
   sla: QueuedConversationSla | null
-  /** True: a free-form reply can be sent now. False: send one of `template_ids`, if any. */
+  /** True: `messaging_send_reply` takes a reply now. */
   can_reply: boolean
+  /** Why it takes none: `window_closed`, so that only an approved template can be sent; `group`, which is read only; `contact_deleted`; `contact_unreachable`, without a number; `channel_not_connected`: off or deleted; `channel_not_supported`: without a bridge. Absent where it takes one. */
+  reason?: QueuedConversationReason
   /** When the open reply window closes; absent if it is closed or never closes. */
   window_closes_at?: string
   /** Approved templates that fit, best first; only when no free-form reply can be sent. */
@@ -1403,8 +1405,12 @@ export type Conversation = {
   reminder_at: string | null
   /** Raw stored value, kept for compatibility; use `window` instead. */
   chatapp_window_expires_at: string | null
-  /** Whether a free-form reply can be sent, by the same rule as a send. */
+  /** The reply window. */
   window: Window
+  /** True: `messaging_send_reply` takes a reply now. */
+  can_reply: boolean
+  /** Why it takes none: `window_closed`, so that only an approved template can be sent; `group`, which is read only; `contact_deleted`; `contact_unreachable`, without a number; `channel_not_connected`: off or deleted; `channel_not_supported`: without a bridge. Absent where it takes one. */
+  reason?: QueuedConversationReason
   /** A chatbot answers. */
   bot_active: boolean
   /** A group, which has no `contact`: each message has its `author`. Absent elsewhere. */
@@ -1424,7 +1430,7 @@ export type Conversation = {
 export type Window = {
   /** True on channels with a reply window: `chatapp`, `photoapp`, `socialchat`, `videoapp`. False on web chat and other channels. */
   applies: boolean
-  /** True: a free-form reply can be sent now, or no window applies. False: only an approved template can be sent. A channel that is off refuses both: see its `status`. */
+  /** True: it is open, or none applies. False: only an approved template can be sent. `can_reply` says whether a free-form reply is taken. */
   open: boolean
   /** `service` (24 h), `free_entry` (72 h after an ad), `standard` (24 h), `videoapp` (48 h) or `web`. */
   kind: string | null
@@ -5150,6 +5156,14 @@ export type QueuedConversationAssignee = {
   name: string | null
 }
 export type QueuedConversationSla = 'running' | 'breached' | 'met'
+/** Why it takes none: `window_closed`, so that only an approved template can be sent; `group`, which is read only; `contact_deleted`; `contact_unreachable`, without a number; `channel_not_connected`: off or deleted; `channel_not_supported`: without a bridge. Absent where it takes one. */
+export type QueuedConversationReason =
+  | 'window_closed'
+  | 'group'
+  | 'contact_deleted'
+  | 'contact_unreachable'
+  | 'channel_not_connected'
+  | 'channel_not_supported'
 /** Type of the message. */
 export type LastMessageType =
   | 'TEXT'

@@ -14,7 +14,7 @@ import {
 import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
 import { conversationFilters, TotalIsLowerBound } from './filters.ts'
-import { Conversation } from './read.ts'
+import { Conversation, refusalWords } from './read.ts'
 import { since } from './schemas.ts'
 
 /** Characters that the queue shows of the newest message, and of those before it. */
@@ -58,9 +58,8 @@ const QueueRow = z
       .enum(['running', 'breached', 'met'])
       .nullable()
       .describe('State of its service level; null if no policy applies.'),
-    can_reply: z
-      .boolean()
-      .describe('True: a free-form reply can be sent now. False: send one of `template_ids`, if any.'),
+    can_reply: Conversation.shape.can_reply,
+    reason: Conversation.shape.reason,
     window_closes_at: Timestamp.optional().describe(
       'When the open reply window closes; absent if it is closed or never closes.',
     ),
@@ -105,7 +104,7 @@ export const inboxQueue = defineOperation({
     { path: 'id' },
     { path: 'contact.name', title: 'customer', else: 'group.id' },
     { path: 'waiting_since', title: 'waiting', age: true },
-    { path: 'window_closes_at', title: 'window', else: 'can_reply', words: { true: 'open', false: 'shut' } },
+    { path: 'reason', title: 'reply', else: 'window_closes_at', words: refusalWords },
     { path: 'unread_count', title: 'unread', words: { 0: '' } },
     { path: 'messages.last.text', title: 'last words', wrap: true },
     { path: 'assignee.name', title: 'assignee' },
@@ -151,6 +150,7 @@ export const inboxQueue = defineOperation({
             tags: ['VIP'],
             sla: 'breached',
             can_reply: false,
+            reason: 'window_closed',
             template_ids: ['11'],
             messages: [{ from: 'customer', text: 'Is my order on its way?' }],
           },

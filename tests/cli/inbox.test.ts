@@ -140,7 +140,8 @@ everyDatabase('wcrm inbox', (server) => {
       ...inbox.state.thread!,
       conversation: {
         ...inbox.state.thread!.conversation,
-        window: { applies: true, open: false, closes_at: null },
+        can_reply: false,
+        reason: 'window_closed',
       },
     }
     await press('s', named('ctrl'))
