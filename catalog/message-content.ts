@@ -47,7 +47,10 @@ const OrderItem = z.object({
 })
 
 const kinds = [
-  z.object({ kind: is('contacts'), contacts: z.array(Card).describe('The cards.') }),
+  z.object({
+    kind: is('contacts'),
+    contacts: z.array(Card).describe('The cards; `crm_upsert_contact` adds one as a contact.'),
+  }),
   z.object({
     kind: is('form'),
     name: given('Name of the form.'),

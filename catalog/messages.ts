@@ -102,6 +102,7 @@ export const listMessages = defineOperation({
     'edited_at',
     'deleted_at',
   ],
+  forModels: '`crm_upsert_contact` adds a card of `content.contacts` that is not `own`.',
   words:
     'read the chat history, messages of a conversation, message history with a customer, transcript, ' +
     'what was said, thread, read messages, last messages, what did the customer write last, latest ' +

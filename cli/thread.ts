@@ -1,4 +1,5 @@
 import { describeOffer, isOffer } from '../catalog/interactive.ts'
+import type { Content } from '../catalog/message-content.ts'
 import { formatTime, indentLines, paint, type TerminalStyle, wrap } from './table.ts'
 import { escapeControlCharacters } from './text.ts'
 
@@ -22,7 +23,7 @@ export type ThreadMessage = {
   readonly deleted_at: string | null
   readonly media: { readonly file_name: string | null; readonly content_type: string | null } | null
   readonly template: { readonly name: string } | null
-  readonly content?: { readonly kind: string } | null
+  readonly content?: Content | null
   readonly ad?: { readonly headline: string | null; readonly ad_id: string | null }
   readonly product?: { readonly product_id: string | null }
   readonly held?: string
@@ -47,11 +48,20 @@ const describeSender = (message: ThreadMessage): string => {
   return direction === 'inbound' ? 'customer' : name || (direction === 'system' ? 'system' : 'team')
 }
 
+/** The ids behind what a customer chose or filled in, which `text` does not say. */
+const describeIds = ({ content }: ThreadMessage): string[] => {
+  if (content?.kind === 'list' && content.row_id !== null) return [`[row ${content.row_id}]`]
+  if (content?.kind === 'button' && content.payload !== null) return [`[button ${content.payload}]`]
+  if (content?.kind === 'form') return [`[fields ${content.values.map(({ field }) => field).join(', ')}]`]
+  return []
+}
+
 /** What is not text: a file, a template, and what became of the message. */
 const describeParts = (message: ThreadMessage): string[] => [
   ...(message.media
     ? [`[${message.type.toLowerCase()}${message.media.file_name ? ` ${message.media.file_name}` : ''}]`]
     : []),
+  ...describeIds(message),
   ...(message.template ? [`[template ${message.template.name}]`] : []),
   ...(message.ad ? [`[from the ad ${message.ad.headline ?? message.ad.ad_id ?? ''}]`] : []),
   ...(message.product ? [`[about the product ${message.product.product_id ?? ''}]`] : []),

@@ -1282,8 +1282,13 @@ export type JobsUndoOutput = {
 export type QueuedConversation = {
   /** Conversation id. */
   id: string
-  /** The customer; null when the contact was deleted. */
+  /** The customer; null when the contact was deleted, and for a group. */
   contact: ApprovalContact | null
+  /** A group, which has no `contact`: each message has its `author`. Absent elsewhere. */
+  group?: {
+    /** Id of the group at the provider. */
+    id: string
+  }
   /** Its channel; null when the channel was deleted. */
   channel_id: string | null
   /** Since when the customer waits for an answer. */
@@ -1298,8 +1303,10 @@ export type QueuedConversation = {
   tags: string[]
   /** State of its service level; null if no policy applies. */
   sla: QueuedConversationSla | null
-  /** True: a free-form reply can be sent now. False: send one of `template_ids`, if any. */
+  /** True: `messaging_send_reply` takes a reply now. */
   can_reply: boolean
+  /** Why it takes none: `window_closed`, so that only an approved template can be sent; `group`, which is read only; `contact_deleted`; `contact_unreachable`, without a number; `channel_not_connected`: off or deleted; `channel_not_supported`: without a bridge. Absent where it takes one. */
+  reason?: QueuedConversationReason
   /** When the open reply window closes; absent if it is closed or never closes. */
   window_closes_at?: string
   /** Approved templates that fit, best first; only when no free-form reply can be sent. */
@@ -1347,7 +1354,7 @@ export type Conversation = {
   id: string
   /** `open` or `closed`. */
   state: 'open' | 'closed'
-  /** The customer; null when the contact was deleted. */
+  /** The customer; null when the contact was deleted, and for a group. */
   contact: {
     /** Contact id. */
     id: string
@@ -1400,8 +1407,12 @@ export type Conversation = {
   reminder_at: string | null
   /** Raw stored value, kept for compatibility; use `window` instead. */
   chatapp_window_expires_at: string | null
-  /** Whether a free-form reply can be sent, by the same rule as a send. */
+  /** The reply window. */
   window: Window
+  /** True: `messaging_send_reply` takes a reply now. */
+  can_reply: boolean
+  /** Why it takes none: `window_closed`, so that only an approved template can be sent; `group`, which is read only; `contact_deleted`; `contact_unreachable`, without a number; `channel_not_connected`: off or deleted; `channel_not_supported`: without a bridge. Absent where it takes one. */
+  reason?: QueuedConversationReason
   /** A chatbot answers. */
   bot_active: boolean
   /** A group, which has no `contact`: each message has its `author`. Absent elsewhere. */
@@ -1421,7 +1432,7 @@ export type Conversation = {
 export type Window = {
   /** True on channels with a reply window: `chatapp`, `photoapp`, `socialchat`, `videoapp`. False on web chat and other channels. */
   applies: boolean
-  /** True: a free-form reply can be sent now, or no window applies. False: only an approved template can be sent. A channel that is off refuses both: see its `status`. */
+  /** True: it is open, or none applies. False: only an approved template can be sent. `can_reply` says whether a free-form reply is taken. */
   open: boolean
   /** `service` (24 h), `free_entry` (72 h after an ad), `standard` (24 h), `videoapp` (48 h) or `web`. */
   kind: string | null
@@ -1537,7 +1548,7 @@ export type MessageContent =
   | {
       /** What it is. */
       kind: 'contacts'
-      /** The cards. */
+      /** The cards; `crm_upsert_contact` adds one as a contact. */
       contacts: {
         /** Name. */
         name: string | null
@@ -5222,6 +5233,14 @@ export type QueuedConversationAssignee = {
   name: string | null
 }
 export type QueuedConversationSla = 'running' | 'breached' | 'met'
+/** Why it takes none: `window_closed`, so that only an approved template can be sent; `group`, which is read only; `contact_deleted`; `contact_unreachable`, without a number; `channel_not_connected`: off or deleted; `channel_not_supported`: without a bridge. Absent where it takes one. */
+export type QueuedConversationReason =
+  | 'window_closed'
+  | 'group'
+  | 'contact_deleted'
+  | 'contact_unreachable'
+  | 'channel_not_connected'
+  | 'channel_not_supported'
 /** Type of the message. */
 export type LastMessageType =
   | 'TEXT'

@@ -27,8 +27,8 @@ const compact = [
 ]
 
 const rules = [
-  "A free-form reply goes out only while the conversation's `window.open` is true; after that only an approved",
-  'template does.',
+  "A free-form reply goes out only while the conversation's `can_reply` is true; where `reason` is `window_closed`,",
+  'an approved template does.',
   'Lists return `data` and `next_cursor`; pass it as `cursor` with the same filters until it is null.',
   'What changes data takes `dry_run: true`, which checks everything and changes nothing.',
   'Some changes need approval by a person, who is asked; a refusal is final: do not look for another way.',

@@ -14,6 +14,7 @@ import {
 import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
 import { conversationFilters, TotalIsLowerBound } from './filters.ts'
+import { Conversation, refusalWords } from './read.ts'
 import { since } from './schemas.ts'
 
 /** Characters that the queue shows of the newest message, and of those before it. */
@@ -42,7 +43,8 @@ const QueueRow = z
         name: ContactName,
       })
       .nullable()
-      .describe('The customer; null when the contact was deleted.'),
+      .describe('The customer; null when the contact was deleted, and for a group.'),
+    group: Conversation.shape.group,
     channel_id: Id.nullable().describe('Its channel; null when the channel was deleted.'),
     waiting_since: Timestamp.describe('Since when the customer waits for an answer.'),
     unread_count: z.int().describe('Unread messages of the customer.'),
@@ -56,9 +58,8 @@ const QueueRow = z
       .enum(['running', 'breached', 'met'])
       .nullable()
       .describe('State of its service level; null if no policy applies.'),
-    can_reply: z
-      .boolean()
-      .describe('True: a free-form reply can be sent now. False: send one of `template_ids`, if any.'),
+    can_reply: Conversation.shape.can_reply,
+    reason: Conversation.shape.reason,
     window_closes_at: Timestamp.optional().describe(
       'When the open reply window closes; absent if it is closed or never closes.',
     ),
@@ -101,9 +102,9 @@ export const inboxQueue = defineOperation({
   scope: 'mcp:read',
   view: [
     { path: 'id' },
-    { path: 'contact.name', title: 'customer' },
+    { path: 'contact.name', title: 'customer', else: 'group.id' },
     { path: 'waiting_since', title: 'waiting', age: true },
-    { path: 'window_closes_at', title: 'window', else: 'can_reply', words: { true: 'open', false: 'shut' } },
+    { path: 'reason', title: 'reply', else: 'window_closes_at', words: refusalWords },
     { path: 'unread_count', title: 'unread', words: { 0: '' } },
     { path: 'messages.last.text', title: 'last words', wrap: true },
     { path: 'assignee.name', title: 'assignee' },
@@ -149,6 +150,7 @@ export const inboxQueue = defineOperation({
             tags: ['VIP'],
             sla: 'breached',
             can_reply: false,
+            reason: 'window_closed',
             template_ids: ['11'],
             messages: [{ from: 'customer', text: 'Is my order on its way?' }],
           },

@@ -29,8 +29,8 @@ export const Window = z
     open: z
       .boolean()
       .describe(
-        'True: a free-form reply can be sent now, or no window applies. False: only an approved template ' +
-          'can be sent. A channel that is off refuses both: see its `status`.',
+        'True: it is open, or none applies. False: only an approved template can be sent. `can_reply` says whether a ' +
+          'free-form reply is taken.',
       ),
     kind: z
       .string()
@@ -48,6 +48,16 @@ export const Window = z
       .describe('Why it is closed: `no_window`, `expired` or `never_opened`.'),
   })
   .meta({ id: 'Window' })
+
+/** Why a reply is refused, as `messaging_send_reply` says it. */
+export const replyRefusals = [
+  'window_closed',
+  'group',
+  'contact_deleted',
+  'contact_unreachable',
+  'channel_not_connected',
+  'channel_not_supported',
+] as const
 
 export const Sla = z.object({
   status: z
@@ -76,7 +86,7 @@ export const Conversation = z
         groups: z.array(z.string()).describe("Names of the contact's groups."),
       })
       .nullable()
-      .describe('The customer; null when the contact was deleted.'),
+      .describe('The customer; null when the contact was deleted, and for a group.'),
     channel: z
       .object({
         id: Id.describe('Channel id.'),
@@ -108,7 +118,16 @@ export const Conversation = z
     chatapp_window_expires_at: Timestamp.nullable().describe(
       'Raw stored value, kept for compatibility; use `window` instead.',
     ),
-    window: Window.describe('Whether a free-form reply can be sent, by the same rule as a send.'),
+    window: Window.describe('The reply window.'),
+    can_reply: z.boolean().describe('True: `messaging_send_reply` takes a reply now.'),
+    reason: z
+      .enum(replyRefusals)
+      .optional()
+      .describe(
+        'Why it takes none: `window_closed`, so that only an approved template can be sent; `group`, which is read ' +
+          'only; `contact_deleted`; `contact_unreachable`, without a number; `channel_not_connected`: off or ' +
+          'deleted; `channel_not_supported`: without a bridge. Absent where it takes one.',
+      ),
     bot_active: z.boolean().describe('A chatbot answers.'),
     group: z
       .object({ id: untrusted(z.string().describe('Id of the group at the provider.')) })
@@ -150,6 +169,7 @@ const row = {
     closed_at: null,
     reason: null,
   },
+  can_reply: true,
   bot_active: false,
   last_message: {
     id: '1657',
@@ -171,6 +191,9 @@ const row = {
   updated_at: '2026-10-01T09:31:00.000Z',
 }
 
+/** In place of the time until which a reply is taken. */
+export const refusalWords = { window_closed: 'shut', group: 'read only' }
+
 /** What a person would read of a conversation. */
 const slimConversation = [
   'id',
@@ -187,7 +210,8 @@ const slimConversation = [
   'waiting_since',
   'sla.status',
   'sla.next_due_at',
-  'window.open',
+  'can_reply',
+  'reason',
   'last_message.direction',
   'last_message.text',
   'last_message.error',
@@ -203,7 +227,7 @@ export const searchConversations = defineOperation({
   summary: 'Find conversations, newest activity or longest wait first',
   forModels:
     'A conversation is the exchange with one customer on one channel: who waits, who is assigned, ' +
-    'whether a reply may be sent (`window.open`), and the last message.',
+    'whether a reply may be sent (`can_reply`, else `reason`), and the last message.',
   description:
     'Staff limited to some channels see only conversations on those. With hidden phone numbers, digits ' +
     `in \`query\` are refused. With \`query\`, \`tag\` or \`sla_status\` it is ${EXPENSIVE_READ}`,
@@ -215,14 +239,9 @@ export const searchConversations = defineOperation({
   scope: 'mcp:read',
   view: [
     { path: 'id' },
-    { path: 'contact.name', title: 'contact' },
+    { path: 'contact.name', title: 'contact', else: 'group.id' },
     { path: 'waiting_since', title: 'waiting', age: true },
-    {
-      path: 'window.closes_at',
-      title: 'window',
-      else: 'window.open',
-      words: { true: 'open', false: 'shut' },
-    },
+    { path: 'reason', title: 'reply', else: 'window.closes_at', words: refusalWords },
     { path: 'unread_count', title: 'unread', words: { 0: '' } },
     { path: 'last_message.text', title: 'last words', wrap: true },
     { path: 'state' },

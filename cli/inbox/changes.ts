@@ -1,11 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import { isCliError } from '../error.ts'
 import { retryAfterSeconds } from '../remote.ts'
+import type { ThreadMessage } from '../thread.ts'
 import { formatWallTime, parseTimePhrase } from '../time-phrase.ts'
 import { describeFailure, isFatal } from './api.ts'
 import { type Inbox, loadList, loadThread, notify, reportFailure } from './data.ts'
 import { ask, askAfter } from './overlays.ts'
-import { type Choice, type Conversation, describeTargets, type Prompt, timeNow } from './state.ts'
+import {
+  type Choice,
+  type Conversation,
+  describeTargets,
+  findMessage,
+  type InboxState,
+  type Prompt,
+  timeNow,
+} from './state.ts'
 
 // Changes of conversations: of those that the key hit when it was pressed, whatever the list does until it is answered.
 
@@ -152,5 +161,65 @@ export const askReminder = (inbox: Inbox, targets: Targets): Prompt => {
       { label: 'no reminder', run: () => set('') },
     ],
     submit: (text) => set(text.trim()),
+  })
+}
+
+type SharedContact = {
+  readonly name: string | null
+  readonly phone: string
+  readonly email: string | undefined
+}
+
+const listContacts = ({ content }: ThreadMessage): SharedContact[] =>
+  content?.kind === 'contacts'
+    ? content.contacts.flatMap(({ own, name, phones, emails }) =>
+        own ? [] : phones.map(({ phone }) => ({ name, phone, email: emails[0]?.email })),
+      )
+    : []
+
+/**
+ * The contacts that can be added: those on the card under the cursor, or on all cards of the open conversation, newest
+ * first; one for each number. Nobody adds a number that they do not see.
+ */
+export const listSharedContacts = (state: InboxState): SharedContact[] => {
+  if (state.me.hidesPhones || !state.scopes.includes('crm:write')) return []
+  const message = findMessage(state)
+  const chosen = message ? listContacts(message) : []
+  return chosen.length > 0 ? chosen : (state.thread?.messages ?? []).toReversed().flatMap(listContacts)
+}
+
+/** A card changes no contact that there is already: colleagues have named it. */
+const addContact = async (inbox: Inbox, shared: SharedContact): Promise<void> => {
+  const { name, phone, email } = shared
+  try {
+    const { value: rehearsed } = await inbox.api('crm_upsert_contact', { phone, dry_run: true })
+    const { action, contact } = rehearsed as { action: string; contact: { name: string | null } }
+    if (action !== 'created')
+      return notify(inbox, `${phone} is a contact already: ${contact.name ?? 'without a name'}.`)
+    const input = { phone, ...(name === null ? {} : { name }), ...(email === undefined ? {} : { email }) }
+    const { value } = await inbox.api('crm_upsert_contact', input, { idempotencyKey: randomUUID() })
+    notify(inbox, `${name ?? phone}: added as contact ${String(value['id'])}`)
+  } catch (error) {
+    reportFailure(inbox, error)
+  }
+}
+
+/** Asks for the number, which may need its country code, and with several contacts first for one of them. */
+export const askSharedContact = (inbox: Inbox): unknown => {
+  const shared = listSharedContacts(inbox.state)
+  const askNumber = (one: SharedContact): Prompt =>
+    ask(inbox, {
+      label: `Add ${one.name ?? 'this contact'}${one.email === undefined ? '' : ` (${one.email})`}; number`,
+      text: one.phone,
+      submit: (text) => void addContact(inbox, { ...one, phone: text.trim() }),
+    })
+  if (shared.length === 0) return notify(inbox, 'There is no shared contact here that can be added.')
+  if (shared.length === 1) return askNumber(shared[0]!)
+  return ask(inbox, {
+    label: 'Add which contact',
+    choices: shared.map((one) => ({
+      label: `${one.name ?? ''}  ${one.phone}`.trim(),
+      run: () => void askNumber(one),
+    })),
   })
 }

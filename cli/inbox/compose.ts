@@ -6,11 +6,10 @@ import {
   describeContact,
   describeTargets,
   type Draft,
+  explainNoReply,
   getDraft,
   type InboxState,
   type Send,
-  takesReply,
-  takesTemplates,
 } from './state.ts'
 
 // The composer: drafts, and replies and notes on their way.
@@ -143,15 +142,8 @@ export const submitDraft = (inbox: Inbox): void => {
   if (!thread || text.trim() === '') return notify(inbox, 'There is nothing to send.')
   const scope = kind === 'reply' ? 'messaging:write' : 'inbox:write'
   if (!state.scopes.includes(scope)) return notify(inbox, `The key lacks the scope ${scope}.`)
-  if (kind === 'reply' && thread.conversation.contact === null)
-    return notify(inbox, 'The contact was deleted, so nothing can be sent. The text is kept.')
-  if (kind === 'reply' && !takesReply(thread.conversation))
-    return notify(
-      inbox,
-      takesTemplates(thread.conversation)
-        ? 'No reply can be sent now, only a template: ^T. The text is kept.'
-        : 'No reply can be sent now: the customer has to write first. The text is kept.',
-    )
+  const refusal = kind === 'reply' ? explainNoReply(thread.conversation) : undefined
+  if (refusal !== undefined) return notify(inbox, `${refusal} The text is kept.`)
   if (questionBeforeSend(state) !== undefined && !state.overlay) {
     state.overlay = { kind: 'question' }
     return inbox.changed()

@@ -2,7 +2,17 @@ import { randomUUID } from 'node:crypto'
 import type { Key } from 'ink'
 import { describeOffer, type Interactive } from '../../catalog/interactive.ts'
 import { openApprovals, pressInApprovals } from './approvals.ts'
-import { askAssignee, askReason, askReminder, askTags, claim, markRead, reopen, unassign } from './changes.ts'
+import {
+  askAssignee,
+  askReason,
+  askReminder,
+  askSharedContact,
+  askTags,
+  claim,
+  markRead,
+  reopen,
+  unassign,
+} from './changes.ts'
 import {
   deleteBack,
   insertText,
@@ -19,6 +29,7 @@ import { askTemplate, insertInForm, pressInForm } from './templates.ts'
 import {
   type Conversation,
   findFocused,
+  findMessage,
   findTargets,
   getDraft,
   type Pager,
@@ -61,7 +72,7 @@ const help: readonly (readonly [string, string])[] = [
   ['g G, ^D ^U', 'first and last, half a page'],
   [`1-${views.length}`, 'queue, mine, waiting, approvals, all, closed'],
   ['Enter', 'open; write; on a message with a file: its URL'],
-  ['n', 'open who waits longest'],
+  ['n A', 'open who waits longest; in a conversation: add a shared contact'],
   ['/', 'search names and numbers'],
   ['Space', 'select several: c a u x o t r m R act on them until Esc'],
   ['c', 'claim, only if nobody has it'],
@@ -127,9 +138,7 @@ const showFile = async (inbox: Inbox, id: string): Promise<void> => {
 /** Copies the address that is shown, the message under the cursor, or the customer's number. */
 const copy = (inbox: Inbox, shownLink?: string): void => {
   const { state } = inbox
-  const { thread } = state
-  const message =
-    state.focus === 'thread' && thread?.at !== undefined ? thread.messages[thread.at] : undefined
+  const message = state.focus === 'thread' ? findMessage(state) : undefined
   const conversation = findFocused(state)
   const text = shownLink ?? message?.text ?? conversation?.contact?.phone ?? conversation?.id
   if (text === undefined) return
@@ -246,8 +255,7 @@ const pressInThread = (inbox: Inbox, input: string, key: Key, { height }: KeyCon
   if (move !== undefined) return moveInThread(inbox, Math.max(-1e6, Math.min(1e6, move)))
   if (key.ctrl && input === 't') return askTemplate(inbox)
   if (key.ctrl || key.meta) return
-  const { thread } = inbox.state
-  const message = thread?.at === undefined ? undefined : thread.messages[thread.at]
+  const message = findMessage(inbox.state)
   if (key.return && message?.id && message.media) return void showFile(inbox, message.id)
   if (key.escape || input === 'q' || key.leftArrow) inbox.state.focus = 'list'
   else if (key.return || input === 'i') inbox.state.focus = 'composer'
@@ -255,6 +263,7 @@ const pressInThread = (inbox: Inbox, input: string, key: Key, { height }: KeyCon
     inbox.state.focus = 'composer'
     switchKind(inbox)
   } else if (input === 'n') openNextWaiting(inbox)
+  else if (input === 'A') askSharedContact(inbox)
   else void actions[input]?.(inbox)
   inbox.changed()
 }

@@ -14,12 +14,20 @@ export const toColumn = (column: number): string => `\u001b[${column + 1}G`
 const HOUR = 3_600_000
 const HURRY_MS = 15 * 60_000
 
-/** How long a free-form reply may still be sent, and how urgent that is. */
+/** Whether and how long a free-form reply may still be sent, and how urgent that is. */
 export const describeWindow = (
-  { window, channel }: Conversation,
+  { window, channel, can_reply: canReply, reason = '' }: Conversation,
   now: number,
 ): { text: string; color?: 'red' | 'yellow' } => {
-  if (!window.open) return { text: channel?.type === 'chatapp' ? 'template only' : 'shut' }
+  if (!canReply)
+    return {
+      text:
+        reason === 'group'
+          ? 'read only'
+          : reason === 'window_closed' && channel?.type === 'chatapp'
+            ? 'template only'
+            : 'no reply',
+    }
   if (window.closes_at === null) return { text: '' }
   const left = Date.parse(window.closes_at) - now
   const text = `${formatDuration(left)} left`

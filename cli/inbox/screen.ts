@@ -1,6 +1,7 @@
 import { cut, formatTime, measure, paint, type TerminalStyle, wrap } from '../table.ts'
 import { escapeControlCharacters } from '../text.ts'
 import { drawApprovals, drawApprovalThread } from './approvals.ts'
+import { listSharedContacts } from './changes.ts'
 import { drawList, fit, toColumn } from './list-pane.ts'
 import { matchChoices } from './overlays.ts'
 import { isTooSmall, MIN_SIZE } from './size.ts'
@@ -101,7 +102,9 @@ const describeKeys = (state: InboxState): string => {
       ? 'j k move  y approve  e edit and approve  N decline  1-6 views  ? help  q leave'
       : place === 'composer' && state.thread && !takesTemplates(state.thread.conversation)
         ? usualKeys.composer.replace('^T template  ', '')
-        : usualKeys[place]
+        : place === 'thread' && listSharedContacts(state).length > 0
+          ? `A add the shared contact  ${usualKeys.thread}`
+          : usualKeys[place]
 }
 
 /** A text that leads to an address, where the terminal knows OSC 8. */

@@ -21,7 +21,10 @@ export type Conversation = {
   readonly waiting_since: string | null
   readonly sla: { readonly status: string } | null
   readonly reminder_at?: string | null
-  readonly window: { readonly applies: boolean; readonly open: boolean; readonly closes_at: string | null }
+  readonly window: { readonly closes_at: string | null }
+  readonly can_reply: boolean
+  /** Why not. */
+  readonly reason?: string
   readonly last_message: {
     readonly text: string | null
     readonly type: string
@@ -255,6 +258,10 @@ export const showsApprovals = ({ view }: InboxState): boolean => views[view]!.in
 export const findFocused = ({ focus, thread, rows, highlighted }: InboxState): Conversation | undefined =>
   focus === 'list' ? rows.find(({ id }) => id === highlighted) : thread?.conversation
 
+/** The message under the cursor. */
+export const findMessage = ({ thread }: InboxState): ThreadMessage | undefined =>
+  thread?.at === undefined ? undefined : thread.messages[thread.at]
+
 /** The conversations that the next action hits: of a selection, those that are still in the list. */
 export const findTargets = (state: InboxState): readonly Conversation[] => {
   if (state.selection.size > 0) return state.rows.filter(({ id }) => state.selection.has(id))
@@ -270,10 +277,19 @@ export const describeTargets = (targets: readonly Conversation[]): string =>
   targets.length === 1 ? describeContact(targets[0]!) : `${targets.length} conversations`
 
 /** Whether templates can be sent on the channel of a conversation. */
-export const takesTemplates = ({ channel }: Conversation): boolean => channel?.type === 'chatapp'
+export const takesTemplates = ({ channel, can_reply: canReply, reason }: Conversation): boolean =>
+  channel?.type === 'chatapp' && (canReply || reason === 'window_closed')
 
-/** Whether a free-form reply reaches the customer. */
-export const takesReply = ({ window }: Conversation): boolean => window.open
+/** Why no reply can be sent; undefined where one can. */
+export const explainNoReply = (conversation: Conversation): string | undefined => {
+  const { can_reply: canReply, reason } = conversation
+  if (canReply) return undefined
+  if (reason === 'group') return 'This is a group: it is read here, and answered in the phone app.'
+  if (reason !== 'window_closed') return `Nothing can be sent now: ${reason?.replaceAll('_', ' ')}.`
+  return takesTemplates(conversation)
+    ? 'No reply can be sent now, only a template: ^T.'
+    : 'No reply can be sent now: the customer has to write first.'
+}
 
 export const emptyDraft: Draft = { kind: 'reply', text: '', at: 0 }
 

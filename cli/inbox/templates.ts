@@ -4,7 +4,13 @@ import { describeFailure } from './api.ts'
 import { startSend } from './compose.ts'
 import { type Inbox, notify } from './data.ts'
 import { askAfter, type Pressed } from './overlays.ts'
-import { describeContact, type FormField, takesTemplates, type TemplateForm } from './state.ts'
+import {
+  describeContact,
+  explainNoReply,
+  type FormField,
+  takesTemplates,
+  type TemplateForm,
+} from './state.ts'
 
 // Approved templates: which one, the values of its variables, a preview, and its send.
 
@@ -70,9 +76,14 @@ const openForm = (inbox: Inbox, label: string, id: string): Promise<void> =>
 export const askTemplate = (inbox: Inbox): void => {
   const { thread, scopes } = inbox.state
   if (!thread) return notify(inbox, 'Open a conversation first.')
-  if (thread.conversation.contact === null)
-    return notify(inbox, 'The contact was deleted, so nothing can be sent.')
-  if (!takesTemplates(thread.conversation)) return notify(inbox, 'This channel does not support templates.')
+  const { conversation } = thread
+  if (!takesTemplates(conversation))
+    return notify(
+      inbox,
+      conversation.channel?.type === 'chatapp'
+        ? explainNoReply(conversation)!
+        : 'This channel does not support templates.',
+    )
   if (!scopes.includes('messaging:write')) return notify(inbox, 'The key lacks the scope messaging:write.')
   const label = `Template for ${describeContact(thread.conversation)}`
   void askAfter(inbox, { label }, async () => {

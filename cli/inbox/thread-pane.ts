@@ -9,7 +9,6 @@ import {
   getDraft,
   type InboxState,
   type Send,
-  takesReply,
   takesTemplates,
   type TemplateForm,
   type Thread,
@@ -68,7 +67,7 @@ const drawComposer = (state: InboxState, height: number, style: TerminalStyle): 
   const { thread, focus } = state
   const draft = getDraft(state)
   if (!thread || (focus !== 'composer' && draft.text === '')) return []
-  const shut = draft.kind === 'reply' && !takesReply(thread.conversation)
+  const shut = draft.kind === 'reply' && !thread.conversation.can_reply
   const other = takesTemplates(thread.conversation) ? '; ^T sends a template' : ''
   const label = `${draft.kind}${shut ? ` (cannot be sent now${other})` : ''}`
   const lines = drawDraft(draft.text, focus === 'composer' ? draft.at : draft.text.length, style.width)

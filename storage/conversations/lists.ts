@@ -28,11 +28,14 @@ export type ConversationRow = {
   channel_id: string | null
   channel_type: string | null
   channel_name: string | null
-  /** Whether replies are delivered to the channel's own URL now. */
-  channel_takes_replies: boolean
+  channel_status: string | null
+  channel_has_url: boolean | null
+  channel_has_number: boolean | null
   contact_id: string | null
   contact_name: string | null
   contact_phone: string | null
+  /** Whether the provider, or the channel's bridge, knows how to reach the contact. */
+  contact_reachable: boolean
   contact_dnd: boolean | null
   contact_starred: boolean | null
   assigned_staff_id: string | null
@@ -88,9 +91,13 @@ const LAST_TEXT_LENGTH = 600
 
 const columns = (workspaceId: string) => sql`
   v.id, v.state, v.channel_id, h.type as channel_type, h.name as channel_name,
-    coalesce(h.status = 'connected' and h.url is not null, false) as channel_takes_replies,
+    h.status as channel_status, h.url is not null as channel_has_url,
+    h.provider_phone_number_id is not null as channel_has_number,
   c.id as contact_id, c.name as contact_name, c.phone as contact_phone, c.dnd as contact_dnd,
     c.starred as contact_starred,
+    case when h.url is null then c.phone is not null or c.chatapp_user_id is not null else exists (
+      select from channel_customers k where k.workspace_id = v.workspace_id and k.contact_id = v.contact_id
+        and k.channel_id = v.channel_id) end as contact_reachable,
   v.assigned_staff_id, s.name as assigned_staff_name, v.assigned_team_id, v.assigned_at, v.unread_count,
     v.reply_status, v.reminder_at, v.bot_active,
   v.last_inbound_at, v.free_entry_at, v.window_corrected_at, v.window_expires_at, v.ad, v.group_id,

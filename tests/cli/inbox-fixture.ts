@@ -22,7 +22,8 @@ export const makeConversation = (name: string, words: string) => ({
   unread_count: 1,
   waiting_since: '2026-10-01T09:30:00.000Z',
   sla: { status: 'breached' },
-  window: { applies: true, open: true, closes_at: '2026-10-01T10:30:00.000Z' },
+  window: { closes_at: '2026-10-01T10:30:00.000Z' },
+  can_reply: true,
   last_message: { text: words, type: 'TEXT', direction: 'inbound', status: 'received' },
 })
 

@@ -113,7 +113,7 @@ const openInMemory = async () => {
     contact: { id: `${i}`, name, phone: null },
     assignee: null as { staff_id: string; name: string } | null,
     state: 'open' as 'open' | 'closed',
-    window: { applies: false, open: true, closes_at: null },
+    window: { closes_at: null },
   }))
   const hit: string[] = []
   const reads: Record<string, (input: any) => Record<string, unknown>> = {

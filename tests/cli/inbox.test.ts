@@ -140,7 +140,8 @@ everyDatabase('wcrm inbox', (server) => {
       ...inbox.state.thread!,
       conversation: {
         ...inbox.state.thread!.conversation,
-        window: { applies: true, open: false, closes_at: null },
+        can_reply: false,
+        reason: 'window_closed',
       },
     }
     await press('s', named('ctrl'))
@@ -249,6 +250,81 @@ everyDatabase('wcrm inbox', (server) => {
     await press('', named('return'))
     assert.equal((await sandbox.sent(phone)).length, 1)
     assert.match(screen(), /Shall we come, Ada\?[^]*\[Today\][^]*\[Another day\]/)
+  })
+
+  it('a group is read only, and says so', async () => {
+    const { workspace, sandbox, phone } = await createScene()
+    const message = { type: 'text', text: { body: 'All of you' }, group_id: 'G1' }
+    await sandbox.say({ from: `+${phone}`, message })
+    const { inbox, press, screen } = await openInbox(server(), workspace)
+    assert.match(screen(), /Group [^\n]*now  read only[^]*All of you/)
+    await press('j')
+    for (const key of ['return', 'return'] as const) await press('', named(key))
+    await press('t', named('ctrl'))
+    assert.match(inbox.state.notice!, /^This is a group: it is read here, and answered in the phone app\.$/)
+    await press('Hello')
+    await press('s', named('ctrl'))
+    assert.match(screen(), /cannot be sent now\)[^]*This is a group: .* The text is kept\./)
+  })
+
+  it('the ids behind a tap, a row and the fields of a form are shown', async () => {
+    const { workspace, sandbox, phone } = await createScene()
+    const say = (message: object) => sandbox.say({ from: `+${phone}`, message })
+    await say({ type: 'button', button: { payload: 'RETURN-17', text: 'Return it' } })
+    const row = { id: 'slot-9', title: 'At nine', description: 'Monday' }
+    await say({ type: 'interactive', interactive: { type: 'list_reply', list_reply: row } })
+    const response_json = JSON.stringify({ first_name: 'Ada', city: 'London' })
+    await say({ type: 'interactive', interactive: { type: 'nfm_reply', nfm_reply: { response_json } } })
+    const { press, screen } = await openInbox(server(), workspace)
+    await press('', named('return'))
+    assert.match(
+      screen(120, 40),
+      /\[button RETURN-17\][^]*Return it[^]*\[row slot-9\][^]*At nine[^]*\[fields first_name, city\]/,
+    )
+  })
+
+  it('a shared contact is added after a question, never over a contact that there is', async () => {
+    const { workspace, sandbox, phone } = await createScene()
+    const card = (name: string, fields: object) => ({ name: { formatted_name: name }, ...fields })
+    const share = (...contacts: object[]) =>
+      sandbox.say({ from: `+${phone}`, message: { type: 'contacts', contacts } })
+    const number = (given: string) => ({ phones: [{ phone: given }] })
+    await share(
+      card('No Number', { emails: [{ email: 'no@example.com' }] }),
+      card('Ada', { ...number(`+${phone}`), origin: 'contact_request' }),
+    )
+    const scopes = ['mcp:read', 'crm:write', 'inbox:write', 'messaging:write']
+    const { inbox, press, screen } = await openInbox(server(), workspace, { scopes })
+    await press('', named('return'))
+    assert.doesNotMatch(screen(), /A add the shared contact/)
+    await press('A')
+    assert.match(inbox.state.notice!, /no shared contact here that can be added/)
+    const [chico, rosa] = [generatePhone(), generatePhone()]
+    await share(
+      card('Chico', { ...number(chico), emails: [{ email: 'chico@example.com' }] }),
+      card('Rosa', number(`+${rosa}`)),
+    )
+    await press('', named('escape'))
+    await press('', named('return'))
+    assert.match(screen(), /A add the shared contact/)
+    await press('A')
+    assert.match(screen(), /▌ Chico {2}\d+ *\n[^]* Rosa {2}\+\d+[^]*Add which contact/)
+    await press('', named('return'))
+    assert.match(screen(), /Add Chico \(chico@example\.com\); number: \d+/)
+    for (const _ of chico) await press('', named('backspace'))
+    await press(`+${chico}`)
+    await press('', named('return'))
+    assert.match(inbox.state.notice!, /^Chico: added as contact \d+$/)
+    const run = doAs(server(), workspace.owner.key)
+    const contactsWith = async (query: string) =>
+      (await run('crm_search_contacts', { query, detail: 'full' })).data.map((c: any) => [c.name, c.email])
+    assert.deepEqual(await contactsWith(chico), [['Chico', 'chico@example.com']])
+    await run('crm_upsert_contact', { phone: `+${rosa}`, name: 'Rosa Lima' })
+    await press('A')
+    await press('', named('downArrow'))
+    for (const _ of [1, 2]) await press('', named('return'))
+    assert.match(inbox.state.notice!, /is a contact already: Rosa Lima\./)
+    assert.deepEqual(await contactsWith(rosa), [['Rosa Lima', null]])
   })
 
   it('reminders, commands, copies, and several keys that arrive at once', async () => {

@@ -441,6 +441,14 @@ everyDatabase('Inbound messages', (server) => {
         [undefined, 'Member 1'],
       ],
     )
+    const { data: waiting } = await scene.run('inbox_queue')
+    assert.deepEqual(
+      waiting.map((row: WebhookPart) => [row['id'] === group.id, row['group']]),
+      [
+        [false, undefined],
+        [true, { id: group_id }],
+      ],
+    )
     const { data: messages } = await scene.run('inbox_list_messages', { conversation_id: group.id })
     assert.deepEqual(
       messages.map((m: { author: WebhookPart; text: string }) => [m.author['name'], m.text]),

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createTeam } from '../../storage/workspace/admin.ts'
+import { createChannel, createTeam } from '../../storage/workspace/admin.ts'
 import { insertSlaPolicy } from '../../storage/conversations/sla.ts'
 import { doAs } from '../calls.ts'
 import { everyDoor, type Scene } from '../doors.ts'
@@ -185,6 +185,8 @@ const insertFullConversation = async ({ server, workspace, call }: Owned & Pick<
       closed_at: null,
       reason: null,
     },
+    can_reply: false,
+    reason: 'channel_not_connected',
     bot_active: true,
     last_message: await insertLastMessages({ server, workspace }, id),
     created_at: at(1),
@@ -209,6 +211,76 @@ everyDoor('A conversation', (test) => {
       { data: [conversation], next_cursor: null, total: 1, total_is_lower_bound: false },
       door.name,
     )
+  })
+
+  test('can_reply and its reason are what a reply is answered, in every list', async (scene) => {
+    const { server, workspace, call } = scene
+    const { db } = server
+    let n = 0
+    const channel = async (type: string, fields: object): Promise<string> => {
+      const row = { type, status: 'connected' as const, ...fields }
+      return (await createChannel(db, workspace.id, row, at(0))).id
+    }
+    const contact = (phone: string) => insertContact(db, workspace.id, 'Ada', phone)
+    const ada = await contact('15550100042')
+    const silent = await contact('15550100043')
+    await db.updateTable('contacts').set({ phone: null }).where('id', '=', silent).execute()
+    const bridged = await channel('web', { url: 'https://bridge.example' })
+    const customer = { workspace_id: workspace.id, channel_id: bridged, customer_id: 'c1', contact_id: ada }
+    await db
+      .insertInto('channel_customers')
+      .values({ ...customer, seen_at: at(0) })
+      .execute()
+    const shop = await channel('chatapp', { provider_phone_number_id: `71${workspace.id}` })
+    const hour = (hours: number): string =>
+      new Date(Date.parse(server.app.now()) - hours * 3_600_000).toISOString()
+    const open = (fields: object) =>
+      insertConversation(db, workspace.id, {
+        contact_id: ada,
+        channel_id: shop,
+        reply_status: 'incoming_no_reply',
+        last_activity_at: at(n++),
+        last_inbound_at: hour(1),
+        ...fields,
+      })
+    const expected = new Map<string, unknown[]>([
+      [await open({}), [true, undefined]],
+      [await open({ last_inbound_at: hour(25) }), [false, 'window_closed']],
+      [await open({ contact_id: null }), [false, 'contact_deleted']],
+      [await open({ contact_id: null, group_id: 'G1' }), [false, 'group']],
+      [await open({ contact_id: silent }), [false, 'contact_unreachable']],
+      [await open({ channel_id: null }), [false, 'channel_not_connected']],
+      [await open({ channel_id: await channel('chatapp', {}) }), [false, 'channel_not_connected']],
+      [
+        await open({ channel_id: await channel('chatapp', { status: 'disconnected' }) }),
+        [false, 'channel_not_connected'],
+      ],
+      [await open({ channel_id: await channel('photoapp', {}) }), [false, 'channel_not_supported']],
+      [await open({ channel_id: await channel('web', {}) }), [false, 'channel_not_supported']],
+      [await open({ channel_id: bridged }), [true, undefined]],
+      [await open({ channel_id: bridged, contact_id: silent }), [false, 'contact_unreachable']],
+    ])
+    const lists = [
+      (await call('inbox_search_conversations', { limit: 100 })).body.data,
+      (await call('inbox_queue', { limit: 100 })).body.data,
+    ]
+    for (const [id, said] of expected) {
+      for (const row of [
+        (await call('inbox_get_conversation', { conversation_id: id })).body,
+        ...lists.map((list) => list.find((one: { id: string }) => one.id === id)),
+      ])
+        assert.deepEqual([row.can_reply, row.reason], said)
+      const { status, body } = await call('messaging_send_reply', {
+        conversation_id: id,
+        text: 'Hello',
+        dry_run: true,
+      })
+      assert.deepEqual(
+        status < 300 ? [true, undefined] : [false, body.reason ?? body.code],
+        said,
+        JSON.stringify(body),
+      )
+    }
   })
 
   test('missing contact, channel, last message and SLA are null', async ({ server, workspace, call }) => {

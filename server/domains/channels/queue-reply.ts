@@ -1,12 +1,10 @@
 import type { Context } from '../../handler.ts'
 import type { StoredContent } from '../../../catalog/message-content.ts'
 import { insertChannelDelivery } from '../../../storage/channels/deliveries.ts'
-import { findChannelCustomerId } from '../../../storage/channels/customers.ts'
 import type { ConversationState } from '../../../storage/conversations/conversations.ts'
 import { insertMessages, type NewMessage } from '../../../storage/messages/messages.ts'
 import type { SendingChannel } from '../../../storage/messages/sends.ts'
 import { showActor } from '../../kernel/actor-view.ts'
-import { Problem } from '../../kernel/problem.ts'
 import { createUlid } from '../../ids.ts'
 import { requireInserted } from '../messaging/external-id.ts'
 import type { SendIntent } from '../messaging/send.ts'
@@ -19,6 +17,8 @@ type Reply = {
   conversation: Pick<ConversationState, 'id' | 'episode'>
   channel: SendingChannel
   contact: { id: string; name: string | null }
+  /** How the bridge names the contact. */
+  customerId: string
   content: Pick<NewMessage, 'type' | 'text' | 'media' | 'external_id'> & {
     content?: StoredContent | undefined
   }
@@ -26,23 +26,13 @@ type Reply = {
   repliedTo: { id: string; provider_id: string | null } | undefined
 }
 
-/**
- * Writes a reply on a bridged channel as pending, and queues it for its bridge; it is sent when the bridge
- * took it. Throws 409 `contact_unreachable` when the bridge does not know the contact.
- */
+/** Writes a reply on a bridged channel as pending, and queues it for its bridge; it is sent when the bridge took it. */
 export const queueReply = async (
   ctx: Context,
-  { conversation, channel, contact, content, repliedTo }: Reply,
+  { conversation, channel, contact, customerId, content, repliedTo }: Reply,
 ): Promise<SendIntent> => {
   const { tx, actor, now } = ctx
   const workspaceId = actor.workspace.id
-  const customerId = await findChannelCustomerId(tx, workspaceId, channel.id, contact.id)
-  if (customerId === undefined)
-    throw new Problem(
-      'conflict',
-      `The contact never wrote on channel ${channel.id}, so its bridge does not know whom to deliver to.`,
-      { reason: 'contact_unreachable' },
-    )
   const reference = `msg_${createUlid()}`
   const [inserted] = await insertMessages(tx, workspaceId, [
     {

@@ -2,15 +2,15 @@ import type { Context, Handler, OutputOf } from '../../handler.ts'
 import { QUEUE_OLDER_TEXT_LENGTH, QUEUE_TEXT_LENGTH } from '../../../catalog/conversations/queue.ts'
 import { type ConversationRow, listWaitingPage } from '../../../storage/conversations/lists.ts'
 import { listRecentMessages, type RecentMessageRow } from '../../../storage/messages/lists.ts'
-import { listUsableChannels, type SendingChannel } from '../../../storage/messages/sends.ts'
+import { listUsableChannels } from '../../../storage/messages/sends.ts'
 import type { Actor } from '../../kernel/context.ts'
-import { isOwnChannel } from '../messaging/channels.ts'
 import { clipText } from '../messaging/view.ts'
 import { showContactName, showMessageText } from '../../visibility/phones.ts'
 import { showTotal, toConversationFilter } from './filters.ts'
 import { loadTemplateChoice, type TemplateChoice } from './queue-templates.ts'
 import { toSla } from './sla.ts'
-import { toWindow } from './window.ts'
+import { showReply } from './view.ts'
+import { findReplyRefusal, toWindow } from './window.ts'
 
 type QueueRow = OutputOf<'inbox_queue'>['data'][number]
 
@@ -38,30 +38,19 @@ const showRecent = (
   ...(row.status === 'failed' ? { failed: true as const } : {}),
 })
 
-/** Whether a free-form reply can be sent now, by the rules of `messaging_send_reply`. */
-const canReply = (
-  row: ConversationRow,
-  window: { open: boolean },
-  usable: ReadonlyMap<string, SendingChannel>,
-): boolean =>
-  window.open &&
-  row.contact_id !== null &&
-  row.channel_id !== null &&
-  (isOwnChannel({ type: row.channel_type! }) ? row.channel_takes_replies : usable.has(row.channel_id))
-
 const showRow = (
   { actor, now }: Context,
   row: ConversationRow,
   messages: readonly RecentMessageRow[],
-  usable: ReadonlyMap<string, SendingChannel>,
   templates: TemplateChoice,
 ): QueueRow => {
   const window = toWindow(row, now)
-  const can_reply = canReply(row, window, usable)
+  const reply = showReply(row, now)
   return {
     id: row.id,
     contact:
       row.contact_id === null ? null : { id: row.contact_id, name: showContactName(actor, row.contact_name) },
+    ...(row.group_id === null ? {} : { group: { id: row.group_id } }),
     channel_id: row.channel_type === null ? null : row.channel_id,
     waiting_since: row.waiting_since!,
     unread_count: row.unread_count,
@@ -72,9 +61,9 @@ const showRow = (
     ...(row.assigned_team_id === null ? {} : { team_id: row.assigned_team_id }),
     tags: row.tags.map(({ name }) => name),
     sla: toSla(row, now)?.status ?? null,
-    can_reply,
+    ...reply,
     ...(window.closes_at === null ? {} : { window_closes_at: window.closes_at }),
-    ...(can_reply ? {} : { template_ids: templates.idsFor(row) }),
+    ...(reply.can_reply ? {} : { template_ids: templates.idsFor(row) }),
     messages: messages.map((message, i) => showRecent(actor, message, i === messages.length - 1)),
   }
 }
@@ -103,12 +92,12 @@ export const inboxQueue: Handler<'inbox_queue'> = async (ctx, input) => {
     ),
   ])
   const usable = new Map(usableChannels.map((channel) => [channel.id, channel]))
-  const shut = shown.filter((row) => !canReply(row, toWindow(row, ctx.now), usable))
+  const shut = shown.filter((row) => findReplyRefusal(row, ctx.now) !== null)
   const templates = await loadTemplateChoice(ctx, shut, usable)
   const byConversation = Map.groupBy(messages, (message) => message.conversation_id)
   const last = rows.length > limit ? shown.at(-1)! : undefined
   return {
-    data: shown.map((row) => showRow(ctx, row, byConversation.get(row.id) ?? [], usable, templates)),
+    data: shown.map((row) => showRow(ctx, row, byConversation.get(row.id) ?? [], templates)),
     templates: templates.list(shown),
     ...total,
     next_cursor: last ? ctx.cursors.seal([last.waiting_since, last.id]) : null,

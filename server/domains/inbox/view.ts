@@ -4,8 +4,16 @@ import type { Conversation } from '../../../catalog/conversations/read.ts'
 import type { ConversationRow } from '../../../storage/conversations/lists.ts'
 import { showLastMessage } from '../messaging/view.ts'
 import { toSla } from './sla.ts'
-import { toWindow } from './window.ts'
+import { findReplyRefusal, type ReplyFacts, toWindow } from './window.ts'
 import { showContactName, showPhone } from '../../visibility/phones.ts'
+
+export const showReply = (
+  facts: ReplyFacts,
+  now: string,
+): Pick<z.input<typeof Conversation>, 'can_reply' | 'reason'> => {
+  const reason = findReplyRefusal(facts, now)
+  return reason === null ? { can_reply: true } : { can_reply: false, reason }
+}
 
 /** A conversation as one staff member may see it, at this time. */
 export const showConversation = (
@@ -43,6 +51,7 @@ export const showConversation = (
   reminder_at: row.reminder_at,
   chatapp_window_expires_at: row.window_expires_at,
   window: toWindow(row, now),
+  ...showReply(row, now),
   bot_active: row.bot_active,
   ...(row.group_id === null ? {} : { group: { id: row.group_id } }),
   ...(row.ad ? { ad: row.ad } : {}),

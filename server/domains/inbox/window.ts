@@ -1,5 +1,6 @@
 import type { z } from 'zod'
-import type { Window } from '../../../catalog/conversations/read.ts'
+import type { replyRefusals, Window } from '../../../catalog/conversations/read.ts'
+import { type ChannelFacts, findReplyFault } from '../messaging/channels.ts'
 
 /** What the reply window of a conversation is computed from. Times are ISO 8601 UTC. */
 export type WindowFacts = {
@@ -94,4 +95,22 @@ export const toWindow = (facts: WindowFacts, now: string): z.input<typeof Window
         closed_at: toIso(closes),
         reason: 'expired',
       }
+}
+
+/** What says whether a reply is taken. `contact_reachable`: by the provider or the bridge. */
+export type ReplyFacts = WindowFacts & {
+  group_id: string | null
+  contact_id: string | null
+  contact_reachable: boolean
+} & { [K in keyof ChannelFacts]?: ChannelFacts[K] | null }
+
+/** Returns why no free-form reply can be sent now; null where one can. Reads and sends share it. */
+export const findReplyRefusal = (facts: ReplyFacts, now: string): (typeof replyRefusals)[number] | null => {
+  if (facts.group_id !== null) return 'group'
+  if (facts.contact_id === null) return 'contact_deleted'
+  if (facts.channel_type === null) return 'channel_not_connected'
+  const fault = findReplyFault(facts as ChannelFacts)
+  if (fault) return fault
+  if (!toWindow(facts, now).open) return 'window_closed'
+  return facts.contact_reachable ? null : 'contact_unreachable'
 }

@@ -18,63 +18,79 @@ import { canSeeChannel } from '../../visibility/policy.ts'
 export const isOwnChannel = ({ type }: Pick<SendingChannel, 'type'>): boolean =>
   (ownChannelTypes as readonly string[]).includes(type)
 
-/**
- * Throws 409 unless a reply on the channel is taken now, with the reason `channel_not_supported` or
- * `channel_not_connected`. That is no matter of its window: none applies to a bridged channel.
- */
-export const requireReplyChannel = (channel: SendingChannel): void => {
-  if (!isOwnChannel(channel)) return void requireUsableChannel(channel)
-  const { id, type, status, url } = channel
-  if (url === null)
-    throw new Problem(
-      'conflict',
-      `Channel ${id} is of type ${type} and has no URL that replies could be delivered to. Give it one on the ` +
-        `server: wcrm admin channels update ${id} --url URL.`,
-      { reason: 'channel_not_supported', channel_id: id },
-    )
-  if (status !== 'connected')
-    throw new Problem('conflict', `Channel ${id} is ${status}. Connect it, or choose another channel.`, {
-      reason: 'channel_not_connected',
-      channel_id: id,
-    })
+/** What says whether replies are taken on a channel. */
+export type ChannelFacts = {
+  channel_type: string
+  channel_status: string
+  channel_has_url: boolean
+  channel_has_number: boolean
+}
+type ChannelFault = 'channel_not_supported' | 'channel_not_connected'
+
+/** Returns why no reply is taken on a channel, whatever its window: none applies to a bridged one. */
+export const findReplyFault = (facts: ChannelFacts): ChannelFault | undefined => {
+  const isOwn = isOwnChannel({ type: facts.channel_type })
+  if (isOwn ? !facts.channel_has_url : facts.channel_type !== 'chatapp') return 'channel_not_supported'
+  const isConnected = facts.channel_status === 'connected' && (isOwn || facts.channel_has_number)
+  return isConnected ? undefined : 'channel_not_connected'
 }
 
-/** What a send through the messaging provider needs to know of a channel. */
-type ProviderChannel = Pick<
-  SendingChannel,
-  'id' | 'type' | 'status' | 'provider_phone_number_id' | 'health_reason'
->
+/** What a send needs to know of a channel. */
+type Sender = Pick<SendingChannel, 'id' | 'type' | 'status' | 'provider_phone_number_id' | 'health_reason'> &
+  Partial<Pick<SendingChannel, 'url'>>
+
+export const toChannelFacts = ({
+  type,
+  status,
+  url,
+  provider_phone_number_id: number,
+}: Sender): ChannelFacts => ({
+  channel_type: type,
+  channel_status: status,
+  channel_has_url: typeof url === 'string',
+  channel_has_number: number !== null,
+})
+
+const notSupported = ({ id, type }: Sender, why: string): Problem =>
+  new Problem('conflict', `Channel ${id} is of type ${type}${why}`, {
+    reason: 'channel_not_supported',
+    channel_id: id,
+  })
+const ONLY_CHATAPP = '; messages can be sent on channels of type chatapp.'
+
+/** Says why no reply is taken on the channel, and what to do. */
+export const toChannelProblem = (channel: Sender, fault: ChannelFault): Problem => {
+  const { id, status } = channel
+  if (fault === 'channel_not_supported')
+    return notSupported(
+      channel,
+      isOwnChannel(channel)
+        ? ' and has no URL that replies could be delivered to. Give it one on the ' +
+            `server: wcrm admin channels update ${id} --url URL.`
+        : ONLY_CHATAPP,
+    )
+  const why = status === 'connected' ? 'has no number at the messaging provider' : `is ${status}`
+  const cause = status === 'connected' ? undefined : (channel.health_reason ?? undefined)
+  const explained = cause === undefined ? why : `${why}: ${reasonTexts[cause] ?? cause}`
+  return new Problem('conflict', `Channel ${id} ${explained}. Connect it, or choose another channel.`, {
+    reason: fault,
+    channel_id: id,
+    ...(cause === undefined ? {} : { channel_health: cause }),
+  })
+}
 
 /**
  * Returns the channel when messages can be sent on it now. Throws 409 `channel_not_supported` or
  * `channel_not_connected` otherwise. Only `chatapp` channels are connected to the messaging provider.
  */
-export const requireUsableChannel = <C extends ProviderChannel>(channel: C): C => {
-  if (channel.type !== 'chatapp') {
-    throw new Problem(
-      'conflict',
-      `Channel ${channel.id} is of type ${channel.type}; ` +
-        (isOwnChannel(channel)
-          ? 'templates and short links are for channels of type chatapp. Use messaging_send_reply on this one.'
-          : 'messages can be sent on channels of type chatapp.'),
-      { reason: 'channel_not_supported', channel_id: channel.id },
+export const requireUsableChannel = <C extends Sender>(channel: C): C => {
+  if (isOwnChannel(channel))
+    throw notSupported(
+      channel,
+      '; templates and short links are for channels of type chatapp. Use messaging_send_reply on this one.',
     )
-  }
-  if (channel.status !== 'connected' || channel.provider_phone_number_id === null) {
-    const why =
-      channel.status === 'connected' ? 'has no number at the messaging provider' : `is ${channel.status}`
-    const cause = channel.status === 'connected' ? undefined : (channel.health_reason ?? undefined)
-    const explained = cause === undefined ? why : `${why}: ${reasonTexts[cause] ?? cause}`
-    throw new Problem(
-      'conflict',
-      `Channel ${channel.id} ${explained}. Connect it, or choose another channel.`,
-      {
-        reason: 'channel_not_connected',
-        channel_id: channel.id,
-        ...(cause === undefined ? {} : { channel_health: cause }),
-      },
-    )
-  }
+  const fault = findReplyFault(toChannelFacts(channel))
+  if (fault) throw toChannelProblem(channel, fault)
   return channel
 }
 
@@ -131,9 +147,15 @@ export const chooseChannel = async (
 /** Returns the contact when a message can reach it. Throws 409 `contact_unreachable` otherwise. */
 export const requireReachable = (recipient: Recipient): Recipient => {
   if (recipient.phone !== null || recipient.chatapp_user_id !== null) return recipient
-  throw new Problem(
+  throw contactUnreachable()
+}
+
+/** `bridged`: the id of a bridged channel. */
+export const contactUnreachable = (bridged?: string): Problem =>
+  new Problem(
     'conflict',
-    'The contact has neither a phone number nor a messaging-app id, so nothing can be sent to it.',
+    bridged === undefined
+      ? 'The contact has neither a phone number nor a messaging-app id, so nothing can be sent to it.'
+      : `The contact never wrote on channel ${bridged}, so its bridge does not know whom to deliver to.`,
     { reason: 'contact_unreachable' },
   )
-}

@@ -7,16 +7,18 @@ import {
   readQuickMessage,
   readRecipient,
   readSendingChannel,
+  type SendingChannel,
 } from '../../../storage/messages/sends.ts'
+import { findChannelCustomerId } from '../../../storage/channels/customers.ts'
 import { findChannelOfConversation } from '../../../storage/channels/messages.ts'
 import { queueReply } from '../channels/queue-reply.ts'
 import { lockVisibleConversation } from '../inbox/access.ts'
-import { toWindow } from '../inbox/window.ts'
+import { findReplyRefusal, toWindow } from '../inbox/window.ts'
 import { invalidField, notFound, Problem } from '../../kernel/problem.ts'
 import { toViewer } from '../quick-messages/rights.ts'
 import { canSeeChannel } from '../../visibility/policy.ts'
 import type { OutgoingMessage } from '../../provider/port.ts'
-import { isOwnChannel, requireReachable, requireReplyChannel } from './channels.ts'
+import { contactUnreachable, isOwnChannel, toChannelFacts, toChannelProblem } from './channels.ts'
 import { fillPlaceholders } from './placeholders.ts'
 import {
   type SendIntent,
@@ -50,44 +52,41 @@ export const sendReply = defineProviderHandler<'messaging_send_reply', SendInten
       conversation.contact_id === null
         ? undefined
         : await readContact(ctx.tx, workspaceId, conversation.contact_id)
-    if (conversation.group_id !== null)
-      throw new Problem(
-        'conflict',
-        'This is a group: it is read here, and answered in the phone app. Write to one of its members in private.',
-        { reason: 'group' },
-      )
-    if (!contact)
-      throw new Problem(
-        'conflict',
-        'The contact of this conversation was deleted, so no reply can be sent.',
-        { reason: 'contact_deleted' },
-      )
+    const channel =
+      conversation.channel_id === null
+        ? undefined
+        : await readSendingChannel(ctx.tx, workspaceId, conversation.channel_id)
+    const isOwn = channel !== undefined && isOwnChannel(channel)
+    const customerId =
+      isOwn && contact
+        ? await findChannelCustomerId(ctx.tx, workspaceId, channel.id, contact.contact.id)
+        : undefined
+    const facts = {
+      ...conversation,
+      ...(channel && toChannelFacts(channel)),
+      contact_id: contact?.contact.id ?? null,
+      contact_reachable: isOwn
+        ? customerId !== undefined
+        : (contact?.contact.phone ?? contact?.contact.chatapp_user_id ?? null) !== null,
+    }
+    const refusal = findReplyRefusal(facts, ctx.now)
+    if (refusal || !contact || !channel)
+      throw toRefusal(refusal ?? 'contact_deleted', channel, toWindow(conversation, ctx.now))
     const reply = inputContent ?? (await loadQuickMessage(ctx, input.quick_message_id!, contact))
     const repliedTo =
       input.reply_to_id === undefined
         ? undefined
         : await findRepliedMessage(ctx, conversation.id, input.reply_to_id)
-    const channel =
-      conversation.channel_id === null
-        ? undefined
-        : await readSendingChannel(ctx.tx, workspaceId, conversation.channel_id)
-    if (!channel)
-      throw new Problem('window_closed', 'The channel of this conversation was deleted.', {
-        reason: 'channel_not_connected',
-        window: toWindow({ ...conversation, channel_id: null, channel_type: null }, ctx.now),
-      })
-    requireReplyChannel(channel)
-    const window = toWindow(conversation, ctx.now)
-    if (!window.open) throw windowClosedProblem(window)
-    if (isOwnChannel(channel))
+    if (customerId !== undefined)
       return await queueReply(ctx, {
         conversation,
         channel,
         contact: contact.contact,
+        customerId,
         content: { ...toMessageContent(reply), external_id: externalId },
         repliedTo,
       })
-    const recipient = requireReachable((await readRecipient(ctx.tx, workspaceId, contact.contact.id))!)
+    const recipient = (await readRecipient(ctx.tx, workspaceId, contact.contact.id))!
     const content = {
       ...toMessageContent(reply),
       reply_to_id: repliedTo?.id ?? null,
@@ -112,6 +111,32 @@ export const sendReply = defineProviderHandler<'messaging_send_reply', SendInten
     return channel !== undefined && canSeeChannel(ctx.actor, channel.id) && isOwnChannel(channel)
   },
 })
+
+type Refusal = NonNullable<ReturnType<typeof findReplyRefusal>>
+
+/** Says why no reply is taken, and what to do. */
+const toRefusal = (
+  reason: Refusal,
+  channel: SendingChannel | undefined,
+  window: ReturnType<typeof toWindow>,
+): Problem => {
+  if (reason === 'group')
+    return new Problem(
+      'conflict',
+      'This is a group: it is read here, and answered in the phone app. Write to one of its members in private.',
+      { reason },
+    )
+  if (reason === 'contact_deleted')
+    return new Problem('conflict', 'The contact of this conversation was deleted, so no reply can be sent.', {
+      reason,
+    })
+  if (reason === 'contact_unreachable')
+    return contactUnreachable(channel && isOwnChannel(channel) ? channel.id : undefined)
+  if (reason === 'window_closed') return windowClosedProblem(window)
+  return channel
+    ? toChannelProblem(channel, reason)
+    : new Problem('window_closed', 'The channel of this conversation was deleted.', { reason, window })
+}
 
 /**
  * Locks the contact of a conversation. A dry run completes the send in the transaction that prepares it, and

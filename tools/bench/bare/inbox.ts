@@ -4,6 +4,7 @@ import { type Names, type NamesCache, toRefs, versionColumn } from './names.ts'
 
 const conversationsSql = (limit: number) => `
   select v.id, v.state, v.channel_id, h.type as channel_type, h.name as channel_name,
+    h.status = 'connected' and h.provider_phone_number_id is not null as channel_takes_replies,
     c.id as contact_id, c.name as contact_name, c.phone as contact_phone, c.dnd as contact_dnd,
     c.starred as contact_starred, v.assigned_staff_id, s.name as assigned_staff_name, v.assigned_team_id,
     v.assigned_at, v.unread_count, v.reply_status, v.reminder_at, v.bot_active, v.last_inbound_at,
@@ -43,6 +44,11 @@ const toWindow = (lastInboundAt: string | null) => {
     : { ...base, closed_at: at, reason: 'expired' }
 }
 
+const toReply = (takesReplies: boolean, window: { open: boolean }) =>
+  takesReplies && window.open
+    ? { can_reply: true }
+    : { can_reply: false, reason: takesReplies ? 'window_closed' : 'channel_not_connected' }
+
 const toLastMessage = (row: Row) => {
   const text = row['message_text'] as string | null
   const isOutbound = row['message_direction'] === 'outbound'
@@ -74,7 +80,11 @@ const toLastMessage = (row: Row) => {
 
 type ConversationRow = Row & { tag_ids: string[]; group_ids: string[] }
 
-const toConversation = (row: ConversationRow, { tags, groups }: Names) => ({
+const toConversation = (
+  row: ConversationRow,
+  { tags, groups }: Names,
+  window = toWindow(row['last_inbound_at'] as string | null),
+) => ({
   id: row['id'],
   state: row['state'],
   contact: {
@@ -99,7 +109,8 @@ const toConversation = (row: ConversationRow, { tags, groups }: Names) => ({
   sla: null,
   reminder_at: row['reminder_at'],
   chatapp_window_expires_at: row['window_expires_at'],
-  window: toWindow(row['last_inbound_at'] as string | null),
+  window,
+  ...toReply(row['channel_takes_replies'] as boolean, window),
   bot_active: row['bot_active'],
   last_message: row['message_id'] === null ? null : toLastMessage(row),
   created_at: row['created_at'],

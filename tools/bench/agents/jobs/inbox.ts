@@ -90,7 +90,7 @@ export const inboxJobs: readonly Job[] = [
     run: async (agent) => {
       const { data } = await agent.call('inbox_search_conversations', { query: 'Nora Field', limit: 2 })
       assert.equal(data.length, 1)
-      assert.ok(data[0].window.open)
+      assert.ok(data[0].can_reply)
       await agent.act('messaging_send_reply', {
         conversation_id: data[0].id,
         text: 'Good morning Nora, your order 20711 left us on Saturday and should be with you today.',
