@@ -87,6 +87,7 @@ export const Approval = z
         code: z.string().nullable().describe('Error code; null when it succeeded.'),
         reason: z.string().nullable().describe('Reason of the error.'),
         detail: untrusted(z.string().nullable().describe('What went wrong.'), { phone: 'text' }),
+        broadcast_id: Id.optional().describe('The broadcast that an approved `messaging_send_bulk` began.'),
       })
       .nullable()
       .describe('How it ended when it ran.'),

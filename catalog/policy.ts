@@ -36,6 +36,8 @@ export type KeyPolicy = {
   approval: 'person' | 'client'
   /** How long a person may take, in seconds of business time; 24 hours when absent. */
   expires_after?: number
+  /** Most requests that wait for a decision; 20 when absent. */
+  open_approvals?: number
 }
 
 export const defaultPolicy: KeyPolicy = { verbs: {}, operations: {}, bounds: {}, approval: 'person' }
@@ -69,5 +71,6 @@ export const Policy = z
       .enum(['person', 'client'])
       .describe("`person`: approval with a person's key. `client`: confirmation in the MCP client suffices."),
     expires_after: z.int().optional().describe('Seconds until the request expires; 24 hours when absent.'),
+    open_approvals: z.int().optional().describe('Most requests that wait for a decision; 20 when absent.'),
   })
   .meta({ id: 'KeyPolicy' })

@@ -184,7 +184,7 @@ export const reasons = {
   template_values: of('invalid_input', 'The values do not fit the template.'),
   test_key: of('forbidden', 'A test key cannot do this.'),
   throttled: of('upstream_unavailable', 'The provider is throttling; retry after `Retry-After`.'),
-  too_many_approvals: of('conflict', 'Too many approval requests of the key are pending.'),
+  too_many_approvals: of('rate_limited', 'Too many approval requests of the key are pending.'),
   too_many_connections: of('rate_limited', 'The address has too many connections open.'),
   too_many_consumers: of('conflict', 'The limit of consumers in the workspace is reached.'),
   too_many_events: of('invalid_input', 'The time range has too many events; choose a shorter one.'),

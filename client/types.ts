@@ -59,6 +59,8 @@ export type KeyPolicy = {
   approval: 'person' | 'client'
   /** Seconds until the request expires; 24 hours when absent. */
   expires_after?: number
+  /** Most requests that wait for a decision; 20 when absent. */
+  open_approvals?: number
 }
 export type WorkspaceWhoamiInput = {}
 export type WorkspaceWhoamiOutput = {
@@ -426,7 +428,7 @@ export type CrmUpsertContactOutput = {
       name: string | null
     }[]
   }
-  /** Only in a dry run with hidden phone numbers: what it cannot show. */
+  /** What was not done as sent, such as `dnd: false` for a contact that opted out; in a dry run with hidden phone numbers also what it cannot show. */
   warnings?: string[]
   /** Present on a dry run: nothing was changed. */
   dry_run?: true
@@ -4738,6 +4740,8 @@ export type ApprovalOutcome = {
   reason: string | null
   /** What went wrong. */
   detail: string | null
+  /** The broadcast that an approved `messaging_send_bulk` began. */
+  broadcast_id?: string
 }
 /** Decisions for operations with these confirm verbs; `ask` for those not named. */
 export type KeyPolicyVerbs = { [key: string]: 'allow' | 'ask' | 'deny' }

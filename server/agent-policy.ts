@@ -64,6 +64,9 @@ export const mayRunUnasked = (actor: Actor, consent: Consent | undefined): boole
 /** How long a person may take to decide, in milliseconds. */
 export const getApprovalMs = (actor: Actor): number => (getPolicy(actor).expires_after ?? 86_400) * 1000
 
+/** How many requests of an agent may wait for a decision. */
+export const getMaxOpenApprovals = (actor: Actor): number => getPolicy(actor).open_approvals ?? 20
+
 /** Whether a person is asked before this agent moves a consumer: no agent of the same staff member made it. */
 export const asksForConsumer = (
   actor: Actor,

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DryRunWarnings, Id, IdInput, idOf, VisibleName } from '../fields.ts'
+import { Id, IdInput, idOf, VisibleName } from '../fields.ts'
 import { mark, marks, toMarkedJsonSchema } from '../marks.ts'
 import { defineOperation } from '../operation.ts'
 import { TagRef } from '../tags.ts'
@@ -93,7 +93,13 @@ export const upsertContact = defineOperation({
     id: idOf('contact').nullable().describe('Contact id; null when a dry run would create it.'),
     action: z.enum(['created', 'updated', 'unchanged']).describe('What was done.'),
     contact: WouldBeContact.describe('The contact in full.'),
-    warnings: DryRunWarnings,
+    warnings: z
+      .array(z.string())
+      .optional()
+      .describe(
+        'What was not done as sent, such as `dnd: false` for a contact that opted out; in a dry run with hidden phone ' +
+          'numbers also what it cannot show.',
+      ),
   }),
   errors: ['not_found', 'forbidden', 'conflict', 'upstream_error'],
   examples: [

@@ -113,6 +113,13 @@ const applyBounds = (bounds: PolicyBounds, flags: AdminFlags): void => {
 const applyApproval = (policy: KeyPolicy, flags: AdminFlags): void => {
   const approval = choiceFlag(flags, 'approval', ['person', 'client'])
   if (approval) policy.approval = approval
+  const open = limitFlag(flags, 'openApprovals')
+  if (open === null) delete policy.open_approvals
+  else if (open !== undefined) {
+    if (open < 1 || open > 1000)
+      throw usageError('--open-approvals must be 1 to 1000, or none.', '--open-approvals')
+    policy.open_approvals = open
+  }
   const expires = stringFlag(flags, 'expiresAfter')
   if (expires === undefined) return
   const ms = parseDuration(expires.trim())
@@ -146,6 +153,7 @@ const CHANGES = [
   'hours',
   'approval',
   'expiresAfter',
+  'openApprovals',
   'contactsPerDay',
   'reset',
 ]
@@ -198,6 +206,7 @@ const policyVerb: AdminVerb = {
       "person: approval with a person's key; client: confirmation in the MCP client suffices",
     ],
     ['--expires-after <duration>', 'time to decide, such as 4h (default 24h)'],
+    ['--open-approvals <number>', 'most requests that wait for a decision; none: 20, then 429'],
     [
       '--contacts-per-day <number>',
       "different contacts that it may see in a day; none: the server's default (WCRM_CONTACT_BUDGET)",

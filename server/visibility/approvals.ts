@@ -79,9 +79,13 @@ export const showApproval = (actor: Actor, row: ApprovalRow, now: string): z.inp
       ? null
       : {
           status: row.outcome_status,
-          code: row.outcome?.code ?? null,
-          reason: row.outcome?.reason ?? null,
-          detail: showQuotingText(actor, row.outcome?.detail ?? null),
+          ...(row.outcome && 'code' in row.outcome
+            ? {
+                code: row.outcome.code,
+                reason: row.outcome.reason,
+                detail: showQuotingText(actor, row.outcome.detail),
+              }
+            : { code: null, reason: null, detail: null, ...row.outcome }),
         },
   ended_at: row.ended_at,
 })

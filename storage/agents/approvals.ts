@@ -17,7 +17,8 @@ export type ApprovalRow = Omit<
 > & {
   view: StoredView
   asked_for: AskReason[]
-  outcome: { code: string; reason: string | null; detail: string } | null
+  /** Why it failed; or the broadcast that a run has begun. */
+  outcome: { code: string; reason: string | null; detail: string } | { broadcast_id: string } | null
   /** Fields that replace those of the input. */
   edited: Record<string, unknown> | null
   preview: Record<string, unknown> | null

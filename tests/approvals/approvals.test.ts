@@ -255,23 +255,32 @@ everyDatabase('Approvals', (server) => {
         view, channel_ids, requested_at, expires_at)
       select workspace_id, key_id, staff_id, operation, input, sha256(n::text::bytea), door, request_id, asked_for,
         view, channel_ids, requested_at, expires_at
-      from approvals, generate_series(2, 195) as n
+      from approvals, generate_series(2, 15) as n
       where workspace_id = ${scene.workspace.id} and id = ${id}`.execute(server().db)
     const answers = await Promise.all(
       Array.from({ length: 15 }, (_, i) => scene.ask(...scene.reply(`Reply ${i}.`))),
     )
     const refused = answers.filter(({ status }) => status !== 202)
     assert.deepEqual(
-      [answers.length - refused.length, new Set(refused.map(({ body }) => body.reason))],
-      [5, new Set(['too_many_approvals'])],
+      [
+        answers.length - refused.length,
+        new Set(refused.map(({ status, body }) => `${status} ${body.reason}`)),
+      ],
+      [5, new Set(['429 too_many_approvals'])],
     )
     const { rows } = await sql<{ n: string }>`
       select count(*) as n from approvals
       where workspace_id = ${scene.workspace.id} and status = 'pending'`.execute(server().db)
-    assert.equal(rows[0]!.n, '200')
+    assert.equal(rows[0]!.n, '20')
     const [accepted] = answers.filter(({ status }) => status === 202)
     await scene.ask('approvals_cancel', { approval_id: accepted!.body.approval.id })
     assert.equal((await scene.ask(...scene.reply('One more.'))).status, 202)
+    await scene.setPolicy({ open_approvals: 21 })
+    const more = [await scene.ask(...scene.reply('The last.')), await scene.ask(...scene.reply('Too many.'))]
+    assert.deepEqual(
+      more.map(({ status }) => status),
+      [202, 429],
+    )
   })
 
   it('who may not see the channel or the phone learns nothing, and may not approve', async () => {

@@ -53,6 +53,8 @@ everyDatabase('A template to many, asked for by an agent', (server) => {
     await server().settle()
     const { data } = (await scene.person('messaging_list_broadcasts')).body
     assert.equal(data[0].totals.sent, 3)
+    const { outcome } = (await scene.person('approvals_get', { approval_id: approvalId })).body
+    assert.deepEqual([outcome.code, outcome.broadcast_id], [null, data[0].id])
     const last = (await scene.person('inbox_search_conversations', { limit: 1 })).body.data[0]
     const message = (await scene.person('inbox_list_messages', { conversation_id: last.id, limit: 1 })).body
       .data[0]

@@ -44,6 +44,12 @@ everyDoor('Contacts', (test) => {
     assert.equal(changed.body.starred, true)
     assert.equal(changed.body.name, null)
 
+    const phone = read.body.phone as string
+    await call('crm_upsert_contact', { phone: `+${phone}`, dnd: true })
+    const kept = await call('crm_upsert_contact', { phone: `+${phone}`, dnd: false })
+    assert.deepEqual([kept.body.action, kept.body.contact.dnd], ['unchanged', true])
+    assert.match(kept.body.warnings[0], /^dnd stays true/)
+
     const deleted = await call('crm_delete_contact', { contact_id: id }, { confirm: 'delete' })
     if (!door.confirms) {
       assert.equal(deleted.status, 428)

@@ -87,8 +87,15 @@ export const upsertContact: Handler<'crm_upsert_contact'> = async (ctx, input) =
   if (line && !isBlind) requireBlindPlan(ctx)
   const action = await updateExisting(ctx, existingId, upsert)
   const read = (await readContact(ctx.tx, workspaceId, existingId, getTimelineScope(ctx.actor)))!
-  return { ...toOutput(ctx, upsert, action, read), ...(isBlind ? { warnings: [BLIND_MATCH_WARNING] } : {}) }
+  const warnings = [
+    ...(isBlind ? [BLIND_MATCH_WARNING] : []),
+    ...(upsert.dnd === false && read.contact.dnd ? [DND_WARNING] : []),
+  ]
+  return { ...toOutput(ctx, upsert, action, read), ...(warnings.length > 0 ? { warnings } : {}) }
 }
+
+const DND_WARNING =
+  'dnd stays true: the contact opted out, and repeated calls undo no opt-out. Use crm_update_contact to lift it.'
 
 /**
  * Answers as for a number that no contact has, without looking whether one has it: the answer, and how long

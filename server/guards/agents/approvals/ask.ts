@@ -1,4 +1,4 @@
-import { getApprovalMs, getDecision } from '../../../agent-policy.ts'
+import { getApprovalMs, getDecision, getMaxOpenApprovals } from '../../../agent-policy.ts'
 import type { ExecutionResult, WriteCall } from '../../../kernel/call.ts'
 import type { AskReason } from '../../../../catalog/approvals.ts'
 import type { Operation } from '../../../../catalog/index.ts'
@@ -48,7 +48,6 @@ export type AgentCall = WriteCall & {
 const DAY_MS = 86_400_000
 /** How long an approved call may wait for a server that runs it. */
 const RUN_MS = 12 * 3_600_000
-const MAX_PENDING = 200
 const MAX_INPUT_BYTES = 256 * 1024
 const MAX_PREVIEW_CHARACTERS = 64 * 1024
 const MAX_REASON_CHARACTERS = 1000
@@ -170,7 +169,7 @@ const answerEarlier = async (app: App, call: AgentCall, row: ApprovalRow): Promi
       },
     )
   }
-  if (status === 'failed' && row.outcome)
+  if (status === 'failed' && row.outcome && 'code' in row.outcome)
     throw new Problem(row.outcome.code as Problem['code'], row.outcome.detail, {
       ...(row.outcome.reason === null ? {} : { reason: row.outcome.reason as never }),
       approval_id: row.id,
@@ -236,7 +235,7 @@ const store = (
       await tx.rollback().execute()
       return { inserted, earlier }
     }
-    requireAtMost(MAX_PENDING, await countPending(tx, workspaceId, actor.key.familyId))
+    requireFewer(getMaxOpenApprovals(actor) + 1, await countPending(tx, workspaceId, actor.key.familyId))
     const events: Parameters<typeof createEmit>[0] = []
     createEmit(events, now)('approval.requested/1', {
       approval: toEventApproval({ ...row, id: inserted }, 'pending'),
@@ -267,7 +266,7 @@ const ask = async (app: App, call: AgentCall, asking: Asking): Promise<Execution
   const workspaceId = actor.workspace.id
   requireStorable(input)
   // Before the rehearsal, which costs more; the count that holds is in the transaction.
-  requireAtMost(MAX_PENDING - 1, await countPending(app.db, workspaceId, actor.key.familyId))
+  requireFewer(getMaxOpenApprovals(actor), await countPending(app.db, workspaceId, actor.key.familyId))
   const stored = await rehearseAndStore(app, call, asking)
   if ('isOutdated' in stored)
     throw new Problem('conflict', 'Persons are being erased at this time. Retry.', {
@@ -284,13 +283,14 @@ const ask = async (app: App, call: AgentCall, asking: Asking): Promise<Execution
   return answer202(app, call, (await findApproval(app.db, workspaceId, stored.inserted))!)
 }
 
-/** Throws 409 `too_many_approvals`. */
-const requireAtMost = (max: number, pending: number): void => {
-  if (pending > max)
+/** Throws 429 `too_many_approvals`: one person cannot decide on all that an agent can ask. */
+const requireFewer = (max: number, pending: number): void => {
+  if (pending >= max)
     throw new Problem(
-      'conflict',
-      `${MAX_PENDING} calls of this key wait for a decision. Wait until some are decided, or cancel some.`,
-      { reason: 'too_many_approvals' },
+      'rate_limited',
+      'Too many calls of this key wait for a decision. Wait until some are decided, or cancel some.',
+      { reason: 'too_many_approvals', violated_policies: ['open-approvals'] },
+      { 'Retry-After': '60' },
     )
 }
 

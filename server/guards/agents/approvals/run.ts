@@ -124,7 +124,14 @@ const runApproved = async (app: App, row: ApprovalRow): Promise<Ending> => {
     throw error
   })
   await count.keepIfSent({ result })
-  if (result.status < 400) return { status: 'done', answer: result.status, outcome: null }
+  if (result.status < 400) {
+    const { broadcast } = JSON.parse(result.body) as { broadcast?: { id: string } }
+    return {
+      status: 'done',
+      answer: result.status,
+      outcome: broadcast ? { broadcast_id: broadcast.id } : null,
+    }
+  }
   const problem =
     result.problem ??
     (({ code, detail, extras }) => new Problem(code, detail, extras))(
