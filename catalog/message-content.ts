@@ -22,6 +22,13 @@ const Card = z
         z.object({
           phone: untrusted(z.string().describe('Number, as it was sent.'), { phone: 'text' }),
           kind: Kind,
+          chatapp_number: untrusted(
+            z
+              .string()
+              .nullable()
+              .describe('Digits of its international number in the messaging app, if it has one.'),
+            { phone: 'number' },
+          ),
         }),
       )
       .describe('Phone numbers.'),

@@ -1564,6 +1564,8 @@ export type MessageContent =
           phone: string
           /** Such as `HOME` or `WORK`. */
           kind: string | null
+          /** Digits of its international number in the messaging app, if it has one. */
+          chatapp_number: string | null
         }[]
         /** E-mail addresses. */
         emails: {

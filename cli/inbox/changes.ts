@@ -173,7 +173,13 @@ type SharedContact = {
 const listContacts = ({ content }: ThreadMessage): SharedContact[] =>
   content?.kind === 'contacts'
     ? content.contacts.flatMap(({ own, name, phones, emails }) =>
-        own ? [] : phones.map(({ phone }) => ({ name, phone, email: emails[0]?.email })),
+        own
+          ? []
+          : phones.map(({ phone, chatapp_number: number }) => ({
+              name,
+              phone: number === null ? phone : `+${number}`,
+              email: emails[0]?.email,
+            })),
       )
     : []
 

@@ -61,7 +61,9 @@ const PIECE = 200
 
 /** Members of the content of a message that are searched beside its text. */
 const SEARCHED = [
-  ...['payload', 'row_id', 'name', 'catalog_id', 'url'].map((member) => `content,${member}`),
+  ...['payload', 'row_id', 'name', 'catalog_id', 'url', 'latitude', 'longitude'].map(
+    (member) => `content,${member}`,
+  ),
   ...['ad_id', 'headline', 'text', 'url', 'click_id'].map((member) => `ad,${member}`),
   'product,catalog_id',
   'product,product_id',

@@ -104,14 +104,22 @@ const messageCases: [WebhookPart, string, string | null, WebhookPart | null][] =
   [
     {
       type: 'contacts',
-      contacts: [{ name: { formatted_name: 'Bo Li' }, phones: [{ phone: '+1 555 010 0077' }] }],
+      contacts: [
+        { name: { formatted_name: 'Bo Li' }, phones: [{ phone: '555 0100', wa_id: '15550100077' }] },
+      ],
     },
     'CONTACTS',
-    'Bo Li\n+1 555 010 0077',
+    'Bo Li\n555 0100 (+15550100077)',
     {
       content: {
         kind: 'contacts',
-        contacts: [{ ...NO_CARD, name: 'Bo Li', phones: [{ phone: '+1 555 010 0077', kind: null }] }],
+        contacts: [
+          {
+            ...NO_CARD,
+            name: 'Bo Li',
+            phones: [{ phone: '555 0100', kind: null, chatapp_number: '15550100077' }],
+          },
+        ],
       },
     },
   ],
@@ -589,7 +597,10 @@ everyDatabase('Inbound messages', (server) => {
 
   it('what the text does not say is found, and numbers on cards are hidden from whom phones are', async () => {
     const scene = await createCustomerFixture(server())
-    const card = { name: { formatted_name: 'Bo Li' }, phones: [{ phone: '+1 555 010 0077', type: 'CELL' }] }
+    const card = {
+      name: { formatted_name: 'Bo Li' },
+      phones: [{ phone: '+1 555 010 0077', type: 'CELL', wa_id: '15550100077' }],
+    }
     await scene.deliver(
       scene.value({
         messages: [
@@ -616,12 +627,18 @@ everyDatabase('Inbound messages', (server) => {
     )
     assert.deepEqual(
       [shown.text, shown.content.contacts[0].phones],
-      ['Bo Li\n+* *** *** *077', [{ phone: '+* *** *** *077', kind: 'CELL' }]],
+      ['Bo Li\n+* *** *** *077', [{ phone: '+* *** *** *077', kind: 'CELL', chatapp_number: '********077' }]],
     )
     const event = (await scene.events()).find(({ data }) => data['message']?.['type'] === 'CONTACTS')!
     assert.deepEqual(event.data['message']!['content'], {
       kind: 'contacts',
-      contacts: [{ ...NO_CARD, name: 'Bo Li', phones: [{ phone: '+1 555 010 0077', kind: 'CELL' }] }],
+      contacts: [
+        {
+          ...NO_CARD,
+          name: 'Bo Li',
+          phones: [{ phone: '+1 555 010 0077', kind: 'CELL', chatapp_number: '15550100077' }],
+        },
+      ],
     })
   })
 

@@ -30,6 +30,7 @@ const trustedEnds = `
   /issues/*/rule /issues/*/path /issues/*/message /issues/*/fix /lint/preview /payload_preview/*/*
   /content/buttons/*/id /content/rows/*/id /content/url
   /interactive/buttons/*/id /interactive/rows/*/id /interactive/url
+  /saved_filters/*/name
   /endpoint/url /endpoint/description /endpoint/disabled_reason /endpoint/signing_secret
   /subscriptions/event_types/*/id /delivery/event_id /delivery/event_type_id
   /saved_filter/name /saved_filter/description /saved_filter/filter/*

@@ -102,7 +102,11 @@ const toCard = (card: JsonObject): Card => {
     name: asText(name['formatted_name']) ?? joinWords(' ', name['first_name'], name['last_name']),
     company: asText(org['company']),
     title: asText(org['title']),
-    phones: list('phones', 'phone', (one) => asText(one['phone']) ?? asText(one['wa_id'])),
+    phones: asObjects(card['phones']).flatMap((one) => {
+      const number = asText(one['wa_id'])
+      const phone = asText(one['phone']) ?? number
+      return phone === null ? [] : [{ phone, kind: asText(one['type']), chatapp_number: number }]
+    }),
     emails: list('emails', 'email', (one) => asText(one['email'])),
     addresses: list('addresses', 'address', (one) =>
       joinWords(', ', one['street'], joinWords(' ', one['zip'], one['city']), one['state'], one['country']),
@@ -118,7 +122,9 @@ const describeCard = ({ name, company, title, phones, emails, addresses, urls, b
   joinLines(
     name,
     joinWords(', ', title, company),
-    ...phones.map(({ phone }) => phone),
+    ...phones.map(({ phone, chatapp_number: number }) =>
+      number === null || phone.replaceAll(/\D/g, '') === number ? phone : `${phone} (+${number})`,
+    ),
     ...emails.map(({ email }) => email),
     ...addresses.map(({ address }) => address),
     ...urls.map(({ url }) => url),
