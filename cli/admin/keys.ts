@@ -92,19 +92,35 @@ const parseHours = (text: string): NonNullable<PolicyBounds['hours']> => {
   return { days: weekdays.filter((day) => days.has(day)), from, to }
 }
 
+/** Parses a flag of a number from `min` to `max`; null for `none`. */
+const numberFlag = (
+  flags: AdminFlags,
+  name: string,
+  { min, max }: { min: number; max: number },
+): number | null | undefined => {
+  const value = limitFlag(flags, name)
+  if (typeof value !== 'number' || (value >= min && value <= max)) return value
+  const flag = `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+  throw usageError(`${flag} must be ${min} to ${max}, or none.`, flag)
+}
+
+/** Sets a number of a policy, or leaves it to the default where it is null. */
+const setOrDelete = <K extends string>(
+  record: Partial<Record<K, number>>,
+  key: K,
+  value: number | null | undefined,
+) => {
+  if (value === null) delete record[key]
+  else if (value !== undefined) record[key] = value
+}
+
 const applyBounds = (bounds: PolicyBounds, flags: AdminFlags): void => {
   if (flags['withinWindow'] === true) bounds.window_open = true
   if (flags['assignedOnly'] === true) bounds.assigned = true
   const templates = listFlag(flags, 'templates')
   if (templates?.length === 1 && templates[0] === 'any') delete bounds.templates
   else if (templates) bounds.templates = templates
-  const sends = limitFlag(flags, 'sendsPerHour')
-  if (sends === null) delete bounds.sends_per_hour
-  else if (sends !== undefined) {
-    if (sends < 1 || sends > 10_000)
-      throw usageError('--sends-per-hour must be 1 to 10000, or none.', '--sends-per-hour')
-    bounds.sends_per_hour = sends
-  }
+  setOrDelete(bounds, 'sends_per_hour', numberFlag(flags, 'sendsPerHour', { min: 1, max: 10_000 }))
   const hours = stringFlag(flags, 'hours')
   if (hours?.trim() === 'none') delete bounds.hours
   else if (hours !== undefined) bounds.hours = parseHours(hours)
@@ -113,13 +129,7 @@ const applyBounds = (bounds: PolicyBounds, flags: AdminFlags): void => {
 const applyApproval = (policy: KeyPolicy, flags: AdminFlags): void => {
   const approval = choiceFlag(flags, 'approval', ['person', 'client'])
   if (approval) policy.approval = approval
-  const open = limitFlag(flags, 'openApprovals')
-  if (open === null) delete policy.open_approvals
-  else if (open !== undefined) {
-    if (open < 1 || open > 1000)
-      throw usageError('--open-approvals must be 1 to 1000, or none.', '--open-approvals')
-    policy.open_approvals = open
-  }
+  setOrDelete(policy, 'open_approvals', numberFlag(flags, 'openApprovals', { min: 1, max: 1000 }))
   const expires = stringFlag(flags, 'expiresAfter')
   if (expires === undefined) return
   const ms = parseDuration(expires.trim())
@@ -130,16 +140,6 @@ const applyApproval = (policy: KeyPolicy, flags: AdminFlags): void => {
       'Use a duration of one minute to 30 days, such as 4h.',
     )
   policy.expires_after = Math.round(ms / 1000)
-}
-
-const MAX_CONTACTS = 1_000_000
-
-/** Parses `--contacts-per-day`; null for the server's default. */
-const contactsFlag = (flags: AdminFlags): number | null | undefined => {
-  const contacts = limitFlag(flags, 'contactsPerDay')
-  if (typeof contacts === 'number' && contacts > MAX_CONTACTS)
-    throw usageError('--contacts-per-day must be 0 to 1000000, or none.', '--contacts-per-day')
-  return contacts
 }
 
 const CHANGES = [
@@ -224,7 +224,7 @@ const policyVerb: AdminVerb = {
       applyBounds(policy.bounds, flags)
       applyApproval(policy, flags)
       const isDefault = JSON.stringify(policy) === JSON.stringify(defaultPolicy)
-      const contacts = contactsFlag(flags)
+      const contacts = numberFlag(flags, 'contactsPerDay', { min: 0, max: 1_000_000 })
       const fields = {
         policy: isDefault ? null : policy,
         ...(contacts === undefined ? {} : { contacts_per_day: contacts }),
