@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { contentFields } from './message-content.ts'
+import { untrusted } from './text.ts'
 import { mark } from './marks.ts'
 import { ChannelHealth, HealthQuality } from './channel-health.ts'
 import { consentEvents } from './consent-events.ts'
@@ -211,6 +212,42 @@ const approvalSample = {
     key_id: '9',
     channel_ids: ['1'],
     expires_at: '2026-10-02T09:30:00.000Z',
+  },
+}
+
+/** What a person needs to decide, as the key that asks may see it. */
+const EventRequest = z.object({
+  approval: EventApproval.shape.approval
+    .extend({
+      reason: untrusted(z.string().nullable().describe('Why, in the words of the agent.')),
+      asked_for: z.array(z.string()).describe('Why approval is needed, as `approvals_get` says it.'),
+      contact_id: idOf('contact').nullable().describe('The customer; null if there is none or several.'),
+      summary: untrusted(
+        z
+          .array(z.string())
+          .optional()
+          .describe(
+            'What is to be approved, a line each, as `approvals_get` shows it to the key that asks; at most 16,000 ' +
+              'characters. Absent in the event log for staff who do not see all channels.',
+          ),
+        { phone: 'text' },
+      ),
+      url: z.string().nullable().describe('The page on which a person decides; null as `approval_url`.'),
+    })
+    .describe('The request.'),
+})
+const requestSample = {
+  approval: {
+    ...approvalSample.approval,
+    reason: 'She asked twice.',
+    asked_for: ['verb'],
+    contact_id: '42',
+    summary: [
+      'Send a free-form reply while the reply window is open',
+      'Text: It arrives today.',
+      'Recipients: 1',
+    ],
+    url: 'https://crm.example.com/approvals/12',
   },
 }
 
@@ -533,8 +570,8 @@ export const eventTypes = {
   ),
   'approval.requested/1': defineEventType(
     'An AI agent asks a person for a call.',
-    EventApproval,
-    approvalSample,
+    EventRequest,
+    requestSample,
   ),
   'approval.decided/1': defineEventType(
     'A call of an AI agent was approved, declined or withdrawn, or nobody decided in time.',

@@ -4210,7 +4210,32 @@ export type WebhookEndpointDisabledWebhook = WebhookEventFields & {
 /** An AI agent asks a person for a call. */
 export type ApprovalRequestedData = {
   /** The request. */
-  approval: ApprovalRequestedApproval
+  approval: {
+    /** Approval id. */
+    id: string
+    /** `pending`, `approved`, `declined`, `expired` or `cancelled`. */
+    status: string
+    /** The operation. */
+    operation: string
+    /** Staff member of the key that asks. */
+    staff_id: string
+    /** The key that asks. */
+    key_id: string
+    /** Channels that the call is about. */
+    channel_ids: string[]
+    /** Until when it can be decided. */
+    expires_at: string
+    /** Why, in the words of the agent. */
+    reason: string | null
+    /** Why approval is needed, as `approvals_get` says it. */
+    asked_for: string[]
+    /** The customer; null if there is none or several. */
+    contact_id: string | null
+    /** What is to be approved, a line each, as `approvals_get` shows it to the key that asks; at most 16,000 characters. Absent in the event log for staff who do not see all channels. */
+    summary?: string[]
+    /** The page on which a person decides; null as `approval_url`. */
+    url: string | null
+  }
   /** Who caused it, or wrote the message that it is about. Absent: a customer, the provider, or the service. */
   actor?: Actor
 }
@@ -4229,7 +4254,22 @@ export type ApprovalRequestedWebhook = WebhookEventFields & {
 /** A call of an AI agent was approved, declined or withdrawn, or nobody decided in time. */
 export type ApprovalDecidedData = {
   /** The request. */
-  approval: ApprovalRequestedApproval
+  approval: {
+    /** Approval id. */
+    id: string
+    /** `pending`, `approved`, `declined`, `expired` or `cancelled`. */
+    status: string
+    /** The operation. */
+    operation: string
+    /** Staff member of the key that asks. */
+    staff_id: string
+    /** The key that asks. */
+    key_id: string
+    /** Channels that the call is about. */
+    channel_ids: string[]
+    /** Until when it can be decided. */
+    expires_at: string
+  }
   /** Who decided; null when nobody did. */
   decided_by: {
     /** Staff id. */
@@ -5869,21 +5909,4 @@ export type WebhookEndpointWarningEndpoint = {
   url: string
   /** Attempts that failed in a row. */
   consecutive_failures: number
-}
-/** The request. */
-export type ApprovalRequestedApproval = {
-  /** Approval id. */
-  id: string
-  /** `pending`, `approved`, `declined`, `expired` or `cancelled`. */
-  status: string
-  /** The operation. */
-  operation: string
-  /** Staff member of the key that asks. */
-  staff_id: string
-  /** The key that asks. */
-  key_id: string
-  /** Channels that the call is about. */
-  channel_ids: string[]
-  /** Until when it can be decided. */
-  expires_at: string
 }

@@ -94,7 +94,7 @@ export const showApproval = (actor: Actor, row: ApprovalRow, now: string): z.inp
 export const toEventApproval = (
   row: Pick<ApprovalRow, 'id' | 'operation' | 'staff_id' | 'key_id' | 'channel_ids' | 'expires_at'>,
   status: ApprovalStatus,
-): EventData<'approval.requested/1'>['approval'] => ({
+): EventData<'approval.decided/1'>['approval'] => ({
   id: row.id,
   status,
   operation: row.operation,

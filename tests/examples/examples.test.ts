@@ -9,6 +9,7 @@ import { type Client, createClient } from '../../client/index.ts'
 import { anyDatabase, createDatabase, type TestDatabase } from '../databases.ts'
 import { type ServerProcess, startCommand } from '../process.ts'
 import { type Receiver, startReceiver } from '../webhooks/receiver.ts'
+import { testApprovalChat } from './approval-chat.ts'
 import { type Example, startExample } from './example.ts'
 import { testSupportAgent } from './support-agent.ts'
 
@@ -178,11 +179,13 @@ describe('The examples, in the demo workspace', () => {
     assert.equal(rows('select id from events').length, events)
   })
 
-  testSupportAgent(() => ({
+  const demo = () => ({
     folder,
     adminFlags: database.flags.slice(0, 2),
     url: server.url,
     ownerKey: server.said.api_key,
     wcrm,
-  }))
+  })
+  testSupportAgent(demo)
+  testApprovalChat(demo)
 })

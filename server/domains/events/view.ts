@@ -4,7 +4,7 @@ import type { EventRow } from '../../../storage/events/events.ts'
 import { toChangeName } from '../contacts/edit.ts'
 import type { Actor } from '../../kernel/context.ts'
 import { showRecord } from '../../visibility/records.ts'
-import { canSeeManagerFields, canSeeMetadata } from '../../visibility/policy.ts'
+import { canSeeManagerFields, canSeeMetadata, listVisibleChannels } from '../../visibility/policy.ts'
 
 type Data = Record<string, unknown>
 type ShownEvent = { id: string; type: string; occurred_at: string; data: Data }
@@ -17,6 +17,12 @@ const hideChanges = (data: Data, hidden: readonly string[]): Data => {
   return Array.isArray(changes)
     ? { ...data, changes: changes.filter((name) => !hidden.includes(String(name))) }
     : data
+}
+
+/** What an agent asked for may tell of channels that its reader does not see. */
+const hideSummary = ({ approval, ...rest }: Data): Data => {
+  const { summary: _, ...shown } = approval as Data
+  return { ...rest, approval: shown }
 }
 
 /** Returns the names of the manager-only fields that the staff member does not see. */
@@ -37,7 +43,11 @@ export const showEvents = async (
       ? []
       : ['metadata', ...(await listHiddenFields(db, actor))]
   return events.map(({ id, type, occurred_at, data }) => {
-    const visible = isContactUpdate(type) ? hideChanges(data as Data, hidden) : (data as Data)
+    const visible = isContactUpdate(type)
+      ? hideChanges(data as Data, hidden)
+      : type.startsWith('approval.requested/') && listVisibleChannels(actor) !== null
+        ? hideSummary(data as Data)
+        : (data as Data)
     return { id, type, occurred_at, data: showRecord(actor, ['event', type], visible) }
   })
 }

@@ -33,6 +33,7 @@ import { notifyEvents } from '../../../domains/events/signal.ts'
 import { toStoredView } from '../../../visibility/replays.ts'
 import { createSalt, readSubjects, toConversationId } from './call-subjects.ts'
 import { digestTemplate, freezeCall, type Frozen } from './freeze.ts'
+import { findKeptId, toOwner } from '../../snapshot/plan.ts'
 import { toApprovalUrl } from './page-url.ts'
 import { mayReplay, splitSecrets, toApprovedCall, toReplayInput, toReplayLimit } from './stored-call.ts'
 import { getStatus, showApproval, toEventApproval } from '../../../visibility/approvals.ts'
@@ -195,13 +196,33 @@ const addMs = (time: string, ms: number): string => new Date(Date.parse(time) + 
 
 type Asking = { askedFor: AskReason[]; digest: Buffer; now: string }
 
-/** Rehearses the call. Returns the request for it, as it is stored. */
-const prepare = async (app: App, call: AgentCall, asking: Asking): Promise<NewApproval> => {
+/** The request for a call, as it is stored, and what its event says of the call. */
+type Prepared = { row: NewApproval; summary: string[] }
+
+/** Rehearses the call. */
+const prepare = async (app: App, call: AgentCall, asking: Asking): Promise<Prepared> => {
   const { actor, op, input, trace } = call
   // What a filter matched stays the same, for as long as the call may take to run.
   const planUntil = addMs(asking.now, getApprovalMs(actor) + RUN_MS)
   const frozen = await freezeCall(app, { actor, op, input, trace, plan: call.plan }, planUntil)
-  return await toNewApproval(app, call, asking, frozen)
+  const row = await toNewApproval(app, call, asking, frozen)
+  const planId = findKeptId(app, toOwner(actor), frozen.plan)
+  const summary = await app.summarizeCall(app.db, actor, {
+    op,
+    input: row.input,
+    output: row.preview,
+    planId,
+  })
+  return { row, summary: limitSummary(summary) }
+}
+
+const MAX_SUMMARY_CHARACTERS = 16_000
+
+/** Leaves out the end of what no chat would show. */
+const limitSummary = (lines: readonly string[]): string[] => {
+  let left = MAX_SUMMARY_CHARACTERS
+  const kept = lines.filter((line) => (left -= line.length) >= 0)
+  return kept.length === lines.length ? kept : [...kept, 'More than fits here: see the page.']
 }
 
 type Stored =
@@ -214,7 +235,7 @@ type Stored =
 const store = (
   app: App,
   call: AgentCall,
-  { row, erased, now }: { row: NewApproval; erased: string; now: string },
+  { row, summary, erased, now }: Prepared & { erased: string; now: string },
 ): Promise<Stored> => {
   const { actor } = call
   const workspaceId = actor.workspace.id
@@ -238,7 +259,14 @@ const store = (
     requireFewer(getMaxOpenApprovals(actor) + 1, await countPending(tx, workspaceId, actor.key.familyId))
     const events: Parameters<typeof createEmit>[0] = []
     createEmit(events, now)('approval.requested/1', {
-      approval: toEventApproval({ ...row, id: inserted }, 'pending'),
+      approval: {
+        ...toEventApproval({ ...row, id: inserted }, 'pending'),
+        reason: row.reason,
+        asked_for: row.asked_for,
+        contact_id: row.contact_id,
+        summary,
+        url: toApprovalUrl(app.config.publicUrl, inserted),
+      },
     })
     const needsDelivery = await insertEvents(tx, workspaceId, events)
     if (app.config.audit) {
@@ -254,8 +282,8 @@ const store = (
 const rehearseAndStore = async (app: App, call: AgentCall, asking: Asking): Promise<Stored> => {
   for (let attempt = 1; ; attempt++) {
     const erased = await countErasures(app.db, call.actor.workspace.id)
-    const row = await prepare(app, call, asking)
-    const stored = await store(app, call, { row, erased, now: asking.now })
+    const prepared = await prepare(app, call, asking)
+    const stored = await store(app, call, { ...prepared, erased, now: asking.now })
     if (!('isOutdated' in stored) || attempt === MAX_REHEARSALS) return stored
   }
 }
