@@ -522,9 +522,13 @@ export type CrmFindDuplicatesInput = PageFields
 export type CrmFindDuplicatesOutput = {
   /** The rows of this page. */
   data: {
-    /** The older one: `contact_id` of a merge. */
+    /** The older one, which stays in a merge with these ids. */
+    contact_id: string
+    /** The other one. */
+    other_contact_id: string
+    /** The older one. */
     contact: CrmFindDuplicatesData
-    /** The other one: `other_contact_id` of a merge. */
+    /** The other one. */
     other_contact: CrmFindDuplicatesData
     /** The strongest first. */
     reasons: {
@@ -5040,10 +5044,8 @@ export type DeleteOutput = DeletedFields & {
   /** Present on a dry run: nothing was changed. */
   dry_run?: true
 }
-/** The older one: `contact_id` of a merge. */
+/** The older one. */
 export type CrmFindDuplicatesData = {
-  /** Contact id. */
-  id: string
   /** Name. */
   name: string | null
   /** E.164 digits without `+`; masked if phone numbers are hidden from you. */

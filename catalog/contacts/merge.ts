@@ -22,7 +22,6 @@ const FieldName = z
   )
 
 const ComparedContact = z.object({
-  id: idOf('contact').describe('Contact id.'),
   name: ContactName,
   phone: ContactPhone.describe('E.164 digits without `+`; masked if phone numbers are hidden from you.'),
   created_at: Timestamp.describe('When it was created.'),
@@ -46,16 +45,15 @@ export const findDuplicates = defineOperation({
     'By the strongest reason first: `user_id`, the same id at the provider; `phone`, one has the number of the ' +
     'other, in any spelling, in a custom field of the type phone, or both have it there; `email`, the same in a ' +
     'custom field of the type email, ignoring case; `name`, the same name, ignoring case, and a conversation on ' +
-    'the same channel. Each contact is paired with the oldest one, which `contact` is: merge `other_contact` into ' +
-    'it with `crm_merge_contacts`. Values that more than 20 contacts have are ignored. A page ends where it would ' +
-    'read too much, with fewer rows or none and `next_cursor`. Only what you may see counts: with hidden phone ' +
+    'the same channel. Each contact is paired with the oldest one: `crm_merge_contacts` takes the ids of a row. ' +
+    'Values that more than 20 contacts have are ignored. A page ends where it would read too much, with fewer rows or none and `next_cursor`. Only what you may see counts: with hidden phone ' +
     'numbers there are no pairs by phone, nor by names and ids that hold numbers. It is ' +
     EXPENSIVE_READ,
   heavy: true,
   slim: [
-    'contact.id',
+    'contact_id',
     'contact.name',
-    'other_contact.id',
+    'other_contact_id',
     'other_contact.name',
     'reasons.kind',
     'reasons.value',
@@ -65,9 +63,9 @@ export const findDuplicates = defineOperation({
     'duplicates, deduplicate, same email, same phone number',
   scope: 'mcp:read',
   view: [
-    { path: 'contact.id', title: 'contact' },
+    { path: 'contact_id', title: 'contact' },
     { path: 'contact.name', title: 'name' },
-    { path: 'other_contact.id', title: 'other' },
+    { path: 'other_contact_id', title: 'other' },
     { path: 'other_contact.name', title: 'other name' },
     { path: 'reasons' },
   ],
@@ -75,8 +73,10 @@ export const findDuplicates = defineOperation({
   output: z.object(
     list(
       z.object({
-        contact: ComparedContact.describe('The older one: `contact_id` of a merge.'),
-        other_contact: ComparedContact.describe('The other one: `other_contact_id` of a merge.'),
+        contact_id: idOf('contact').describe('The older one, which stays in a merge with these ids.'),
+        other_contact_id: idOf('contact').describe('The other one.'),
+        contact: ComparedContact.describe('The older one.'),
+        other_contact: ComparedContact.describe('The other one.'),
         reasons: z
           .array(
             z.object({
@@ -100,13 +100,14 @@ export const findDuplicates = defineOperation({
       output: {
         data: [
           {
+            contact_id: '42',
+            other_contact_id: '43',
             contact: {
-              id: '42',
               name: 'Ada Lovelace',
               phone: '15550100042',
               created_at: '2026-09-01T09:30:00.000Z',
             },
-            other_contact: { id: '43', name: 'Ada', phone: null, created_at: '2026-10-01T09:30:00.000Z' },
+            other_contact: { name: 'Ada', phone: null, created_at: '2026-10-01T09:30:00.000Z' },
             reasons: [{ kind: 'email', value: 'ada@example.com' }],
           },
         ],

@@ -22,8 +22,8 @@ type Reason = Pair['reasons'][number]
 const MAX_HOLDERS = 20
 /**
  * How much is read for a page. `rows`: values that a step reads, from an index alone, with their rows, or with a look-up
- * of each as a phone. `keys`: shared values that a step looks at. A page takes about a second of processor time at most (measured with a
- * million contacts). Tests change it.
+ * of each as a phone. `keys`: shared values that a step looks at. A page takes about a second of processor time at most
+ * (measured with a million contacts). Tests change it.
  */
 export const duplicateSteps = {
   rows: { user_id: 250_000, name: 150_000, email: 20_000, phone: 15_000 },
@@ -114,8 +114,7 @@ const compareIds = (a: string, b: string): number => a.length - b.length || (a <
 const isBefore = (a: Stage, { rank, fieldId }: Pick<Position, 'rank' | 'fieldId'>): boolean =>
   a.rank === rank ? compareIds(a.fieldId, fieldId) < 0 : a.rank < rank
 
-const showCompared = (ctx: Context, { id, name, phone, created_at }: ComparedContact) => ({
-  id,
+const showCompared = (ctx: Context, { name, phone, created_at }: ComparedContact) => ({
   name: showContactName(ctx.actor, name),
   phone: showPhone(ctx.actor, phone),
   created_at,
@@ -138,6 +137,8 @@ const toPair = async (
   }
   const reasons = new Map(shared.map(({ reason }) => [`${reason.kind} ${fold(reason.value)}`, reason]))
   return {
+    contact_id: a.id,
+    other_contact_id: b.id,
     contact: showCompared(ctx, a),
     other_contact: showCompared(ctx, b),
     reasons: [...reasons.values()],
