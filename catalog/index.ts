@@ -8,7 +8,7 @@ import { deleteContact, tagContacts, untagContacts, updateContact } from './cont
 import { deleteContacts, updateContacts } from './contacts/change-many.ts'
 import { changePhone } from './contacts/change-phone.ts'
 import { eraseContact, getErasure, listErasures } from './contacts/erase.ts'
-import { mergeContacts, undoContactMerge } from './contacts/merge.ts'
+import { findDuplicates, mergeContacts, undoContactMerge } from './contacts/merge.ts'
 import { getContact, searchContacts } from './contacts/read.ts'
 import { importContacts, upsertContact } from './contacts/upsert.ts'
 import { assignConversation, unassignConversation } from './conversations/assign.ts'
@@ -92,6 +92,7 @@ const operations = [
   updateContact,
   changePhone,
   deleteContact,
+  findDuplicates,
   mergeContacts,
   undoContactMerge,
   eraseContact,

@@ -63,6 +63,11 @@ export type Operations = {
       input: types.CrmDeleteContactInput,
       options: Confirmed<'delete'> & Versioned,
     ) => Promise<types.CrmDeleteContactOutput>
+    /** List pairs of contacts that may be one person. By the strongest reason first: `user_id`, the same id at the provider; `phone`, one has the number of the other, in any spelling, in a custom field of the type phone, or both have it there; `email`, the same in a custom field of the type email, ignoring case; `name`, the same name, ignoring case, and a conversation on the same channel. Each contact is paired with the oldest one: `crm_merge_contacts` takes the ids of a row. Values that more than 20 contacts have are ignored. A page ends where it would read too much, with fewer rows or none and `next_cursor`. Only what you may see counts: with hidden phone numbers there are no pairs by phone, nor by names and ids that hold numbers. It is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `crm_find_duplicates`. */
+    readonly duplicates: (
+      input?: types.CrmFindDuplicatesInput,
+      options?: CallOptions,
+    ) => Listing<types.CrmFindDuplicatesOutput>
     /** Merge two contacts of one person. The contact `contact_id` stays and gets the conversations, tags, groups, broadcast recipients and bridge ids of the other one. The other one is deleted; `crm_get_contact` with its id returns the contact that stays. Its own fields win; those of the other fill gaps, and replace the fields in `prefer_other`. Do-not-disturb and the star apply if either had them. A dry run shows the result for each field. A message from a number that neither keeps creates a new contact. Until `undo_until`, `crm_undo_contact_merge` restores the other contact. Operation `crm_merge_contacts`. */
     readonly merge: (
       input: types.CrmMergeContactsInput,
@@ -651,6 +656,7 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
     update: ['crm_update_contact', 'change'],
     changePhone: ['crm_change_phone', 'change'],
     delete: ['crm_delete_contact', 'change'],
+    duplicates: ['crm_find_duplicates', 'list'],
     merge: ['crm_merge_contacts', 'change'],
     undoMerge: ['crm_undo_contact_merge', 'change'],
     erase: ['crm_erase_contact', 'change'],

@@ -520,6 +520,31 @@ export type CrmDeleteContactInput = {
   contact_id: string
 }
 export type CrmDeleteContactOutput = DeleteOutput
+export type CrmFindDuplicatesInput = PageFields
+export type CrmFindDuplicatesOutput = {
+  /** The rows of this page. */
+  data: {
+    /** The older one, which stays in a merge with these ids. */
+    contact_id: string
+    /** The other one. */
+    other_contact_id: string
+    /** The older one. */
+    contact: CrmFindDuplicatesData
+    /** The other one. */
+    other_contact: CrmFindDuplicatesData
+    /** The strongest first. */
+    reasons: {
+      /** What both share. */
+      kind: 'user_id' | 'phone' | 'email' | 'name'
+      /** The value that both have. */
+      value: string
+      /** With `name`: the channels on which both have conversations. */
+      channel_ids?: string[]
+    }[]
+  }[]
+  /** Pass as `cursor` for the next page; null on the last. */
+  next_cursor: string | null
+}
 export type CrmMergeContactsInput = {
   /** The contact that stays. */
   contact_id: string
@@ -5142,6 +5167,15 @@ export type CrmSearchContactsWarning = {
 export type DeleteOutput = DeletedFields & {
   /** Present on a dry run: nothing was changed. */
   dry_run?: true
+}
+/** The older one. */
+export type CrmFindDuplicatesData = {
+  /** Name. */
+  name: string | null
+  /** E.164 digits without `+`; masked if phone numbers are hidden from you. */
+  phone: string | null
+  /** When it was created. */
+  created_at: string
 }
 export type CrmEraseContactTable = {
   /** Name of the table, as listed in docs/privacy.md. */

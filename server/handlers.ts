@@ -25,6 +25,7 @@ import { deleteContacts } from './domains/contacts/delete-many.ts'
 import { updateContacts } from './domains/contacts/update-many.ts'
 import { eraseContact, getErasure, listErasures } from './domains/erasures/operations.ts'
 import { exportContacts, exportPerson, getExport, listExports } from './domains/exports/operations.ts'
+import { findDuplicates } from './domains/contacts/duplicates.ts'
 import { mergeContacts, undoContactMerge } from './domains/contacts/merge-operations.ts'
 import { importContacts } from './domains/contacts/import.ts'
 import { searchContacts } from './domains/contacts/search.ts'
@@ -125,6 +126,7 @@ export const handlers = {
   crm_delete_contact: deleteContact,
   crm_delete_contacts: deleteContacts,
   crm_change_phone: changePhone,
+  crm_find_duplicates: findDuplicates,
   crm_merge_contacts: mergeContacts,
   crm_undo_contact_merge: undoContactMerge,
   crm_erase_contact: eraseContact,

@@ -144,7 +144,7 @@ export const seedWorld = async (
       phone: `+1555${digits}${100 + n}`,
       external_id: `${marker} id ${n}`,
       name: `${marker} contact ${n}`,
-      email: `${marker}${n}@example.com`,
+      email: `${marker}@example.com`,
       tags: [`${marker} tag ${n}`, `${marker} all`],
       group_ids: groups,
       attributes: { shelf: 'one', remark: `${marker} remark` },

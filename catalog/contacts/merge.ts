@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { idOf, Timestamp } from '../fields.ts'
+import { ContactName, ContactPhone, EXPENSIVE_READ, Id, idOf, list, page, Timestamp } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
+import { untrusted } from '../text.ts'
 import { Contact, ContactId, contact } from './schemas.ts'
 
 const since = '2026-10-01'
@@ -19,6 +20,102 @@ const FieldName = z
         'attributes.<key>',
     },
   )
+
+const ComparedContact = z.object({
+  name: ContactName,
+  phone: ContactPhone.describe('E.164 digits without `+`; masked if phone numbers are hidden from you.'),
+  created_at: Timestamp.describe('When it was created.'),
+})
+
+/** Why two contacts may be one person, the strongest first. */
+export const duplicateReasons = ['user_id', 'phone', 'email', 'name'] as const
+
+export const findDuplicates = defineOperation({
+  name: 'crm_find_duplicates',
+  cli: 'contacts duplicates',
+  routes: ['GET /v1/contacts/duplicates'],
+  since,
+  stability: 'beta',
+  summary: 'List pairs of contacts that may be one person',
+  forModels:
+    'The strongest reason first: the same user id at the provider, a phone that is in a custom field of the ' +
+    'other, the same email, the same name with a conversation on one channel. Compare both before ' +
+    '`crm_merge_contacts`. A page may have few rows, or none, and go on: follow `next_cursor`.',
+  description:
+    'By the strongest reason first: `user_id`, the same id at the provider; `phone`, one has the number of the ' +
+    'other, in any spelling, in a custom field of the type phone, or both have it there; `email`, the same in a ' +
+    'custom field of the type email, ignoring case; `name`, the same name, ignoring case, and a conversation on ' +
+    'the same channel. Each contact is paired with the oldest one: `crm_merge_contacts` takes the ids of a row. ' +
+    'Values that more than 20 contacts have are ignored. A page ends where it would read too much, with fewer rows or none and `next_cursor`. Only what you may see counts: with hidden phone ' +
+    'numbers there are no pairs by phone, nor by names and ids that hold numbers. It is ' +
+    EXPENSIVE_READ,
+  heavy: true,
+  slim: [
+    'contact_id',
+    'contact.name',
+    'other_contact_id',
+    'other_contact.name',
+    'reasons.kind',
+    'reasons.value',
+  ],
+  words:
+    'duplicate contacts, find doubles, same person twice, contacts to merge, clean up contacts, possible ' +
+    'duplicates, deduplicate, same email, same phone number',
+  scope: 'mcp:read',
+  view: [
+    { path: 'contact_id', title: 'contact' },
+    { path: 'contact.name', title: 'name' },
+    { path: 'other_contact_id', title: 'other' },
+    { path: 'other_contact.name', title: 'other name' },
+    { path: 'reasons' },
+  ],
+  input: z.object(page),
+  output: z.object(
+    list(
+      z.object({
+        contact_id: idOf('contact').describe('The older one, which stays in a merge with these ids.'),
+        other_contact_id: idOf('contact').describe('The other one.'),
+        contact: ComparedContact.describe('The older one.'),
+        other_contact: ComparedContact.describe('The other one.'),
+        reasons: z
+          .array(
+            z.object({
+              kind: z.enum(duplicateReasons).describe('What both share.'),
+              value: untrusted(z.string().describe('The value that both have.'), { phone: 'text' }),
+              channel_ids: z
+                .array(Id)
+                .optional()
+                .describe('With `name`: the channels on which both have conversations.'),
+            }),
+          )
+          .describe('The strongest first.'),
+      }),
+    ),
+  ),
+  errors: [],
+  examples: [
+    {
+      title: 'Who is there twice',
+      input: { limit: 1 },
+      output: {
+        data: [
+          {
+            contact_id: '42',
+            other_contact_id: '43',
+            contact: {
+              name: 'Ada Lovelace',
+              phone: '15550100042',
+              created_at: '2026-09-01T09:30:00.000Z',
+            },
+            other_contact: { name: 'Ada', phone: null, created_at: '2026-10-01T09:30:00.000Z' },
+            reasons: [{ kind: 'email', value: 'ada@example.com' }],
+          },
+        ],
+        next_cursor: null,
+      },
+    },
+  ],
+})
 
 export const mergeContacts = defineOperation({
   name: 'crm_merge_contacts',

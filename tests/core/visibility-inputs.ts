@@ -71,6 +71,7 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
     { contact_id: NO_ID, phone: '+15550199996' },
     { contact_id: lonerId, phone: '+15550199996' },
   ],
+  crm_find_duplicates: () => [{}, { limit: 1 }],
   crm_merge_contacts: ({ ids, lonerId }) => [
     ...ids['contacts']!.flatMap((id) => [
       { contact_id: lonerId, other_contact_id: id },

@@ -63,6 +63,7 @@ const trustedOf: Readonly<Record<string, string>> = {
   'crm_list_groups|crm_list_tags': '/name /emoji',
   crm_update_group: '/changes/*',
   crm_change_phone: '/contact/phone /warnings/*',
+  crm_find_duplicates: '/contact/phone /other_contact/phone',
   crm_merge_contacts: '/contact/phone /fields/*/name',
   crm_undo_contact_merge: '/contact/phone /kept_contact/phone /kept_contact/tags/*/name',
   events_list: '/type',

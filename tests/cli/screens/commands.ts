@@ -76,6 +76,7 @@ export const listScreens = ({ endpoint, delivery, event }: ScreenIds): Record<st
     ['contacts', 'record-consent', '3', '--state', 'withdrawn', '--dry-run'],
     ['contacts', 'consents', '3'],
     ['contacts', 'delete', '1'],
+    ['contacts', 'duplicates'],
     ['contacts', 'merge', '1', '--other-contact-id', '2', '--prefer-other', 'name', '--dry-run'],
     ['contacts', 'undo-merge', '1'],
     ['contacts', 'erase', '1', '--dry-run'],
