@@ -31,7 +31,7 @@ const countField = (what: string) => z.int().describe(what)
 
 export const Broadcast = z
   .object({
-    id: Id.describe('Broadcast id.'),
+    id: idOf('broadcast').describe('Broadcast id.'),
     name: z.string().describe('Name.'),
     status: z.enum(broadcastStatuses).describe('`scheduled`, `running`, `completed` or `cancelled`.'),
     template_name: z.string().nullable().describe('Template.'),
@@ -107,7 +107,7 @@ export const broadcastExample = {
   job_id: null,
   waiting: null,
 }
-const BroadcastId = Id.describe('Broadcast id.')
+const BroadcastId = idOf('broadcast').describe('Broadcast id.')
 
 /** Its recipients are chosen when it is scheduled, so it starts soon enough to be for them still. */
 export const MAX_DAYS_AHEAD = 90

@@ -277,7 +277,7 @@ everyDatabase('A scheduled broadcast of an agent', (server) => {
       .summary
     assert.match(
       question.join('\n'),
-      /^Broadcast: autumn_blend, scheduled, .*1 recipients, id \d+\nWould have started: /m,
+      /^Broadcast: autumn_blend, scheduled, id \d+\nTemplate: autumn_blend\nRecipients: 1\nScheduled before: /m,
     )
     assert.equal((await scene.list())[0].scheduled_at, toUtc(at))
     assert.equal((await scene.approve(asked.body.approval)).status, 'done')

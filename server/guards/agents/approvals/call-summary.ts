@@ -179,6 +179,11 @@ const details: Partial<Record<RecordKind, (record: Json) => string[]>> = {
     ...line('File', join(record.media_url, record.file_name)),
     ...line('Visible to', record.visibility),
   ],
+  broadcast: ({ template_name: template, totals, scheduled_at: at }) => [
+    ...line('Template', template),
+    ...line('Recipients', isObject(totals) && totals.recipients),
+    ...line('Scheduled before', at),
+  ],
   custom_field: (record) => [
     ...line('Type and visibility', join(record.type, record.visibility)),
     ...line('Options', listOptions(record)),
@@ -286,30 +291,13 @@ const describeFields = (input: Json): string[] =>
         ]
   })
 
-/** Whom a broadcast is for, and how; which, what is sent and when has lines of its own. */
+/** Whom a broadcast is for, and how; what is sent, and when, has lines of its own. */
 const toTargetFields = ({
-  broadcast_id: _broadcastId,
   template: _template,
   hours: _hours,
   scheduled_at: _scheduledAt,
   ...rest
 }: Json): Json => rest
-
-/** A broadcast that is to start at another time. */
-const describeBroadcast = async (read: Read, id: unknown, zone: string): Promise<string[]> => {
-  const broadcast =
-    typeof id === 'string' ? await read('messaging_get_broadcast', { broadcast_id: id }) : null
-  if (!broadcast) return []
-  const { name, status, template_name: template, totals, scheduled_at: before } = broadcast
-  const recipients = `${String(at(totals, 'recipients'))} recipients`
-  return [
-    ...line(
-      'Broadcast',
-      join(quoteName(name), status, `template ${String(template)}`, recipients, `id ${String(id)}`),
-    ),
-    ...line('Would have started', before && showTime(before, zone)),
-  ]
-}
 
 /** Which contacts a filter means, with the names of tags and groups. */
 const describeFilter = async (read: Read, { filter }: Json): Promise<string[]> =>
@@ -370,7 +358,6 @@ export const summarizeCall = async (
       : undefined)
   const isSend = op.confirm === 'send' && output !== null && 'message' in output
   const isBulk = op.name === 'messaging_send_bulk' && output !== null
-  const isReschedule = op.name === 'messaging_reschedule_broadcast'
   return [
     op.summary,
     ...describeContact(contact, input.contact_id),
@@ -393,8 +380,7 @@ export const summarizeCall = async (
           ...(op.name === 'crm_undo_contact_merge' ? await describeUndoneMerge(read, output) : []),
           ...(await describeFilter(read, input)),
           ...line('Contacts', at(output, 'export', 'contacts', 'total')),
-          ...(isReschedule ? await describeBroadcast(read, input.broadcast_id, zone) : []),
-          ...describeFields(isBulk || isReschedule ? toTargetFields(input) : input),
+          ...describeFields(isBulk ? toTargetFields(input) : input),
         ]),
     ...line('Starts', output?.starts_at && showTime(output.starts_at, zone)),
     ...(isBulk ? describeBulk(input, output) : []),
