@@ -5,6 +5,7 @@ import {
   EXPENSIVE_READ,
   Id,
   idOf,
+  InstantOrLocal,
   listWithTotal,
   page,
   Search,
@@ -30,7 +31,7 @@ const countField = (what: string) => z.int().describe(what)
 
 export const Broadcast = z
   .object({
-    id: Id.describe('Broadcast id.'),
+    id: idOf('broadcast').describe('Broadcast id.'),
     name: z.string().describe('Name.'),
     status: z.enum(broadcastStatuses).describe('`scheduled`, `running`, `completed` or `cancelled`.'),
     template_name: z.string().nullable().describe('Template.'),
@@ -106,7 +107,21 @@ export const broadcastExample = {
   job_id: null,
   waiting: null,
 }
-const BroadcastId = Id.describe('Broadcast id.')
+const BroadcastId = idOf('broadcast').describe('Broadcast id.')
+
+/** Its recipients are chosen when it is scheduled, so it starts soon enough to be for them still. */
+export const MAX_DAYS_AHEAD = 90
+
+export const ScheduledAt = InstantOrLocal.describe(
+  `When it starts, at most ${MAX_DAYS_AHEAD} days ahead: ISO 8601; without an offset, in the workspace's time zone.`,
+)
+
+const STARTS_AT_EXAMPLE = '2026-10-02T09:00:00+02:00[Europe/Berlin]'
+
+export const StartsAt = z
+  .string()
+  .meta({ examples: [STARTS_AT_EXAMPLE] })
+  .describe("When it starts, in the workspace's time zone.")
 
 export const listBroadcasts = defineOperation({
   name: 'messaging_list_broadcasts',
@@ -231,6 +246,57 @@ export const listBroadcastRecipients = defineOperation({
         ],
         total: 1,
         next_cursor: null,
+      },
+    },
+  ],
+})
+
+export const rescheduleBroadcast = defineOperation({
+  name: 'messaging_reschedule_broadcast',
+  cli: 'broadcasts reschedule',
+  routes: ['PUT /v1/broadcasts/{broadcast_id}/schedule'],
+  since,
+  stability: 'beta',
+  summary: 'Change when a scheduled broadcast starts',
+  description:
+    'For its creator, owners, admins and managers, until it starts; then 409 `already_started`. One that is paused ' +
+    'stays so. `jobs_cancel` with its `job_id` calls it off.',
+  words:
+    'postpone a broadcast, reschedule a campaign, move a newsletter to another day, send it earlier or later, ' +
+    'change the time of a scheduled broadcast',
+  scope: 'messaging:write',
+  dryRun: true,
+  idempotency: 'optional',
+  // A person may have approved the time.
+  asks: true,
+  effect: 'sends',
+  repeatable: true,
+  emits: [],
+  input: z.object({ broadcast_id: BroadcastId, scheduled_at: ScheduledAt }),
+  output: z.object({ broadcast: Broadcast.describe('The broadcast.'), starts_at: StartsAt }),
+  errors: ['not_found', 'conflict', 'forbidden'],
+  examples: [
+    {
+      title: 'A later time',
+      input: { broadcast_id: '1', scheduled_at: '2026-10-02T09:00:00+02:00' },
+      output: {
+        broadcast: {
+          ...broadcastExample,
+          status: 'scheduled',
+          scheduled_at: '2026-10-02T07:00:00.000Z',
+          started_at: null,
+          totals: {
+            ...broadcastExample.totals,
+            sent: 0,
+            delivered: 0,
+            read: 0,
+            failed: 0,
+            responded: 0,
+            opted_out: 0,
+          },
+          job_id: '4',
+        },
+        starts_at: STARTS_AT_EXAMPLE,
       },
     },
   ],

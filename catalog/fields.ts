@@ -178,19 +178,24 @@ const LONG_FRACTION = /\.\d{10}/
 /** What is no time at all is refused by its form. */
 const isNoTime = (text: string): boolean => Number.isNaN(Date.parse(text))
 
-/** A time with its zone that PostgreSQL takes: offsets of the world are at most 14 hours. */
-export const Instant = z.iso
-  .datetime({ offset: true })
-  .refine(
-    (text) =>
-      isNoTime(text) ||
-      (Number(OFFSET.exec(text)?.[1] ?? 0) <= MAX_OFFSET_HOURS && !LONG_FRACTION.test(text)),
-    {
-      abort: true,
-      message: 'must have an offset of less than 16 hours, and at most nine digits of seconds',
-      params: { code: 'invalid_date', fix: 'Send it in UTC, such as 2026-10-01T09:30:00Z.' },
-    },
-  )
+/** Whether PostgreSQL takes a time: offsets of the world are at most 14 hours. */
+const isStorable = (text: string): boolean =>
+  isNoTime(text) || (Number(OFFSET.exec(text)?.[1] ?? 0) <= MAX_OFFSET_HOURS && !LONG_FRACTION.test(text))
+
+const NOT_STORABLE = {
+  abort: true,
+  message: 'must have an offset of less than 16 hours, and at most nine digits of seconds',
+  params: { code: 'invalid_date', fix: 'Send it in UTC, such as 2026-10-01T09:30:00Z.' },
+}
+
+/** A time with its zone. */
+export const Instant = z.iso.datetime({ offset: true }).refine(isStorable, NOT_STORABLE)
+
+/** The same, or without a zone: a time in that of the workspace. Clients with a type for times send the former. */
+export const InstantOrLocal = z.iso
+  .datetime({ offset: true, local: true })
+  .refine(isStorable, NOT_STORABLE)
+  .meta({ format: 'date-time' })
 
 /** Whether a time is one of the years 1 to 9999 in UTC. */
 const isOfYears = (text: string): boolean => {

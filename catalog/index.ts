@@ -1,7 +1,7 @@
 import { listConsents, recordConsent } from './contacts/consent.ts'
 import { approveApproval, cancelApproval, declineApproval, getApproval, listApprovals } from './approvals.ts'
 import { listAudit } from './audit.ts'
-import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './broadcasts.ts'
+import { getBroadcast, listBroadcastRecipients, listBroadcasts, rescheduleBroadcast } from './broadcasts.ts'
 import { cancelJob, getJob, listJobFailures, listJobs, pauseJob, resumeJob, undoJob } from './bulk-jobs.ts'
 import { listChannels } from './channels.ts'
 import { deleteContact, tagContacts, untagContacts, updateContact } from './contacts/change.ts'
@@ -178,6 +178,7 @@ const operations = [
   listBroadcasts,
   getBroadcast,
   listBroadcastRecipients,
+  rescheduleBroadcast,
   listEndpoints,
   getEndpoint,
   createEndpoint,

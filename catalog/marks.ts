@@ -48,6 +48,7 @@ export type RecordName =
   | 'delivery'
   | 'approval'
   | 'job'
+  | 'broadcast'
   | 'group'
   | 'custom_field'
   | 'quick_message'

@@ -22,6 +22,7 @@ export const reasons = {
   advanced_filter_disabled: of('service_unconfigured', 'Contact filters are turned off on this server.'),
   already_assigned: of('conflict', 'The conversation is assigned, and `only_if_unassigned` was set.'),
   already_decided: of('conflict', 'The approval request was already decided, or has ended.'),
+  already_started: of('conflict', 'The broadcast started, or was cancelled: its time cannot be changed.'),
   already_undone: of('conflict', 'The job is already being undone, or was undone.'),
   archived: of('conflict', 'The template is archived.'),
   assignee_disabled: of('forbidden', 'The staff member is disabled.'),

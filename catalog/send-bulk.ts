@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Broadcast, broadcastExample } from './broadcasts.ts'
+import { Broadcast, broadcastExample, ScheduledAt, StartsAt } from './broadcasts.ts'
 import { jobExample, Job, KEPT_PLAN, target, targetAlternatives } from './bulk-jobs.ts'
 import { ContactName, EXPENSIVE_READ, Id, idOf, VisibleName } from './fields.ts'
 import { defineOperation } from './operation.ts'
@@ -155,8 +155,8 @@ export const sendBulk = defineOperation({
     'send the same with the token of its plan. Values: `{"text": "Friday"}`, `{"field": "name", "fallback": ' +
     '"there"}` or `{"attribute": "city", "fallback": "your city"}`.',
   description:
-    'The set of contacts is fixed at the start, and a job sends each of them one message, shown as a ' +
-    'broadcast (`messaging_get_broadcast`); the response is 202 with both. Each message is checked as ' +
+    'The set of contacts is fixed by the call, also with `scheduled_at`, and a job sends each of them one message, ' +
+    'shown as a broadcast (`messaging_get_broadcast`); the response is 202 with both. Each message is checked as ' +
     'by `messaging_send_template` when it is sent: contacts who opted out by then get none. ' +
     'Do-not-disturb contacts get no broadcast, whatever the category of the template. Several contacts ' +
     'with one phone line or id at the messaging app get one message, or none if one of them opted out. ' +
@@ -181,6 +181,7 @@ export const sendBulk = defineOperation({
     template: BulkTemplate.describe('The template and the values of its variables.'),
     channel_id: Id.optional().describe('Channel; the default channel when absent.'),
     name: VisibleName(200).optional().describe('Name of the broadcast; by default that of the template.'),
+    scheduled_at: ScheduledAt.optional(),
     hours: Hours.optional().describe(
       "Only at these times in the recipient's country, by the phone; if unknown, in the workspace's time " +
         'zone. In a country with several zones: only within the hours in all of them. 403 `phone_hidden` ' +
@@ -206,6 +207,9 @@ export const sendBulk = defineOperation({
     left_out: z.array(LeftOut).describe('Contacts that get none.'),
     broadcast: Broadcast.optional().describe('What is sent; absent in a dry run.'),
     job: Job.optional().describe('The job that sends it; absent in a dry run.'),
+    starts_at: StartsAt.optional().describe(
+      "Only in a dry run with `scheduled_at`: when it starts, in the workspace's time zone.",
+    ),
     countries: z
       .array(
         z.object({

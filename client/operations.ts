@@ -373,7 +373,7 @@ export type Operations = {
       input: types.MessagingSendTemplateInput,
       options: Confirmed<'send'>,
     ) => Promise<types.MessagingSendTemplateOutput>
-    /** Send an approved template to many contacts. The set of contacts is fixed at the start, and a job sends each of them one message, shown as a broadcast (`messaging_get_broadcast`); the response is 202 with both. Each message is checked as by `messaging_send_template` when it is sent: contacts who opted out by then get none. Do-not-disturb contacts get no broadcast, whatever the category of the template. Several contacts with one phone line or id at the messaging app get one message, or none if one of them opted out. The job respects the number's customers per day, messages per second and `hours`, pauses when the provider throttles, and stops when too many messages fail. A message whose outcome is unknown stays pending and is never sent again. Values are those at the time of sending; for a call that a person approved, or of an AI agent with a plan, those of its dry run: a contact whose values changed since gets none. The key also needs `mcp:read`, because values and previews come from contacts. With `Api-Plan: show` (MCP: `plan`) it also returns `plan.token`: the same call, sent with that as `Api-Plan` within an hour, is for exactly those records, or is a 409 `plan_changed` if more than 10 percent of them no longer match. At most 100,000 recipients. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `messaging_send_bulk`. */
+    /** Send an approved template to many contacts. The set of contacts is fixed by the call, also with `scheduled_at`, and a job sends each of them one message, shown as a broadcast (`messaging_get_broadcast`); the response is 202 with both. Each message is checked as by `messaging_send_template` when it is sent: contacts who opted out by then get none. Do-not-disturb contacts get no broadcast, whatever the category of the template. Several contacts with one phone line or id at the messaging app get one message, or none if one of them opted out. The job respects the number's customers per day, messages per second and `hours`, pauses when the provider throttles, and stops when too many messages fail. A message whose outcome is unknown stays pending and is never sent again. Values are those at the time of sending; for a call that a person approved, or of an AI agent with a plan, those of its dry run: a contact whose values changed since gets none. The key also needs `mcp:read`, because values and previews come from contacts. With `Api-Plan: show` (MCP: `plan`) it also returns `plan.token`: the same call, sent with that as `Api-Plan` within an hour, is for exactly those records, or is a 409 `plan_changed` if more than 10 percent of them no longer match. At most 100,000 recipients. By filter it is an expensive read: few run at a time for each key and workspace, others wait, then get 429. Operation `messaging_send_bulk`. */
     readonly sendBulk: (
       input: types.MessagingSendBulkInput,
       options: Confirmed<'send'>,
@@ -491,6 +491,11 @@ export type Operations = {
       input: types.MessagingListBroadcastRecipientsInput,
       options?: CallOptions,
     ) => Listing<types.MessagingListBroadcastRecipientsOutput>
+    /** Change when a scheduled broadcast starts. For its creator, owners, admins and managers, until it starts; then 409 `already_started`. One that is paused stays so. `jobs_cancel` with its `job_id` calls it off. Operation `messaging_reschedule_broadcast`. */
+    readonly reschedule: (
+      input: types.MessagingRescheduleBroadcastInput,
+      options?: ChangeOptions,
+    ) => Promise<types.MessagingRescheduleBroadcastOutput>
   }
   readonly webhooks: {
     /** List webhook endpoints, newest first. Operation `webhooks_list_endpoints`. */
@@ -765,6 +770,7 @@ export const table: Readonly<Record<string, Entry | Readonly<Record<string, Entr
     list: ['messaging_list_broadcasts', 'list'],
     get: ['messaging_get_broadcast', 'read'],
     recipients: ['messaging_list_broadcast_recipients', 'list'],
+    reschedule: ['messaging_reschedule_broadcast', 'change'],
   },
   webhooks: {
     list: ['webhooks_list_endpoints', 'list'],

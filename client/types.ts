@@ -2128,6 +2128,8 @@ export type MessagingSendBulkInput = TargetAlternatives & {
   channel_id?: string
   /** Name of the broadcast; by default that of the template. */
   name?: string
+  /** When it starts, at most 90 days ahead: ISO 8601; without an offset, in the workspace's time zone. */
+  scheduled_at?: string
   /** Only at these times in the recipient's country, by the phone; if unknown, in the workspace's time zone. In a country with several zones: only within the hours in all of them. 403 `phone_hidden` with hidden phone numbers, because hours reveal their countries. */
   hours?: {
     /** First minute, `HH:MM`. */
@@ -2169,6 +2171,8 @@ export type MessagingSendBulkOutput = {
   broadcast?: Broadcast
   /** The job that sends it; absent in a dry run. */
   job?: Job
+  /** Only in a dry run with `scheduled_at`: when it starts, in the workspace's time zone. */
+  starts_at?: string
   /** Only in a dry run: recipients by country; not with hidden phone numbers. */
   countries?: {
     /** ISO 3166 code; null when unknown. */
@@ -2706,6 +2710,20 @@ export type MessagingListBroadcastRecipientsOutput = {
   total: number | null
   /** Pass as `cursor` for the next page; null on the last. */
   next_cursor: string | null
+}
+export type MessagingRescheduleBroadcastInput = {
+  /** Broadcast id. */
+  broadcast_id: string
+  /** When it starts, at most 90 days ahead: ISO 8601; without an offset, in the workspace's time zone. */
+  scheduled_at: string
+}
+export type MessagingRescheduleBroadcastOutput = {
+  /** The broadcast. */
+  broadcast: Broadcast
+  /** When it starts, in the workspace's time zone. */
+  starts_at: string
+  /** Present on a dry run: nothing was changed. */
+  dry_run?: true
 }
 export type WebhookEndpoint = {
   /** Endpoint id. */
@@ -4389,6 +4407,7 @@ export type Reason =
   | 'advanced_filter_disabled'
   | 'already_assigned'
   | 'already_decided'
+  | 'already_started'
   | 'already_undone'
   | 'archived'
   | 'assignee_disabled'

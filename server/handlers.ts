@@ -18,6 +18,7 @@ import {
   undoJob,
 } from './domains/bulk-jobs/operations.ts'
 import { sendBulk } from './domains/bulk-messages/operation.ts'
+import { rescheduleBroadcast } from './domains/bulk-messages/schedule.ts'
 import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './domains/broadcasts/broadcasts.ts'
 import { deleteContact, getContact, updateContact } from './domains/contacts/contacts.ts'
 import { changePhone } from './domains/contacts/change-phone.ts'
@@ -210,6 +211,7 @@ export const handlers = {
   messaging_list_broadcasts: listBroadcasts,
   messaging_get_broadcast: getBroadcast,
   messaging_list_broadcast_recipients: listBroadcastRecipients,
+  messaging_reschedule_broadcast: rescheduleBroadcast,
   webhooks_list_endpoints: listEndpoints,
   webhooks_get_endpoint: getEndpoint,
   webhooks_create_endpoint: createEndpoint,

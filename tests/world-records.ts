@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { hashApiKey } from '../server/api-keys.ts'
+import { insertSend } from '../storage/broadcasts/sends.ts'
 import { insertJob, type NewJob, setJobState } from '../storage/work/bulk-jobs.ts'
 import type { Db } from '../storage/database.ts'
 import type { TestWorkspace } from './servers.ts'
@@ -48,6 +49,53 @@ export const seedApprovals = async (
     values (${id}, ${owner.keyId}, array[${now}::timestamptz])`.execute(db)
 }
 
+const request = { door: 'rest', client: null, request_id: 'req_00000000000000000000000000' } as const
+
+/** Inserts a broadcast to nobody that starts in a month. */
+export const seedScheduledBroadcast = async (
+  db: Db,
+  { id, owner }: TestWorkspace,
+  marker: string,
+  now: string,
+): Promise<void> => {
+  const channels = await db
+    .selectFrom('channels')
+    .select('id')
+    .where('workspace_id', '=', id)
+    .where('is_default', '=', true)
+    .execute()
+  const name = `${marker} scheduled broadcast`
+  const input = {
+    name,
+    channel_id: channels[0]!.id,
+    template: { name: 'order_update', language: 'en_US' },
+    per_second: 1,
+    stop_at_error_percent: 10,
+  }
+  const job: NewJob = {
+    workspace_id: id,
+    state: 'planned',
+    operation: 'messaging_send_bulk',
+    input,
+    staff_id: owner.staffId,
+    key_id: owner.keyId,
+    ...request,
+    created_at: now,
+    total: 0,
+  }
+  const send = {
+    name,
+    scheduled_at: new Date(Date.now() + 30 * 24 * 60 * 60_000).toISOString(),
+    template_name: 'order_update',
+    channel_id: input.channel_id,
+    job_id: await insertJob(db, job, []),
+    input,
+    approved_by: null,
+    left_out: [],
+  }
+  await insertSend(db, id, send, [], now)
+}
+
 /** Inserts a job that runs in the year 2999, and one that failed after it had changed something. */
 export const seedJobs = async (
   db: Db,
@@ -66,9 +114,7 @@ export const seedJobs = async (
     input: { tags: [`${marker} none`] },
     staff_id: owner.staffId,
     key_id: owner.keyId,
-    door: 'rest',
-    client: null,
-    request_id: 'req_00000000000000000000000000',
+    ...request,
     created_at: now,
     total,
   }

@@ -11,7 +11,14 @@ import { insertExpiredExport } from './insert-export.ts'
 import { type CallOptions, doorsOf } from './doors.ts'
 import type { TestServer, TestWorkspace } from './servers.ts'
 import { seedMessaging } from './world-messaging.ts'
-import { seedApprovals, seedContactViews, seedJobs, seedOauth, seedReports } from './world-records.ts'
+import {
+  seedApprovals,
+  seedContactViews,
+  seedJobs,
+  seedOauth,
+  seedReports,
+  seedScheduledBroadcast,
+} from './world-records.ts'
 
 /**
  * A workspace with at least two of each record, all marked by a unique text, and their ids by table. Tests
@@ -166,6 +173,7 @@ export const seedWorld = async (
   await seedMembers(server, workspace.id, async (id) => {
     await callOperation('crm_track_saved_filter', { saved_filter_id: id, tracked: true })
   })
+  await seedScheduledBroadcast(db, workspace, marker, now)
   await seedMessaging(server, workspace.id, workspace.owner.staffId, marker, now)
   await sql`update messages set external_id = ${`${marker} id 1`}
     where workspace_id = ${workspace.id}
@@ -362,6 +370,7 @@ export const getIdValue = (world: World, op: Operation, field: string): string |
   if (op.name === 'jobs_pause' || op.name === 'jobs_resume') return ids[1]!
   // The first one is deleted, and the second merged into it.
   if (op.name === 'crm_erase_contact') return ids.at(-1)!
+  if (op.name === 'messaging_reschedule_broadcast') return ids.at(-1)!
   if (field === 'other_contact_id' || field === 'other_tag_id') return ids[1]!
   return isList(op, field) ? ids.slice(0, 2) : ids[0]!
 }
@@ -371,6 +380,9 @@ const isList = (op: Operation, field: string): boolean => {
   while (schema._zod.def.innerType) schema = schema._zod.def.innerType
   return schema._zod.def.type === 'array'
 }
+
+/** In the zone of the workspace; each call of a run has the same. */
+const TOMORROW = new Date(Date.now() + 24 * 60 * 60_000).toISOString().slice(0, 19)
 
 /** Returns the inputs of an operation's examples with the ids of this world. */
 export const buildExampleInputs = (world: World, op: Operation): Record<string, unknown>[] =>
@@ -389,6 +401,7 @@ export const buildExampleInputs = (world: World, op: Operation): Record<string, 
       filled['filter'] = 'conversation_ids' in op.input.shape ? { contact: ofContacts } : ofContacts
     // The ids of the example may exist in this world, and other examples need those templates.
     if (filled['ids'] !== undefined) filled['ids'] = ['999999998', '999999999']
+    if (filled['scheduled_at'] !== undefined) filled['scheduled_at'] = TOMORROW
     // Nothing in these tests completes what the examples wait for.
     if (filled['wait_seconds'] !== undefined) filled['wait_seconds'] = 0
     return filled

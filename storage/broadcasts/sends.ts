@@ -5,12 +5,14 @@ import type { Sql } from '../filters/comparisons.ts'
 import { fold } from '../values/text.ts'
 
 /*
- * Broadcasts that a job sends. The recipients are fixed when it begins. The transaction that writes the message of a
+ * Broadcasts that a job sends. The recipients are fixed when the job is made, also where it starts later. The transaction that writes the message of a
  * recipient writes its id beside them: whoever has one, or is not pending, is never taken again.
  */
 
+/** `scheduled_at`: when it starts; null: at once. */
 export type NewSend = {
   name: string
+  scheduled_at: string | null
   template_name: string
   channel_id: string
   job_id: string
@@ -39,11 +41,11 @@ export const insertSend = async (
       workspace_id: workspaceId,
       name: send.name,
       name_key: fold(send.name),
-      status: 'running',
+      status: send.scheduled_at === null ? 'running' : 'scheduled',
       template_name: send.template_name,
       channel_id: send.channel_id,
-      scheduled_at: null,
-      started_at: now,
+      scheduled_at: send.scheduled_at,
+      started_at: send.scheduled_at === null ? now : null,
       created_at: now,
     })
     .returning('id')
@@ -65,6 +67,7 @@ export const insertSend = async (
 }
 
 export type SendRow = TableRow<'broadcast_sends'> &
+  Pick<TableRow<'broadcasts'>, 'status' | 'scheduled_at'> &
   Pick<TableRow<'bulk_jobs'>, 'total' | 'key_id' | 'door' | 'client' | 'request_id'>
 
 /** Returns what a job sends. */
@@ -74,7 +77,11 @@ export const findSend = async (db: Db, workspaceId: string, jobId: string): Prom
     .innerJoin('bulk_jobs as j', (join) =>
       join.onRef('j.workspace_id', '=', 's.workspace_id').onRef('j.id', '=', 's.job_id'),
     )
+    .innerJoin('broadcasts as b', (join) =>
+      join.onRef('b.workspace_id', '=', 's.workspace_id').onRef('b.id', '=', 's.broadcast_id'),
+    )
     .selectAll('s')
+    .select(['b.status', 'b.scheduled_at'])
     .select(['j.total', 'j.key_id', 'j.door', 'j.client', 'j.request_id'])
     .where('s.workspace_id', '=', workspaceId)
     .where('s.job_id', '=', jobId)
@@ -320,6 +327,35 @@ export const setWaiting = async (
     where workspace_id = ${workspaceId} and broadcast_id = ${broadcastId}
       and waiting is distinct from ${waiting && JSON.stringify(waiting)}::text::jsonb`.execute(db)
 }
+
+/** Changes when a broadcast starts; false when it has started, or was cancelled. */
+export const rescheduleSend = async (
+  tx: Db,
+  workspaceId: string,
+  broadcastId: string,
+  scheduledAt: string,
+): Promise<boolean> =>
+  (
+    await sql`
+    update broadcasts set scheduled_at = ${scheduledAt} where workspace_id = ${workspaceId} and id = ${broadcastId}
+      and status = 'scheduled' returning 1`.execute(tx)
+  ).rows.length > 0
+
+/** Starts a scheduled broadcast; false when it is not due, or its job does not go on. */
+export const startSend = async (
+  db: Db,
+  workspaceId: string,
+  { broadcastId, jobId, now }: { broadcastId: string; jobId: string; now: string },
+): Promise<boolean> =>
+  (
+    await sql`
+    with job as (
+      select from bulk_jobs where workspace_id = ${workspaceId} and id = ${jobId} and state = 'running' for share
+    )
+    update broadcasts set status = 'running', started_at = ${now} where exists (select from job)
+      and workspace_id = ${workspaceId} and id = ${broadcastId} and status = 'scheduled'
+      and scheduled_at <= ${now}::timestamptz returning 1`.execute(db)
+  ).rows.length > 0
 
 export const setBroadcastStatus = async (
   tx: Db,

@@ -262,6 +262,8 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
   messaging_delete_short_link: ({ ids }) => withEachId('short_link_id', ids['short_links']![0]!),
   messaging_list_broadcasts: () => [...searched(), { status: 'completed' }],
   messaging_get_broadcast: ({ ids }) => withEachId('broadcast_id', ids['broadcasts']![0]!),
+  messaging_reschedule_broadcast: ({ ids }) =>
+    withEachId('broadcast_id', ids['broadcasts']![0]!, { scheduled_at: '2030-01-01T09:00' }),
   messaging_list_broadcast_recipients: ({ ids }) => [
     ...withEachId('broadcast_id', ids['broadcasts']![0]!),
     ...withEachId('broadcast_id', ids['broadcasts']![0]!, { message_status: 'sent' }),

@@ -79,7 +79,7 @@ export const listBroadcasts: Handler<'messaging_list_broadcasts'> = (ctx, { stat
 }
 
 /** Returns a broadcast on a channel that the actor may use. Throws 404. */
-const requireBroadcast = async (ctx: Context, id: string): Promise<BroadcastRow> => {
+export const requireBroadcast = async (ctx: Context, id: string): Promise<BroadcastRow> => {
   const row = await loadBroadcast(ctx.tx, ctx.actor.workspace.id, id)
   if (!row || !canSeeChannel(ctx.actor, row.channel_id)) throw notFound('broadcast', id)
   return row

@@ -85,7 +85,7 @@ export const listJobFailures: Handler<'jobs_list_failures'> = async (ctx, { job_
   }
 }
 
-const lockOwnJob = async (ctx: Context, id: string): Promise<JobRow> => {
+export const lockOwnJob = async (ctx: Context, id: string): Promise<JobRow> => {
   const job = await lockJob(ctx.tx, ctx.actor.workspace.id, toReader(ctx.actor), id)
   if (!job) throw notFound('job', id)
   return job
@@ -117,10 +117,10 @@ export const pauseJob: Handler<'jobs_pause'> = async (ctx, { job_id: id }) => ({
  * Throws 403 where the key is an agent's that makes this call by itself, and may not make the change of the job by
  * itself: a job runs with the rights of who began it. Where a person is asked, the person decides.
  */
-const requireOwnRight = (
+export const requireOwnRight = (
   { actor }: Context,
   { operation, input }: JobRow,
-  call: 'jobs_resume' | 'jobs_undo',
+  call: 'jobs_resume' | 'jobs_undo' | 'messaging_reschedule_broadcast',
 ): void => {
   const op = findOperation(operation)
   if (!op || !actor.key.agent || actor.approvedBy) return

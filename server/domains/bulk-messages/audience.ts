@@ -32,6 +32,8 @@ export type Audience = {
 export type AudienceOf = {
   channelType: string
   isMarketing: boolean
+  /** When messages are sent, business time. */
+  start: string
   hours: Hours | undefined
   personal: Personal
   /** Whether the template takes values. */
@@ -151,7 +153,7 @@ export const chooseAudience = async (
   ids: readonly string[],
   of: AudienceOf,
 ): Promise<Audience> => {
-  const { channelType, isMarketing, hours, personal, fits, holdsValues, approved } = of
+  const { channelType, isMarketing, start, hours, personal, fits, holdsValues, approved } = of
   const { workspace } = ctx.actor
   const groups = createGroups()
   const seen: Seen[] = []
@@ -162,7 +164,7 @@ export const chooseAudience = async (
     if (!hours) return true
     const country = toCountry(address)
     const known =
-      openings.get(country) ?? findOpening(hours, ctx.now, listZones(country, workspace.timezone)) !== null
+      openings.get(country) ?? findOpening(hours, start, listZones(country, workspace.timezone)) !== null
     openings.set(country, known)
     return known
   }

@@ -24,6 +24,7 @@ import { phoneHiddenProblem, showContactName } from '../../visibility/phones.ts'
 import { hasHiddenPhones } from '../../visibility/policy.ts'
 import { digestText, needsApproval } from './approved-text.ts'
 import { type Audience, chooseAudience } from './audience.ts'
+import { parseStart, showStart } from './schedule.ts'
 import { personalize, type Personal } from './values.ts'
 
 type Input = InputOf<'messaging_send_bulk'>
@@ -81,11 +82,17 @@ const checkHours = ({ actor }: Context, { hours }: Input): void => {
     })
 }
 
-/** What is sent, checked as a send to one contact checks it. */
-type Prepared = { channel: SendingChannel; template: TemplateRow; personal: Personal }
+/** What is sent, checked as a send to one contact checks it. `start`: when, business time. */
+type Prepared = {
+  channel: SendingChannel
+  template: TemplateRow
+  personal: Personal
+  start: string
+}
 
 const prepare = async (ctx: Context, input: Input): Promise<Prepared> => {
   checkHours(ctx, input)
+  const start = input.scheduled_at === undefined ? ctx.now : parseStart(ctx, input.scheduled_at)
   const channel = await chooseChannel(ctx, input.channel_id, undefined)
   const template = await requireApprovedTemplate(ctx, channel, input)
   if (template.category === 'AUTHENTICATION')
@@ -94,8 +101,8 @@ const prepare = async (ctx: Context, input: Input): Promise<Prepared> => {
     })
   const personal = personalize(ctx.actor, input.template, await listFields(ctx.tx, ctx.actor.workspace.id))
   // Whatever contacts have must fit; what is the same for all must be right.
-  fillOrThrow(ctx, template, { template: personal.label('x') })
-  return { channel, template, personal }
+  fillOrThrow({ now: start }, template, { template: personal.label('x') })
+  return { channel, template, personal, start }
 }
 
 const requireSomebody = (input: Input, { recipients, leftOut }: Audience): void => {
@@ -124,16 +131,17 @@ export const sendBulk: Handler<'messaging_send_bulk'> = async (ctx, input) => {
   requireReader(ctx)
   requireProviderConfigured(ctx.services.provider)
   const prepared = await prepare(ctx, input)
+  const { personal, template, start } = prepared
   const named = await findNamed(ctx, input)
-  const holds = holdsValues(ctx, prepared.personal, named)
+  const holds = holdsValues(ctx, personal, named)
   const audience = await chooseAudience(ctx, named.ids, {
     channelType: prepared.channel.type,
-    isMarketing: prepared.template.category === 'MARKETING',
+    isMarketing: template.category === 'MARKETING',
+    start,
     hours: input.hours,
-    personal: prepared.personal,
+    personal,
     // Values that are the same for all were checked with the template.
-    fits: (values) =>
-      prepared.personal.sources.length === 0 || 'preview' in fillTemplate(prepared.template, values, ctx.now),
+    fits: (values) => personal.sources.length === 0 || 'preview' in fillTemplate(template, values, start),
     holdsValues: holds,
     approved: holds ? named.approved : undefined,
   })
@@ -142,17 +150,17 @@ export const sendBulk: Handler<'messaging_send_bulk'> = async (ctx, input) => {
     recipients: audience.recipients.length,
     left_out: audience.leftOut,
   }
-  if (ctx.dryRun) return { ...counts, ...(await rehearse(ctx, { prepared, named, audience })) }
+  if (ctx.dryRun) return { ...counts, ...(await rehearse(ctx, input, { prepared, named, audience })) }
   requireSomebody(input, audience)
-  return { ...counts, ...(await start(ctx, input, { prepared, audience })) }
+  return { ...counts, ...(await begin(ctx, input, { prepared, audience })) }
 }
 
 type Whole = { prepared: Prepared; named: Named; audience: Audience }
 
-const start = async (
+const begin = async (
   ctx: Context,
   input: Input,
-  { prepared: { channel, template, personal }, audience }: Omit<Whole, 'named'>,
+  { prepared: { channel, template, personal, start }, audience }: Omit<Whole, 'named'>,
 ): Promise<Pick<Output, 'broadcast' | 'job'>> => {
   const workspaceId = ctx.actor.workspace.id
   const { per_second, stop_at_error_percent, hours } = input
@@ -176,6 +184,7 @@ const start = async (
   ctx.pending.wakes = ['bulk-sends']
   const send = {
     name,
+    scheduled_at: input.scheduled_at === undefined ? null : start,
     template_name: template.name,
     channel_id: channel.id,
     job_id: jobId,
@@ -193,15 +202,18 @@ const start = async (
 /** What a dry run tells. */
 const rehearse = async (
   ctx: Context,
-  { prepared: { channel, template, personal }, named, audience }: Whole,
+  input: Input,
+  { prepared, named, audience }: Whole,
 ): Promise<Partial<Output>> => {
+  const { template, personal, start } = prepared
   const { recipients, lacking } = audience
   const labels = personal.label()
-  const shown = fillTemplate(template, { ...labels, ...withoutLabels(personal) }, ctx.now)
+  const shown = fillTemplate(template, { ...labels, ...withoutLabels(personal) }, start)
   // Of a plan that is carried out, the values stay those that it holds.
   if (!named.approved)
     ctx.pending.found = named.batches.map((ids) => ({ ids, digests: listDigests(ids, audience.digests) }))
   return {
+    ...(input.scheduled_at === undefined ? {} : { starts_at: showStart(ctx, start) }),
     ...(hasHiddenPhones(ctx.actor) ? {} : { countries: countCountries(recipients) }),
     values: personal.sources.map(({ variable, fallback }) => ({
       variable,
@@ -211,9 +223,9 @@ const rehearse = async (
     text:
       'preview' in shown
         ? shown.preview
-        : fillOrThrow(ctx, template, { template: personal.label('x') }).preview,
+        : fillOrThrow({ now: start }, template, { template: personal.label('x') }).preview,
     parts: describeParts(template.components, labels),
-    previews: await renderPreviews(ctx, recipients, { channel, template, personal }),
+    previews: await renderPreviews(ctx, recipients, prepared),
   }
 }
 
@@ -232,7 +244,7 @@ const countCountries = (recipients: readonly NewRecipient[]) =>
 const renderPreviews = async (
   ctx: Context,
   recipients: readonly NewRecipient[],
-  { channel, template, personal }: Prepared,
+  { channel, template, personal, start }: Prepared,
 ): Promise<NonNullable<Output['previews']>> => {
   const count = Math.min(PREVIEWS, recipients.length)
   const ids = Array.from(
@@ -245,7 +257,7 @@ const renderPreviews = async (
     fieldIds,
   })
   return contacts.map((contact) => {
-    const filled = fillTemplate(template, personal.fill(contact).values, ctx.now)
+    const filled = fillTemplate(template, personal.fill(contact).values, start)
     return {
       contact_id: contact.id,
       name: showContactName(ctx.actor, contact.name),

@@ -15,6 +15,7 @@ import {
   setBroadcastStatus,
   setErrorBase,
   setWaiting,
+  startSend,
   writeProgress,
 } from '../../../storage/broadcasts/sends.ts'
 import { lockJob } from '../../../storage/work/bulk-jobs.ts'
@@ -262,12 +263,27 @@ const findNext = async (app: App, job: Job): Promise<Next> => {
   return due.length > 0 ? { due } : { waiting: await findRetry(app.db, job, now) }
 }
 
+/** Returns after how many seconds a job looks again that waits until then. */
+const secondsUntil = (app: App, { workspaceId }: Job, until: string): number => {
+  const seconds = (Date.parse(until) - Date.parse(businessTime(app, workspaceId))) / 1000
+  return Math.min(Math.max(seconds, 0.1), MAX_LOOK_SECONDS)
+}
+
+/** Starts a scheduled broadcast that is due, however late. Returns what the job does where it is not, or not any more. */
+const start = async (app: App, job: Job): Promise<Progress | undefined> => {
+  const { workspaceId, broadcastId, jobId, send } = job
+  if (send.status !== 'scheduled') return undefined
+  const now = businessTime(app, workspaceId)
+  const isDue = Date.parse(send.scheduled_at!) <= Date.parse(now)
+  if (!isDue) return { seconds: secondsUntil(app, job, send.scheduled_at!), tries: 0 }
+  // Where it was put off, paused or cancelled meanwhile, the run has begun again or ended.
+  return (await startSend(app.db, workspaceId, { broadcastId, jobId, now })) ? undefined : 'over'
+}
+
 /** Says what the job waits for. Returns after how many seconds it looks again. */
 const wait = async (app: App, job: Job, waiting: NonNullable<SendRow['waiting']>): Promise<number> => {
-  const { workspaceId, broadcastId } = job
-  await setWaiting(app.db, workspaceId, broadcastId, waiting)
-  const seconds = (Date.parse(waiting.until) - Date.parse(businessTime(app, workspaceId))) / 1000
-  return Math.min(Math.max(seconds, 0.1), MAX_LOOK_SECONDS)
+  await setWaiting(app.db, job.workspaceId, job.broadcastId, waiting)
+  return secondsUntil(app, job, waiting.until)
 }
 
 /** Sends to the next recipients. */
@@ -279,6 +295,8 @@ const sendNext = async (
   const startedAt = performance.now()
   const job = await loadJob(app, run)
   const { workspaceId, broadcastId, actor, input } = job
+  const waits = await start(app, job)
+  if (waits) return waits
   const pace = paceOf(input.per_second)
   const next = await findNext(app, job)
   if (next === 'none') {

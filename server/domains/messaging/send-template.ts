@@ -159,14 +159,14 @@ const formatPointer = (pointer: string): string =>
     .map((part, i) => (/^\d+$/.test(part) ? `[${part}]` : i === 0 ? part : `.${part}`))
     .join('')
 
-/** Fills a template as a customer gets it. Throws 400 where the values do not fit. */
+/** Fills a template as a customer gets it. `now`: when it is sent. Throws 400 where the values do not fit. */
 export const fillOrThrow = (
-  ctx: Context,
+  { now }: Pick<Context, 'now'>,
   row: TemplateRow,
   { template: values }: { template: TemplateValues },
 ) => {
   const { name, category, components } = row
-  const filled = fillTemplate({ category, components }, values, ctx.now)
+  const filled = fillTemplate({ category, components }, values, now)
   if ('unsupported' in filled)
     throw new Problem(
       'conflict',
@@ -183,7 +183,7 @@ export const fillOrThrow = (
   throw new Problem('invalid_input', detail, {
     reason: 'template_values',
     errors: filled.errors.slice(0, MAX_ERRORS),
-    send_example: describeSend(row, ctx.now)?.example ?? null,
+    send_example: describeSend(row, now)?.example ?? null,
   })
 }
 

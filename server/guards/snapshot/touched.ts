@@ -25,6 +25,7 @@ const listedKinds: readonly RecordKind[] = [
   'delivery',
   'approval',
   'job',
+  'broadcast',
   'group',
   'custom_field',
   'quick_message',

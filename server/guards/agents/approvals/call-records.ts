@@ -20,6 +20,7 @@ export const records: Readonly<Record<string, { label: string; kind: RecordKind 
   team_id: { label: 'Team', kind: 'team' },
   channel_id: { label: 'Channel', kind: 'channel' },
   job_id: { label: 'Job', kind: 'job' },
+  broadcast_id: { label: 'Broadcast', kind: 'broadcast' },
   delivery_id: { label: 'Delivery', kind: 'delivery' },
   conversation_id: { label: 'Conversation', kind: 'conversation' },
 }

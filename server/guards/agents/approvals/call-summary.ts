@@ -179,6 +179,11 @@ const details: Partial<Record<RecordKind, (record: Json) => string[]>> = {
     ...line('File', join(record.media_url, record.file_name)),
     ...line('Visible to', record.visibility),
   ],
+  broadcast: ({ template_name: template, totals, scheduled_at: at }) => [
+    ...line('Template', template),
+    ...line('Recipients', isObject(totals) && totals.recipients),
+    ...line('Scheduled before', at),
+  ],
   custom_field: (record) => [
     ...line('Type and visibility', join(record.type, record.visibility)),
     ...line('Options', listOptions(record)),
@@ -286,8 +291,13 @@ const describeFields = (input: Json): string[] =>
         ]
   })
 
-/** Whom a broadcast is for, and how; what is sent has lines of its own. */
-const toTargetFields = ({ template: _template, hours: _hours, ...rest }: Json): Json => rest
+/** Whom a broadcast is for, and how; what is sent, and when, has lines of its own. */
+const toTargetFields = ({
+  template: _template,
+  hours: _hours,
+  scheduled_at: _scheduledAt,
+  ...rest
+}: Json): Json => rest
 
 /** Which contacts a filter means, with the names of tags and groups. */
 const describeFilter = async (read: Read, { filter }: Json): Promise<string[]> =>
@@ -372,6 +382,7 @@ export const summarizeCall = async (
           ...line('Contacts', at(output, 'export', 'contacts', 'total')),
           ...describeFields(isBulk ? toTargetFields(input) : input),
         ]),
+    ...line('Starts', output?.starts_at && showTime(output.starts_at, zone)),
     ...(isBulk ? describeBulk(input, output) : []),
     ...(output === null ? [] : describeOutcome(op, output)),
   ]

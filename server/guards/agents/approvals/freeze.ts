@@ -29,7 +29,8 @@ export const freezeCall = async (app: App, call: Asked, planUntil?: string): Pro
   return { input, output, plan: kept ?? (await planFrozen(app, call, input)) }
 }
 
-const writeOut = async (app: App, { actor, op, input }: Asked, output: Input): Promise<Input> => {
+const writeOut = async (app: App, { actor, op, input: given }: Asked, output: Input): Promise<Input> => {
+  const input = fixStart(given, output)
   if (op.name === 'messaging_send_template') return await freezeChannel(app, actor, input, output)
   if (op.name === 'messaging_send_bulk') return await limitRecipients(app, actor, input, output)
   const { quick_message_id: quick, ...rest } = input
@@ -49,6 +50,10 @@ const writeOut = async (app: App, { actor, op, input }: Asked, output: Input): P
     ...(media.file_name === null ? {} : { file_name: media.file_name }),
   }
 }
+
+/** Fixes when a broadcast starts: a time of the workspace is another one in another zone. */
+const fixStart = (input: Input, { starts_at: start }: Input): Input =>
+  typeof start === 'string' ? { ...input, scheduled_at: Temporal.Instant.from(start).toString() } : input
 
 /** Fixes the channel, and how many may get the message at most: as many as a person is shown. */
 const limitRecipients = async (app: App, actor: Actor, input: Input, output: Input): Promise<Input> => {

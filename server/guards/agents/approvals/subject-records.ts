@@ -83,6 +83,7 @@ const details: Partial<Record<RecordKind, Readonly<Record<string, (record: Json)
   },
   quick_message: { content: (record) => pickFields(record, QUICK_MESSAGE_CONTENT) },
   custom_field: { details: (record) => pickFields(record, ['type', 'options', 'visibility']) },
+  broadcast: { time: ({ scheduled_at: at }) => at },
   short_link: { channel: ({ channel }) => (isObject(channel) ? channel['id'] : null) },
 }
 
