@@ -173,6 +173,8 @@ everyDoor('The queue', (test) => {
         { name: 'advertisement', language: 'en_US', body: ['Ada'] },
       ],
     )
+    const { next_cursor: cursor } = (await call('inbox_queue', { limit: 2 })).body
+    assert.deepEqual((await call('inbox_queue', { limit: 2, cursor })).body.templates, [])
     // What it proposes can be sent.
     const sent = await callAs(server, workspace.owner.key)('messaging_send_template', {
       contact_id: first.contact.id,

@@ -87,7 +87,7 @@ export const inboxQueue: Handler<'inbox_queue'> = async (ctx, input) => {
     ),
   ])
   const usable = new Map(usableChannels.map((channel) => [channel.id, channel]))
-  const shut = shown.filter((row) => !findReplyRefusal(row, ctx.now) !== null)
+  const shut = shown.filter((row) => findReplyRefusal(row, ctx.now) !== null)
   const templates = await loadTemplateChoice(ctx, shut, usable)
   const byConversation = Map.groupBy(messages, (message) => message.conversation_id)
   const last = rows.length > limit ? shown.at(-1)! : undefined
