@@ -1352,8 +1352,6 @@ export type InboxQueueInput = ConversationFiltersFields &
   PageFields & {
     /** Only customers with this tag, by name or id; `tag` is a tag of conversations. */
     contact_tag?: string
-    /** Only customers who have waited for at least this many minutes. */
-    min_waiting_minutes?: number
   }
 export type InboxQueueOutput = {
   /** The rows of this page, longest wait first. */
@@ -4615,6 +4613,12 @@ export type ConversationFiltersFields = {
   tag?: string
   /** Only with this state of their service level, as in `sla`. */
   sla_status?: QueuedConversationSla
+  /** Only without a message since this instant, day, or relative date such as `-3d`. */
+  last_message_before?: string
+  /** Only if the customer wrote last before this date. */
+  last_customer_message_before?: string
+  /** Only who waits since this date or longer, such as `-1h`. */
+  waiting_longer_than?: string
 }
 export type SearchFiltersFields = ConversationFiltersFields & {
   /** Contact name, phone or username contains this, ignoring case. */

@@ -142,5 +142,10 @@ export const closeConversations = defineOperation({
       input: { conversation_ids: ['381', '382'], reason: 'Delivered' },
       output: oneMissing,
     },
+    {
+      title: 'What nobody has written in for a month',
+      input: { filter: { state: 'open', last_message_before: '-1mo' }, reason: 'Stale' },
+      output: { ...oneMissing, requested: 1, failed: 0, failures: [] },
+    },
   ],
 })

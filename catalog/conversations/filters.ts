@@ -1,6 +1,9 @@
 import { z } from 'zod'
 import { Id, idOf, VisibleName } from '../fields.ts'
 
+/** A date as contact filters take them. */
+const date = (what: string) => z.string().max(40).optional().describe(what)
+
 /** What lists of conversations filter by besides their own fields. */
 export const conversationFilters = {
   assigned_staff_id: z
@@ -18,6 +21,11 @@ export const conversationFilters = {
     .enum(['running', 'breached', 'met'])
     .optional()
     .describe('Only with this state of their service level, as in `sla`.'),
+  last_message_before: date(
+    'Only without a message since this instant, day, or relative date such as `-3d`.',
+  ),
+  last_customer_message_before: date('Only if the customer wrote last before this date.'),
+  waiting_longer_than: date('Only who waits since this date or longer, such as `-1h`.'),
 }
 
 export const replyStatuses = ['incoming_no_reply', 'outgoing_no_response'] as const

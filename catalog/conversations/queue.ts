@@ -117,12 +117,6 @@ export const inboxQueue = defineOperation({
     contact_tag: VisibleName(100)
       .optional()
       .describe('Only customers with this tag, by name or id; `tag` is a tag of conversations.'),
-    min_waiting_minutes: z
-      .int()
-      .min(1)
-      .max(5_256_000)
-      .optional()
-      .describe('Only customers who have waited for at least this many minutes.'),
     limit: Limit,
     cursor: Cursor,
   }),
@@ -170,7 +164,7 @@ export const inboxQueue = defineOperation({
     },
     {
       title: 'Unassigned for over an hour',
-      input: { assigned_staff_id: 'none', min_waiting_minutes: 60, limit: 10 },
+      input: { assigned_staff_id: 'none', waiting_longer_than: '-1h', limit: 10 },
       output: { data: [], templates: [], total: 0, total_is_lower_bound: false, next_cursor: null },
     },
   ],

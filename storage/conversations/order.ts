@@ -31,7 +31,10 @@ export type ConversationFilter = {
   /** Only conversations whose contact has this tag. */
   contactTagId?: string | undefined
   sla?: SlaTest | undefined
-  /** Only customers who have waited since before this time, ISO 8601 UTC. */
+  /** Times in ISO 8601 UTC. A conversation without messages counts from its start; who never wrote is not matched. */
+  lastMessageBefore?: string | undefined
+  lastInboundBefore?: string | undefined
+  /** Only customers who wait, since this time or before. */
   waitingBefore?: string | undefined
   delivery?: 'failed' | 'unknown' | undefined
   /** Statements should be short, because others wait for them. */
@@ -52,9 +55,9 @@ export type ListRequest = ConversationFilter & {
 const FACETS = [0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9, 11]
 const isWaitingFacet = (facet: number): boolean => (facet & 0b101) === 0b100
 
-/** Returns the values of `conversations.facet` that match; undefined: all. */
+/** Returns the values of `conversations.facet` that match; undefined: all, and the index of the whole list serves. */
 const listFacets = (request: ListRequest): number[] | undefined => {
-  const { state, assigned, replyStatus, assignedStaffId, teamId, waiting } = request
+  const { state, assigned, replyStatus, assignedStaffId, teamId, waiting, waitingBefore } = request
   const isAssigned = typeof assignedStaffId === 'string' || teamId !== undefined
   const isUnassigned = assignedStaffId === null && teamId === undefined
   const matching = FACETS.filter(
@@ -64,9 +67,11 @@ const listFacets = (request: ListRequest): number[] | undefined => {
       (!isAssigned || (facet & 2) !== 0) &&
       (!isUnassigned || (facet & 2) === 0) &&
       (replyStatus === undefined || (facet & (replyStatus === 'incoming_no_reply' ? 4 : 8)) !== 0) &&
-      (waiting === undefined || waiting === isWaitingFacet(facet)),
+      (waiting === undefined || waiting === isWaitingFacet(facet)) &&
+      (waitingBefore === undefined || isWaitingFacet(facet)),
   )
-  return matching.length === FACETS.length ? undefined : matching
+  const isWhole = matching.length === FACETS.length && request.lastInboundBefore === undefined
+  return isWhole ? undefined : matching
 }
 
 /** Whether the conditions exclude each other, or the reader sees no channel. */
@@ -91,7 +96,15 @@ export const orderOf = (request: ListRequest) => inOrder(request, sortKey(reques
 /** The order of the list, by the columns `at` and `id` of `v`, which `selectHead` returns. */
 export const orderOfHead = (request: ListRequest) => inOrder(request, sql.raw('v.at'))
 
-export const afterCondition = (request: ListRequest) =>
+const beforeCondition = (column: 'activity_at' | 'last_inbound_at', time: string | undefined) =>
+  time === undefined ? sql`` : sql`and ${sql.ref(`v.${column}`)} < ${time}::timestamptz`
+
+/** What the indexes in the order of the list test: where it begins, and how old what was said is. */
+export const rangeCondition = (request: ListRequest) => sql`
+  ${beforeCondition('activity_at', request.lastMessageBefore)}
+  ${beforeCondition('last_inbound_at', request.lastInboundBefore)} ${afterCondition(request)}`
+
+const afterCondition = (request: ListRequest) =>
   request.after === null
     ? sql``
     : sql`and (${sortKey(request)}, v.id) ${sql.raw(request.order === 'longest_wait' ? '>' : '<')}
@@ -149,10 +162,10 @@ const slaCondition = ({ sla, workspaceId }: ListRequest) => {
     select p.id from sla_policies p where p.workspace_id = ${workspaceId})`
 }
 
-const waitCondition = ({ waitingBefore }: ListRequest) =>
-  waitingBefore === undefined
-    ? sql``
-    : sql`and coalesce(v.waiting_since, v.activity_at) <= ${waitingBefore}::timestamptz`
+/** The first condition is that of the index. */
+const waitCondition = ({ waiting, waitingBefore: before }: ListRequest) => sql`
+  ${waiting || before !== undefined ? sql`and v.state = 'open' and v.reply_status = 'incoming_no_reply'` : sql``}
+  ${before === undefined ? sql`` : sql`and coalesce(v.waiting_since, v.activity_at) <= ${before}::timestamptz`}`
 
 const channelCondition = ({ channels }: ListRequest) =>
   channels ? sql`and v.channel_id = any(${channels.map(toStorableId)}::bigint[])` : sql``
@@ -162,16 +175,15 @@ export const filterConditions = (request: ListRequest) => {
   const facets = listFacets(request)
   return sql`
     ${facets ? sql`and v.facet = any(${facets}::smallint[])` : sql``}
-    ${request.waiting ? sql.raw(`and v.state = 'open' and v.reply_status = 'incoming_no_reply'`) : sql``}
     ${channelCondition(request)} ${ownerConditions(request)} ${deliveryCondition(request)}
     ${tagCondition(request)} ${contactTagCondition(request)} ${slaCondition(request)}
-    ${waitCondition(request)} ${afterCondition(request)}`
+    ${waitCondition(request)} ${rangeCondition(request)}`
 }
 
 /** Whether the rows of the list are few, or in the order of one index, whatever else it filters by. */
 const isOneRange = ({ order, ...rest }: ListRequest): boolean =>
   order === 'longest_wait' ||
-  (['contactId', 'delivery', 'adId', 'tagId', 'contactTagId', 'sla'] as const).some(
+  (['contactId', 'delivery', 'adId', 'tagId', 'contactTagId', 'sla', 'waitingBefore'] as const).some(
     (name) => rest[name] !== undefined,
   )
 
@@ -227,7 +239,7 @@ export const selectHead = (request: ListRequest, maxRows: number): RawBuilder<un
   const range = (from: RawBuilder<unknown>, where: RawBuilder<unknown>) => sql`
     select v.* from ${from} cross join lateral (
       select ${headColumns(request)} from conversations v
-        where v.workspace_id = ${request.workspaceId} and ${where} ${afterCondition(request)}
+        where v.workspace_id = ${request.workspaceId} and ${where} ${rangeCondition(request)}
           ${orderOf(request)} limit ${sql.lit(maxRows)}) as v
     ${orderOfHead(request)} limit ${sql.lit(maxRows)}`
   if (isOfOwner(request))
@@ -249,6 +261,6 @@ export const selectHead = (request: ListRequest, maxRows: number): RawBuilder<un
   }
   if (facets) return range(sql`unnest(${facets}::smallint[]) as f (facet)`, sql`v.facet = f.facet`)
   return sql`select ${headColumns(request)} from conversations v
-    where v.workspace_id = ${request.workspaceId} ${afterCondition(request)} ${orderOf(request)}
+    where v.workspace_id = ${request.workspaceId} ${rangeCondition(request)} ${orderOf(request)}
       limit ${sql.lit(maxRows)}`
 }

@@ -1,6 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
 import {
-  afterCondition,
   countRanges,
   fetchCount,
   filterConditions,
@@ -8,6 +7,7 @@ import {
   type ListRequest,
   orderOf,
   orderOfHead,
+  rangeCondition,
   selectHead,
 } from './order.ts'
 import type { Db } from '../database.ts'
@@ -104,7 +104,7 @@ const scanWholeList = async (tx: Db, request: ListRequest, rows: number): Promis
       sql`
   select v.id, v.activity_at as at, v.contact_id from (
     select * from conversations v
-      where v.workspace_id = ${request.workspaceId} ${afterCondition(request)} ${orderOf(request)}
+      where v.workspace_id = ${request.workspaceId} ${rangeCondition(request)} ${orderOf(request)}
         limit ${sql.lit(rows)}) as v
   where true ${filterConditions(request)} ${orderOf(request)}`,
     )

@@ -100,6 +100,59 @@ everyDoor('Many conversations', (test) => {
     assert.equal((await call('inbox_close_conversations', { saved_filter_id: '999999' })).status, 404)
   })
 
+  test('are found by their age, as in the search and the queue', async ({ call, server, workspace }) => {
+    await seed(server, workspace, call, 4)
+    const ids = (await readAll(server, workspace)).map(({ id }) => id)
+    const ago = (hours: number): string =>
+      new Date(Date.parse(server.app.now()) - hours * 3_600_000).toISOString()
+    const set = (id: string, times: object) =>
+      server.db
+        .updateTable('conversations')
+        .set({ reply_status: 'incoming_no_reply', ...times })
+        .where('id', '=', id)
+        .execute()
+    await set(ids[0]!, { last_activity_at: ago(73), last_inbound_at: ago(73), waiting_since: ago(80) })
+    await set(ids[1]!, { last_activity_at: ago(71), last_inbound_at: ago(73), waiting_since: ago(71) })
+    await set(ids[2]!, { last_activity_at: ago(1), last_inbound_at: ago(71), waiting_since: ago(73) })
+    await set(ids[3]!, { last_activity_at: ago(73), last_inbound_at: null, reply_status: null })
+    for (const [filter, found] of [
+      [{ last_message_before: '-3d' }, [0, 3]],
+      [{ last_customer_message_before: '-3d' }, [0, 1]],
+      [{ waiting_longer_than: '-3d' }, [0, 2]],
+      [{ waiting_longer_than: '-80h', last_message_before: 'yesterday' }, [0]],
+      [{ waiting_longer_than: '-1mo' }, []],
+    ] as const) {
+      const wanted = found.map((n) => ids[n]!)
+      const search = await call('inbox_search_conversations', { ...filter, limit: 10 })
+      assert.deepEqual(search.body.data.map(({ id }: any) => id).toSorted(), wanted, JSON.stringify(filter))
+      const queue = await call('inbox_queue', { ...filter, limit: 10 })
+      assert.deepEqual(
+        queue.body.data.map(({ id }: any) => id).toSorted(),
+        wanted.filter((id) => id !== ids[3]),
+      )
+      const closed = await call('inbox_close_conversations', { filter, dry_run: true })
+      assert.deepEqual(
+        closed.body.samples.map((one: any) => one.conversation_id),
+        wanted,
+      )
+    }
+    const refuse = async (op: string, input: Record<string, unknown>) =>
+      (await call(op, input)).body.errors[0]
+    const filter = { last_message_before: '3d' }
+    const { pointer, code, fix } = await refuse('inbox_close_conversations', { filter })
+    assert.deepEqual(
+      [pointer, code, fix],
+      ['#/filter/last_message_before', 'invalid_date', 'Did you mean -3d?'],
+    )
+    const alone = await refuse('inbox_queue', { waiting_longer_than: 'long' })
+    assert.equal(alone.code, 'invalid_date')
+    assert.match(alone.pointer ?? alone.parameter, /waiting_longer_than$/)
+    const stale = { filter: { last_message_before: '-3d', state: 'open' }, reason: 'Stale' }
+    const { matched, succeeded } = (await call('inbox_close_conversations', stale)).body
+    assert.deepEqual([matched, succeeded], [2, 2])
+    assert.equal(await count(server, workspace, (row) => row.state === 'closed'), 2)
+  })
+
   test('are refused where the input is wrong', async ({ call, server, workspace }) => {
     const { agent, team } = await seed(server, workspace, call, 2)
     const refuse = async (input: Record<string, unknown>, op = 'inbox_assign_conversations') => {

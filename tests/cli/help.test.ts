@@ -145,7 +145,7 @@ describe('CLI: flags that take JSON', () => {
       const input = (findOperation(spec.operation) as Operation).input.shape[field.name] as z.ZodType
       assert.ok(input.safeParse(example).success, `${command} ${field.name}`)
       const help = (await readHelp(command)).replaceAll(/\s+/g, ' ')
-      assert.ok(help.includes(shape) && shape.length <= 300, shape)
+      assert.ok(help.includes(shape) && shape.length <= 350, shape)
       const [, shown = ''] = new RegExp(`Example: ${field.flag} '(.*?)' In full:`).exec(help) ?? []
       assert.deepEqual(JSON.parse(shown), example, command)
       const [, words = ''] = / In full: wcrm (schema \S+ \S+ \S+)/.exec(help.slice(help.indexOf(shown))) ?? []

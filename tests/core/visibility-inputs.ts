@@ -275,7 +275,7 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
     { channel_id: HIDDEN_ID },
     { assigned_staff_id: 'none' },
     { sla_status: 'breached' },
-    { min_waiting_minutes: 1 },
+    { waiting_longer_than: '-1m' },
   ],
   inbox_search_conversations: ({ mainChannel }) => [
     {},

@@ -24,6 +24,8 @@ export type ConversationRow = Required<
   name: string | null
   phone: string | null
   activity: string
+  /** When the customer wrote last. */
+  inbound: string | null
   /** Null when the customer does not wait. */
   waitingSince: string | null
   delivery: Delivery
@@ -166,12 +168,14 @@ export const insertSearchData = async (server: TestServer): Promise<SearchData> 
     }
     const activity = at((i * 5) % 29)
     const [sla, clocks] = slaCases[(i * 5 + Math.floor(i / 6)) % slaCases.length]!
+    const inbound = i % 4 === 0 ? null : at((i * 11) % 29)
     const since = i % 5 === 2 ? null : at(-((i * 7) % 13))
     const id = await insertConversation(server.db, workspace.id, {
       ...fields,
       ...clocks,
       sla_policy_id: sla === null ? null : policy,
       waiting_since: since,
+      last_inbound_at: inbound,
       ...(i % 11 === 3 ? { created_at: activity } : { created_at: at(-100), last_activity_at: activity }),
     })
     const delivery = deliveries[Math.floor(i / 2) % deliveries.length]!
@@ -183,6 +187,7 @@ export const insertSearchData = async (server: TestServer): Promise<SearchData> 
       name: person?.name ?? null,
       phone: person?.phone ?? null,
       activity,
+      inbound,
       waitingSince: waits ? (since ?? activity) : null,
       delivery,
       tags: tagNames.filter((_, n) => i % 7 === 6 || i % (n + 3) === 1),
@@ -201,11 +206,19 @@ export const insertSearchData = async (server: TestServer): Promise<SearchData> 
   }
 }
 
-const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined, freq: 2 })
 /** One in four: with all of them, few searches would find anything. */
 const seldom = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
   fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: value })
 
+/** Times before, among and after those of the data. */
+const anyTime = fc.integer({ min: -15, max: 30 }).map(at)
+export const ageFilters = {
+  last_message_before: seldom(anyTime),
+  last_customer_message_before: seldom(anyTime),
+  waiting_longer_than: seldom(anyTime),
+}
+
+const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined, freq: 2 })
 export const filtersArbitrary: fc.Arbitrary<Filters> = fc.record({
   query: optional(
     fc.constantFrom(
@@ -233,6 +246,7 @@ export const filtersArbitrary: fc.Arbitrary<Filters> = fc.record({
   sla: seldom(fc.constantFrom('running', 'breached', 'met')),
   contact: seldom(fc.nat(23)),
   delivery: optional(fc.constantFrom('failed', 'unknown')),
+  ...ageFilters,
   sort: optional(fc.constantFrom('newest_activity', 'longest_wait')),
 })
 
@@ -249,6 +263,9 @@ export type Filters = {
   sla?: string | undefined
   contact?: number | undefined
   delivery?: string | undefined
+  last_message_before?: string | undefined
+  last_customer_message_before?: string | undefined
+  waiting_longer_than?: string | undefined
   sort?: string | undefined
 }
 
@@ -284,6 +301,11 @@ const matchesFilters =
     (more.contact_tag === undefined ||
       row.contactTags.some((name) => fold(name) === fold(more.contact_tag!))) &&
     (more.sla === undefined || row.sla === more.sla) &&
+    (more.last_message_before === undefined || row.activity < more.last_message_before) &&
+    (more.last_customer_message_before === undefined ||
+      (row.inbound !== null && row.inbound < more.last_customer_message_before)) &&
+    (more.waiting_longer_than === undefined ||
+      (row.waitingSince !== null && row.waitingSince <= more.waiting_longer_than)) &&
     (contact === undefined || row.contact_id === contacts[contact]) &&
     (delivery === undefined || row.delivery === delivery) &&
     (query === undefined ||

@@ -59,6 +59,17 @@ everyDatabase('Conversation search', (server) => {
     })
   }
 
+  it('a day of a filter by age begins where the workspace is', async () => {
+    const workspace = await makeWorkspace(server(), { timezone: 'Asia/Tokyo' })
+    const insert = (last_activity_at: string) =>
+      insertConversation(server().db, workspace.id, { contact_id: null, channel_id: null, last_activity_at })
+    const before = await insert('2025-09-29T14:59:59.999Z')
+    await insert('2025-09-29T15:00:00.000Z')
+    const run = doAs(server(), workspace.owner.key)
+    const found = await run('inbox_search_conversations', { last_message_before: '2025-09-30' })
+    assert.deepEqual(idsOf(found), [before])
+  })
+
   it('channel access: staff find and read only conversations of their channels', async () => {
     const data = await searchData()
     const [one, two, three] = data.channels as [string, string, string]

@@ -47,19 +47,10 @@ export const conversationRecords: RecordKind<ConversationTarget, Sample> = {
   listMatches: async (ctx, input) => {
     const { filter = {} } = input
     const workspaceId = ctx.actor.workspace.id
-    const { state, assigned, delivery } = filter
     const size = getBatchSize(ctx.services)
     const { stepMs } = ctx.services.config.filters
     const conditions = await toContactConditions(ctx, input)
-    const wanted = {
-      ...(await toConversationFilter(ctx, filter)),
-      state,
-      assigned,
-      delivery,
-      replyStatus: filter.reply_status,
-      contactId: filter.contact_id,
-      inShortSteps: stepMs !== undefined,
-    }
+    const wanted = await toConversationFilter(ctx, filter, ['filter'])
     const contacts = conditions && (await listMatchBatches(ctx.tx, workspaceId, conditions, { size, stepMs }))
     return await listConversationMatches(ctx.tx, workspaceId, wanted, { contacts, size })
   },

@@ -15,7 +15,6 @@ import { findReplyRefusal, toWindow } from './window.ts'
 type QueueRow = OutputOf<'inbox_queue'>['data'][number]
 
 const MESSAGES = 3
-const MINUTE_MS = 60_000
 /** More than is shown, since letters can have many combining marks. */
 const READ_TEXT_LENGTH = 4 * QUEUE_TEXT_LENGTH
 
@@ -70,13 +69,9 @@ const showRow = (
 
 export const inboxQueue: Handler<'inbox_queue'> = async (ctx, input) => {
   const { tx, actor } = ctx
-  const { limit, min_waiting_minutes: minutes } = input
+  const { limit } = input
   const position = ctx.cursors.open(input.cursor)
-  const filter = {
-    ...(await toConversationFilter(ctx, input)),
-    waitingBefore:
-      minutes === undefined ? undefined : new Date(Date.parse(ctx.now) - minutes * MINUTE_MS).toISOString(),
-  }
+  const filter = await toConversationFilter(ctx, input)
   const after = position && { at: String(position[0]), id: String(position[1]) }
   const rows = await listWaitingPage(tx, actor.workspace.id, filter, after, limit)
   const shown = rows.slice(0, limit)

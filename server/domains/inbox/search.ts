@@ -51,18 +51,9 @@ const longestWait: ConversationList = {
 
 export const searchConversations: Handler<'inbox_search_conversations'> = async (ctx, input) => {
   refuseHiddenDigits(ctx.actor, input.query)
-  const { query, state, assigned, delivery, limit } = input
+  const { query, limit } = input
   const list = input.sort === 'longest_wait' ? longestWait : newestActivity
-  const filter: ConversationFilter = {
-    ...(await toConversationFilter(ctx, input)),
-    query,
-    state,
-    assigned,
-    delivery,
-    replyStatus: input.reply_status,
-    contactId: input.contact_id,
-    inShortSteps: ctx.services.config.filters.stepMs !== undefined,
-  }
+  const filter: ConversationFilter = { ...(await toConversationFilter(ctx, input)), query }
   const after = ctx.cursors.open(input.cursor)
   const rows = await list.read(ctx, filter, after, limit)
   const last = rows.length > limit ? rows[limit - 1]! : undefined
