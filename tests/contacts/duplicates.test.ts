@@ -164,31 +164,51 @@ everyDoor('Contacts that may be one person', (test) => {
   })
 })
 
-const few = (...values: string[]) => fc.option(fc.constantFrom(...values), { nil: undefined })
+const few = (...values: string[]) => fc.option(fc.constantFrom(...values), { nil: undefined, freq: 2 })
+/** The contacts have the phones 15550300000 to 15550300011. */
 const person = fc.record({
-  userId: few('US.1', 'US.2'),
-  mobile: few('15550200001', '15550200002', '15550300000', '15550300003'),
-  email: few('a@example.com', 'b@example.com', 'c@example.com'),
-  name: few('Ada', 'Bea', 'Cleo'),
+  userId: few('US.1', 'US.2', 'US.3', 'US.4', 'US.5', 'US.6'),
+  mobile: few('15550200001', '15550200002', '15550300000', '15550300001', '15550300002', '15550300003'),
+  email: few('a@example.com', 'b@example.com', 'c@example.com', 'd@example.com', 'e@example.com'),
+  name: few('Ada', 'Bea', 'Cleo', 'Dora', 'Eve', 'Fay'),
 })
-type Person = Parameters<Parameters<typeof person.map>[0]>[0]
+type Person = {
+  id: string
+  phone: string
+  userId: string | undefined
+  mobile: string | undefined
+  email: string | undefined
+  name: string | undefined
+}
 
-/** Every pair, by comparing all. */
-const listExpected = (people: readonly (Person & { id: string; phone: string })[]): string[] => {
-  const found = new Map<string, string>()
-  const isShared = {
-    user_id: (a: (typeof people)[number], b: typeof a) => a.userId !== undefined && a.userId === b.userId,
-    phone: (a: (typeof people)[number], b: typeof a) =>
-      a.mobile === b.phone || b.mobile === a.phone || (a.mobile !== undefined && a.mobile === b.mobile),
-    email: (a: (typeof people)[number], b: typeof a) => a.email !== undefined && a.email === b.email,
-    name: (a: (typeof people)[number], b: typeof a) => a.name !== undefined && a.name === b.name,
-  }
-  for (const [kind, test] of Object.entries(isShared))
-    for (const [n, other] of people.entries())
-      for (const first of people.slice(0, n))
-        if (test(first, other) && !found.has(`${first.id} ${other.id}`))
-          found.set(`${first.id} ${other.id}`, kind)
-  return [...found].map(([pair, kind]) => `${kind} ${pair}`)
+/** The values of each kind by which two are found, as the older one and the other have them. */
+const sharedValues: Readonly<Record<string, (a: Person, b: Person) => string | undefined>> = {
+  user_id: (a, b) => (a.userId === b.userId ? a.userId : undefined),
+  phone: (a, b) =>
+    a.mobile !== undefined && (a.mobile === b.mobile || a.mobile === b.phone)
+      ? a.mobile
+      : b.mobile === a.phone
+        ? b.mobile
+        : undefined,
+  email: (a, b) => (a.email === b.email ? a.email : undefined),
+  name: (a, b) => (a.name === b.name ? a.name : undefined),
+}
+
+/** By comparing all: each contact with the oldest that has a value of it, unless something stronger finds both. */
+const listExpected = (people: readonly Person[]): string[] => {
+  const kinds = Object.entries(sharedValues)
+  return kinds.flatMap(([kind, shared], rank) =>
+    people.flatMap((other, n) => {
+      const older = people.slice(0, n)
+      const values = new Set(older.flatMap((one) => shared(one, other) ?? []))
+      const firsts = new Set(
+        Array.from(values, (value) => older.find((one) => shared(one, other) === value)!),
+      )
+      return [...firsts]
+        .filter((first) => !kinds.slice(0, rank).some(([, stronger]) => stronger(first, other) !== undefined))
+        .map((first) => `${kind} ${first.id} ${other.id}`)
+    }),
+  )
 }
 
 everyDatabase(
@@ -209,19 +229,19 @@ everyDatabase(
               const workspace = await makeWorkspace(server())
               const scene = { server: server(), workspace }
               const { run, make, setUserId, write } = await makeTwins(scene)
-              const made: (Person & { id: string; phone: string })[] = []
+              const made: Person[] = []
               for (const [n, { userId, mobile, email, name }] of people.entries()) {
-                const phone = `1555030000${n % 10}${n > 9 ? '0' : ''}`.slice(0, 11)
-                const own = n < 10 ? phone : `1555040000${n - 10}`
+                const phone = String(15550300000 + n)
+                const attributes = mobile ? { attributes: { mobile } } : {}
                 const id = await make({
-                  phone: `+${own}`,
-                  ...(email ? { email } : {}),
+                  phone: `+${phone}`,
+                  email: email ?? '',
                   ...(name ? { name } : {}),
-                  ...(mobile ? { attributes: { mobile } } : {}),
+                  ...attributes,
                 })
                 if (userId) await setUserId([id], userId)
                 await write(id)
-                made.push({ id, phone: own, userId, mobile, email, name })
+                made.push({ id, phone, userId, mobile, email, name })
               }
               const call = async (name: string, input: object) => ({
                 status: 200,
@@ -238,11 +258,7 @@ everyDatabase(
                 kinds,
                 kinds.toSorted((a, b) => order.indexOf(a) - order.indexOf(b)),
               )
-              assert.equal(new Set(lines).size, lines.length, 'each once')
-              const expected = listExpected(made)
-              assert.ok(lines.every((line) => expected.includes(line)))
-              // With the oldest of each value alone; those are enough to connect all.
-              assert.deepEqual(connect(lines), connect(expected))
+              assert.deepEqual(lines.toSorted(), listExpected(made).toSorted())
               counted += lines.length
             },
           ),
@@ -251,19 +267,8 @@ everyDatabase(
       } finally {
         Object.assign(duplicateSteps, { rows, keys, perPage })
       }
-      assert.ok(counted > 20, `${counted} pairs`)
+      assert.ok(counted > 5, `${counted} pairs`)
     })
   },
   { dedicated: true },
 )
-
-/** Who is one person with whom, by the pairs: sets of ids. */
-const connect = (lines: readonly string[]): string[] => {
-  const sets = new Map<string, Set<string>>()
-  for (const line of lines) {
-    const [, a, b] = line.split(' ') as [string, string, string]
-    const joined = new Set([a, b, ...(sets.get(a) ?? []), ...(sets.get(b) ?? [])])
-    for (const id of joined) sets.set(id, joined)
-  }
-  return [...new Set(sets.values())].map((set) => [...set].toSorted().join()).toSorted()
-}

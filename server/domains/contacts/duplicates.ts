@@ -96,15 +96,19 @@ const findShared = (
   }
 }
 
-/** The pairs of contacts that have one value: with the oldest, where both share the value in the eyes of this actor. */
+/**
+ * The pairs of contacts that have one value: with the oldest with which each shares it in the eyes of this actor. Two
+ * that have the number of each other are paired by one of them.
+ */
 const pairUp = (
   ctx: Context,
   stage: Stage,
+  key: string,
   contacts: readonly ComparedContact[],
 ): [ComparedContact, ComparedContact][] => {
   const sorted = contacts.toSorted((a, b) => compareIds(a.id, b.id))
   return sorted.flatMap((other, n): [ComparedContact, ComparedContact][] => {
-    const first = sorted.slice(0, n).find((one) => findShared(ctx, stage, one, other))
+    const first = sorted.slice(0, n).find((one) => findShared(ctx, stage, one, other)?.key === key)
     return first ? [[first, other]] : []
   })
 }
@@ -203,6 +207,7 @@ const listPairs = async (
     const pairs = pairUp(
       ctx,
       stage,
+      key,
       ids.flatMap((id) => contacts.get(id) ?? []),
     )
     for (const [a, b] of pairs) {
