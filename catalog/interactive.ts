@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { VisibleName } from './fields.ts'
 
-/* What a reply offers to tap, within the bounds of the provider (reference/provider-protocol.md, free-form messages). */
+/* What a reply offers to tap, within the bounds of the provider (docs/provider.md). */
 
 const Line = (max: number, what: string) =>
   VisibleName(max)

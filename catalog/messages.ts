@@ -204,8 +204,8 @@ export const sendReply = defineOperation({
   summary: 'Send a free-form reply while the reply window is open',
   forModels:
     'Send `text`, also with `interactive` (buttons, a list), or `media_url` with `type`, or `quick_message_id`. When ' +
-    'the window is closed it is refused with `window_closed`: send a template then. 503 or 504 `outcome_unknown`: it may have been ' +
-    'sent; repeating with the same `idempotency_key` never sends twice.',
+    'the window is closed it is refused with `window_closed`: send a template then. 503 or 504 `outcome_unknown`: ' +
+    'it may have been sent; repeating with the same `idempotency_key` never sends twice.',
   description:
     'Send `text`, also with `interactive`, or `media_url` with `type`, or `quick_message_id`. Outside the window it ' +
     'is refused with `window_closed` and the window; send a template then. ' +

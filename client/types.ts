@@ -11,7 +11,7 @@ export type Approval = {
   asked_by: ApprovalAskedBy
   /** Why, in the words of the agent. */
   reason: string | null
-  /** Why approval is needed: the policy of the key, or the bound that is not met. `many`: it changes several records at once, and there is no undo. `saved_filters`: they name the name it gives, or an option it removes. */
+  /** Why approval is needed: the policy of the key, or the bound that is not met. `many`: it changes several records at once, and there is no undo. `saved_filters`: they have the name it gives, or an option it removes. */
   asked_for: ApprovalAskedFor[]
   /** The customer; null if there is none or several. */
   contact: ApprovalContact | null

@@ -97,8 +97,8 @@ export const upsertContact = defineOperation({
       .array(z.string())
       .optional()
       .describe(
-        'What was not done as sent, such as `dnd: false` for a contact that opted out; in a dry run with hidden phone ' +
-          'numbers also what it cannot show.',
+        'What was not done as sent, such as `dnd: false` for a contact that opted out; in a dry run with hidden ' +
+          'phone numbers also what it cannot show.',
       ),
   }),
   errors: ['not_found', 'forbidden', 'conflict', 'upstream_error'],

@@ -463,8 +463,8 @@ const askToSend = (
 }
 
 /**
- * Asks for a saved reply by its code or words, with the texts filled in; inserts the one that is chosen, or asks whether
- * to send it where it is more than text.
+ * Asks for a saved reply by its code or words, with the texts filled in; inserts the one that is chosen, or asks
+ * whether to send it where it is more than text.
  */
 const askSavedReply = (inbox: Inbox, text = ''): Promise<void> =>
   askAfter(inbox, { label: 'Saved reply', text, cancel: (typed) => insertText(inbox, typed) }, async () => {

@@ -91,8 +91,8 @@ type ComposerKind = 'reply' | 'note'
 export type Draft = { readonly kind: ComposerKind; readonly text: string; readonly at: number }
 
 /**
- * A reply, note, template or saved reply on its way. It has one idempotency key for its life, so that nothing is sent twice. `text`
- * is what is shown of it.
+ * A reply, note, template or saved reply on its way. It has one idempotency key for its life, so that nothing is sent
+ * twice. `text` is what is shown of it.
  */
 export type Send = {
   readonly key: string

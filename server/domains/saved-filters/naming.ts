@@ -82,7 +82,7 @@ const listNamed = (node: unknown): string[] => {
   })
 }
 
-/** Returns the saved filters that name a record which a change deletes, a name that it gives, or an option it removes. */
+/** Returns the saved filters that name a record which a change deletes, a name it gives, or an option it removes. */
 export const listFiltersNaming = async (
   db: Db,
   workspaceId: string,
