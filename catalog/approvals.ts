@@ -70,7 +70,8 @@ export const Approval = z
       .array(z.enum(askReasons))
       .describe(
         'Why approval is needed: the policy of the key, or the bound that is not met. `many`: it changes several ' +
-          'records at once, and there is no undo. `saved_filters`: they have the name it gives, or an option it removes.',
+          'records at once, and there is no undo. `saved_filters`: they have the name it gives, or an option it ' +
+          'removes.',
       ),
     contact: z
       .object({ id: idOf('contact').describe('Contact id.'), name: ContactName })
