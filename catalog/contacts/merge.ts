@@ -46,8 +46,9 @@ export const findDuplicates = defineOperation({
     'other, in any spelling, in a custom field of the type phone, or both have it there; `email`, the same in a ' +
     'custom field of the type email, ignoring case; `name`, the same name, ignoring case, and a conversation on ' +
     'the same channel. Each contact is paired with the oldest one: `crm_merge_contacts` takes the ids of a row. ' +
-    'Values that more than 20 contacts have are ignored. A page ends where it would read too much, with fewer rows or none and `next_cursor`. Only what you may see counts: with hidden phone ' +
-    'numbers there are no pairs by phone, nor by names and ids that hold numbers. It is ' +
+    'Values that more than 20 contacts have are ignored. A page ends where it would read too much, with fewer ' +
+    'rows or none and `next_cursor`. Only what you may see counts: with hidden phone numbers there are no pairs ' +
+    'by phone, nor by names and ids that hold numbers. It is ' +
     EXPENSIVE_READ,
   heavy: true,
   slim: [

@@ -21,8 +21,8 @@ type Reason = Pair['reasons'][number]
 /** A value that more contacts have is nobody's own: a common name, the address of a company. */
 const MAX_HOLDERS = 20
 /**
- * How much is read for a page. `rows`: values that a step reads, from an index alone, with their rows, or with a look-up
- * of each as a phone. `keys`: shared values that a step looks at. A page takes about a second of processor time at most
+ * How much is read for a page. `rows`: values that a step reads, from an index alone, with their rows, or with a
+ * look-up of each as a phone. `keys`: shared values that a step looks at. A page takes about a second of processor time at most
  * (measured with a million contacts). Tests change it.
  */
 export const duplicateSteps = {
