@@ -22,8 +22,8 @@ type Reason = Pair['reasons'][number]
 const MAX_HOLDERS = 20
 /**
  * How much is read for a page. `rows`: values that a step reads, from an index alone, with their rows, or with a
- * look-up of each as a phone. `keys`: shared values that a step looks at. A page takes about a second of processor time at most
- * (measured with a million contacts). Tests change it.
+ * look-up of each as a phone. `keys`: shared values that a step looks at. A page takes about a second of processor
+ * time at most (measured with a million contacts). Tests change it.
  */
 export const duplicateSteps = {
   rows: { user_id: 250_000, name: 150_000, email: 20_000, phone: 15_000 },
