@@ -71,6 +71,8 @@ everyDoor('Contacts that may be one person', (test) => {
     const mexican2 = await make({ attributes: { mobile: '+52 1 55 1234 5678' } })
     const mobile = await make({ attributes: { mobile: '+1 555 020 0002' } })
     const mobile2 = await make({ attributes: { mobile: '+1 555 020 0002' } })
+    const crossed = await make({ phone: '+1 555 020 0101', attributes: { mobile: '+1 555 020 0102' } })
+    const crossed2 = await make({ phone: '+1 555 020 0102', attributes: { mobile: '+1 555 020 0101' } })
     const [known, known2] = [await make({}), await make({ email: 'bea@example.com' })]
     const known3 = await make({ email: 'bea@example.com' })
     await setUserId([known, known2, known3], 'US.1')
@@ -81,6 +83,7 @@ everyDoor('Contacts that may be one person', (test) => {
       [known, known2, 'user_id US.1'],
       [known, known3, 'user_id US.1'],
       [mobile, mobile2, 'phone 15550200002'],
+      [crossed, crossed2, 'phone 15550200102'],
       [mexican, mexican2, 'phone'],
       [ada, ada2, 'email Ada@Example.com'],
       [ada, ada3, 'email Ada@Example.com'],
@@ -92,7 +95,7 @@ everyDoor('Contacts that may be one person', (test) => {
       expected,
     )
     assert.equal(rows.at(-1)!.reasons[0]!.channel_ids!.length, 1)
-    assert.deepEqual([rows[2]!.contact.name, rows[4]!.contact.name], [null, 'Ada'])
+    assert.deepEqual([rows[2]!.contact.name, rows[5]!.contact.name], [null, 'Ada'])
     for (const limit of [1, 3]) assert.deepEqual(await listAll(call, limit), rows, `pages of ${limit}`)
     const pair = { contact_id: rows[0]!.contact_id, other_contact_id: rows[0]!.other_contact_id }
     const rehearsed = await call('crm_merge_contacts', { ...pair, dry_run: true })
