@@ -44,7 +44,7 @@ const showRow = (
   templates: TemplateChoice,
 ): QueueRow => {
   const window = toWindow(row, now)
-  const reply = showReply(row, now)
+  const reply = showReply(row, window)
   return {
     id: row.id,
     contact:
@@ -87,7 +87,7 @@ export const inboxQueue: Handler<'inbox_queue'> = async (ctx, input) => {
     ),
   ])
   const usable = new Map(usableChannels.map((channel) => [channel.id, channel]))
-  const shut = shown.filter((row) => findReplyRefusal(row, ctx.now) !== null)
+  const shut = shown.filter((row) => findReplyRefusal(row, toWindow(row, ctx.now)) !== null)
   const templates = await loadTemplateChoice(ctx, shut, usable)
   const byConversation = Map.groupBy(messages, (message) => message.conversation_id)
   const last = rows.length > limit ? shown.at(-1)! : undefined

@@ -9,9 +9,9 @@ import { showContactName, showPhone } from '../../visibility/phones.ts'
 
 export const showReply = (
   facts: ReplyFacts,
-  now: string,
+  window: { open: boolean },
 ): Pick<z.input<typeof Conversation>, 'can_reply' | 'reason'> => {
-  const reason = findReplyRefusal(facts, now)
+  const reason = findReplyRefusal(facts, window)
   return reason === null ? { can_reply: true } : { can_reply: false, reason }
 }
 
@@ -19,6 +19,7 @@ export const showReply = (
 export const showConversation = (
   { actor, now }: Pick<Context, 'actor' | 'now'>,
   row: ConversationRow,
+  window = toWindow(row, now),
 ): z.input<typeof Conversation> => ({
   id: row.id,
   state: row.state,
@@ -50,8 +51,8 @@ export const showConversation = (
   sla: toSla(row, now),
   reminder_at: row.reminder_at,
   chatapp_window_expires_at: row.window_expires_at,
-  window: toWindow(row, now),
-  ...showReply(row, now),
+  window,
+  ...showReply(row, window),
   bot_active: row.bot_active,
   ...(row.group_id === null ? {} : { group: { id: row.group_id } }),
   ...(row.ad ? { ad: row.ad } : {}),

@@ -98,19 +98,22 @@ export const toWindow = (facts: WindowFacts, now: string): z.input<typeof Window
 }
 
 /** What says whether a reply is taken. `contact_reachable`: by the provider or the bridge. */
-export type ReplyFacts = WindowFacts & {
+export type ReplyFacts = {
   group_id: string | null
   contact_id: string | null
   contact_reachable: boolean
 } & { [K in keyof ChannelFacts]?: ChannelFacts[K] | null }
 
 /** Returns why no free-form reply can be sent now; null where one can. Reads and sends share it. */
-export const findReplyRefusal = (facts: ReplyFacts, now: string): (typeof replyRefusals)[number] | null => {
+export const findReplyRefusal = (
+  facts: ReplyFacts,
+  window: { open: boolean },
+): (typeof replyRefusals)[number] | null => {
   if (facts.group_id !== null) return 'group'
   if (facts.contact_id === null) return 'contact_deleted'
-  if (facts.channel_type === null) return 'channel_not_connected'
+  if (!facts.channel_type) return 'channel_not_connected'
   const fault = findReplyFault(facts as ChannelFacts)
   if (fault) return fault
-  if (!toWindow(facts, now).open) return 'window_closed'
+  if (!window.open) return 'window_closed'
   return facts.contact_reachable ? null : 'contact_unreachable'
 }

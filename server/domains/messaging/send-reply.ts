@@ -69,9 +69,9 @@ export const sendReply = defineProviderHandler<'messaging_send_reply', SendInten
         ? customerId !== undefined
         : (contact?.contact.phone ?? contact?.contact.chatapp_user_id ?? null) !== null,
     }
-    const refusal = findReplyRefusal(facts, ctx.now)
-    if (refusal || !contact || !channel)
-      throw toRefusal(refusal ?? 'contact_deleted', channel, toWindow(conversation, ctx.now))
+    const window = toWindow(conversation, ctx.now)
+    const refusal = findReplyRefusal(facts, window)
+    if (refusal || !contact || !channel) throw toRefusal(refusal ?? 'contact_deleted', channel, window)
     const reply = inputContent ?? (await loadQuickMessage(ctx, input.quick_message_id!, contact))
     const repliedTo =
       input.reply_to_id === undefined
