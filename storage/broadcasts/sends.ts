@@ -5,8 +5,9 @@ import type { Sql } from '../filters/comparisons.ts'
 import { fold } from '../values/text.ts'
 
 /*
- * Broadcasts that a job sends. The recipients are fixed when the job is made, also where it starts later. The transaction that writes the message of a
- * recipient writes its id beside them: whoever has one, or is not pending, is never taken again.
+ * Broadcasts that a job sends. The recipients are fixed when the job is made, also where it starts later. The
+ * transaction that writes the message of a recipient writes its id beside them: whoever has one, or is not pending, is
+ * never taken again.
  */
 
 /** `scheduled_at`: when it starts; null: at once. */

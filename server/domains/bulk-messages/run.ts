@@ -269,7 +269,7 @@ const secondsUntil = (app: App, { workspaceId }: Job, until: string): number => 
   return Math.min(Math.max(seconds, 0.1), MAX_LOOK_SECONDS)
 }
 
-/** Starts a scheduled broadcast that is due, however late. Returns what the job does where it is not, or not any more. */
+/** Starts a scheduled broadcast that is due, however late. Returns what the job does where it is not, or no more. */
 const start = async (app: App, job: Job): Promise<Progress | undefined> => {
   const { workspaceId, broadcastId, jobId, send } = job
   if (send.status !== 'scheduled') return undefined
