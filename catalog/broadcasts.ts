@@ -278,10 +278,11 @@ export const rescheduleBroadcast = defineOperation({
   examples: [
     {
       title: 'A later time',
-      input: { broadcast_id: '1', scheduled_at: '2026-10-02T09:00:00+02:00' },
+      input: { broadcast_id: '4', scheduled_at: '2026-10-02T09:00:00+02:00' },
       output: {
         broadcast: {
           ...broadcastExample,
+          id: '4',
           status: 'scheduled',
           scheduled_at: '2026-10-02T07:00:00.000Z',
           started_at: null,

@@ -1,10 +1,13 @@
 import { sql } from 'kysely'
-import { insertJob, type NewJob } from '../work/bulk-jobs.ts'
+import { insertJob, type NewJob, setJobState } from '../work/bulk-jobs.ts'
 import type { Db } from '../database.ts'
 
 type By = Pick<NewJob, 'workspace_id' | 'staff_id' | 'key_id'>
 
-/** Inserts a job that tagged the contacts of a tag, but for one that is gone, and another that is paused. */
+/**
+ * Inserts a job that tagged the contacts of a tag, but for one that is gone, another that is paused, and that of the
+ * scheduled broadcast, which is paused too: its template was rejected.
+ */
 export const insertDemoJobs = async (tx: Db, by: By, now: string): Promise<void> => {
   const made = {
     ...by,
@@ -58,4 +61,29 @@ export const insertDemoJobs = async (tx: Db, by: By, now: string): Promise<void>
     update bulk_jobs set state = 'paused' where workspace_id = ${by.workspace_id} and id = ${paused}`.execute(
     tx,
   )
+  await insertDemoSend(tx, { ...made, created_at: now })
+}
+
+const insertDemoSend = async (
+  tx: Db,
+  made: Omit<NewJob, 'operation' | 'input' | 'request_id' | 'total'>,
+): Promise<void> => {
+  const { rows } = await sql<{ id: string; input: Record<string, unknown>; total: number }>`
+    select b.id, jsonb_build_object('name', b.name, 'channel_id', b.channel_id::text, 'per_second', 80,
+        'stop_at_error_percent', 10, 'template', jsonb_build_object('name', b.template_name, 'language', 'en_US',
+          'body', '[{"field": "name", "fallback": "there"}]'::jsonb)) as input,
+      (select count(*)::integer from broadcast_recipients r
+        where r.workspace_id = b.workspace_id and r.broadcast_id = b.id) as total
+    from broadcasts b where b.workspace_id = ${made.workspace_id} and b.status = 'scheduled' limit 1`.execute(
+    tx,
+  )
+  const [send] = rows
+  if (!send) return
+  const { id, input, total } = send
+  const job = { ...made, operation: 'messaging_send_bulk', input, total }
+  const jobId = await insertJob(tx, { ...job, request_id: 'req_00000000000000000000000003' }, [])
+  await setJobState(tx, { ...job, id: jobId }, { state: 'paused' })
+  await sql`
+    insert into broadcast_sends (workspace_id, broadcast_id, job_id, input, left_out)
+    values (${made.workspace_id}, ${id}, ${jobId}, ${JSON.stringify(input)}::text::jsonb, '[]')`.execute(tx)
 }

@@ -125,7 +125,9 @@ everyDatabase('A scheduled broadcast', (server, database) => {
       [phoneOf(scene.workspace.id, 3)],
     )
     const { status, totals } = await scene.read()
-    assert.deepEqual([status, totals.sent, totals.failed], ['completed', 1, 3])
+    assert.deepEqual([status, totals.recipients, totals.sent, totals.failed], ['completed', 4, 1, 3])
+    const job = await run('jobs_get', scene.job)
+    assert.deepEqual([job.state, job.changed, job.failed], ['done', 1, 3])
   })
 
   it('that is cancelled starts never', async () => {

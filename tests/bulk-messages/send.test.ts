@@ -243,34 +243,6 @@ everyDatabase('A template to many contacts', (server) => {
     assert.match(failures[0].message, /the provider accepts 1024/)
   })
 
-  it('asks again when it sends: who declined or was deleted since gets nothing', async () => {
-    const { workspace, add, send, call, sandbox } = await createBulkScene(server())
-    const ids: string[] = []
-    for (let n = 0; n < 4; n++)
-      ids.push(await add({ phone: `+${phoneOf(workspace.id, n)}`, name: `Ada ${n}` }))
-    const { body } = await send()
-    await call('jobs_pause', { job_id: body.job.id })
-    await call('crm_update_contact', { contact_id: ids[0], dnd: true })
-    await call('crm_record_consent', { contact_id: ids[1], state: 'withdrawn', source: 'staff' })
-    await call('crm_delete_contact', { contact_id: ids[2] }, { confirm: 'delete' })
-    await runSends(server())
-    assert.equal((await sandbox.sent()).length, 0, 'a paused job sends nothing')
-    await call('jobs_resume', { job_id: body.job.id })
-    const job = await sendToAll(
-      server(),
-      4,
-      async () => (await call('jobs_get', { job_id: body.job.id })).body,
-    )
-    const sent = await sandbox.sent()
-    assert.deepEqual(
-      sent.map(({ to }) => to),
-      [phoneOf(workspace.id, 3)],
-    )
-    const { totals } = (await call('messaging_get_broadcast', { broadcast_id: body.broadcast.id })).body
-    assert.deepEqual([totals.recipients, totals.sent, totals.failed], [4, 1, 3])
-    assert.deepEqual([job.state, job.changed, job.failed], ['done', 1, 3])
-  })
-
   it('sends no broadcast of any category to who is set to do not disturb, before or since', async () => {
     const utility = {
       name: 'order_update',

@@ -23,6 +23,8 @@ const typedGuides = [
   ['webhooks', ''],
 ] as const
 
+const TOMORROW = new Date(Date.now() + 24 * 60 * 60_000).toISOString()
+
 /** Runs a program; `failed` says how it ended where it did not succeed. */
 const run = (program: string, args: string[], env: Record<string, string>, cwd: string): Promise<Run> =>
   new Promise((done) =>
@@ -38,7 +40,9 @@ describe('The samples of the documentation, in the demo workspace', () => {
   let env: Record<string, string>
   let paths: Record<string, Record<string, { 'x-operation': string; 'x-codeSamples': any[] }>>
 
-  /** All samples of a language; with an address in place of a name, which may not resolve here. */
+  /**
+   * All samples of a language; with an address in place of a name, which may not resolve here, and a time to come.
+   */
   const listSamples = (lang: string): Sample[] =>
     Object.values(paths).flatMap((operations) =>
       Object.values(operations).flatMap((op) =>
@@ -46,7 +50,9 @@ describe('The samples of the documentation, in the demo workspace', () => {
           .filter((sample) => sample.lang === lang)
           .map(({ source }) => ({
             name: op['x-operation'],
-            source: source.replaceAll('https://example.com/', 'https://93.184.215.14/'),
+            source: source
+              .replaceAll('https://example.com/', 'https://93.184.215.14/')
+              .replaceAll('2026-10-02T09:00:00+02:00', TOMORROW),
           })),
       ),
     )
