@@ -262,8 +262,8 @@ export const rescheduleBroadcast = defineOperation({
     'For its creator, owners, admins and managers, until it starts; then 409 `already_started`. One that is paused ' +
     'stays so. `jobs_cancel` with its `job_id` calls it off.',
   words:
-    'postpone a broadcast, reschedule a campaign, move a newsletter to another day, send it earlier or later, ' +
-    'change the time of a scheduled broadcast',
+    'postpone a broadcast, reschedule, put off to another day, an hour later than planned, change the time of a ' +
+    'scheduled broadcast',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',

@@ -85,7 +85,7 @@ export const seedScheduledBroadcast = async (
   }
   const send = {
     name,
-    scheduled_at: new Date(Date.now() + 30 * 24 * 60 * 60_000).toISOString(),
+    scheduled_at: '2099-01-01T00:00:00.000Z',
     template_name: 'order_update',
     channel_id: input.channel_id,
     job_id: await insertJob(db, job, []),

@@ -31,7 +31,12 @@ everyDatabase("The default policy of agents' keys", (server, database) => {
   before(async () => {
     const workspace = await makeWorkspace(server(), { name: 'Policy' })
     world = await seedWorld(server(), workspace, 'Policyworld', '0155')
-    agent = (await workspace.key(workspace.owner.staffId, { agent: true, phones: true })).key
+    const made = await workspace.key(workspace.owner.staffId, { agent: true, phones: true })
+    agent = made.key
+    // Every operation is asked for.
+    await changeKey(server().db, workspace.id, made.keyId, {
+      policy: { ...defaultPolicy, open_approvals: 1000 },
+    })
   })
 
   const loadRows = async (): Promise<Record<string, string[]>> => {

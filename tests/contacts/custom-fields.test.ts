@@ -78,7 +78,7 @@ everyDoor('Custom fields', (test) => {
     if (!door.confirms) return
     assert.deepEqual(
       (await call('crm_delete_custom_field', { custom_field_id: id }, { confirm: 'delete' })).body,
-      { id, deleted: true },
+      { id, deleted: true, saved_filters: [] },
     )
     assert.equal((await call('crm_update_custom_field', { custom_field_id: id, label: 'x' })).status, 404)
   })

@@ -76,7 +76,7 @@ everyDoor('Groups', (test) => {
       assert.equal(deleted.status, 428)
       return
     }
-    assert.deepEqual(deleted.body, { id: group.id, deleted: true })
+    assert.deepEqual(deleted.body, { id: group.id, deleted: true, saved_filters: [] })
     assert.deepEqual((await call('crm_list_groups')).body.data, [])
     assert.equal((await call('crm_search_contacts', { not_in_any_group: true })).body.total, 3)
     for (const op of ['crm_add_contacts_to_group', 'crm_remove_contacts_from_group'])

@@ -85,8 +85,8 @@ const trustedOf: Readonly<Record<string, string>> = {
   'messaging_(get_broadcast|list_broadcasts)': '/name /template_name',
   messaging_lint_template: '/preview',
   messaging_send_template: '/warnings/*',
-  messaging_send_bulk:
-    '/broadcast/name /broadcast/template_name /job/operation /job/input/* /job/problem/code /job/problem/detail ' +
+  'messaging_(send_bulk|reschedule_broadcast)':
+    '/starts_at /broadcast/name /broadcast/template_name /job/operation /job/input/* /job/problem/code /job/problem/detail ' +
     '/job/created_by/name /countries/*/country /values/*/variable /values/*/fallback',
   messaging_sync_templates:
     '/changes/*/name /changes/*/language /changes/*/status /changes/*/previous_status ' +

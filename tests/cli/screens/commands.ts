@@ -60,6 +60,7 @@ export const listScreens = ({ endpoint, delivery, event }: ScreenIds): Record<st
     ['broadcasts', 'list'],
     ['broadcasts', 'get', '1'],
     ['broadcasts', 'recipients', '1'],
+    ['broadcasts', 'reschedule', '4', '--scheduled-at', '2099-01-01T09:00:00Z', '--dry-run'],
   ],
   contacts: [
     ['contacts', 'search'],
