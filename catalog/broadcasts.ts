@@ -257,13 +257,12 @@ export const rescheduleBroadcast = defineOperation({
   routes: ['PUT /v1/broadcasts/{broadcast_id}/schedule'],
   since,
   stability: 'beta',
-  summary: 'Change when a scheduled broadcast starts',
+  summary: 'Change the time of a scheduled broadcast',
   description:
     'For its creator, owners, admins and managers, until it starts; then 409 `already_started`. One that is paused ' +
     'stays so. `jobs_cancel` with its `job_id` calls it off.',
   words:
-    'postpone a broadcast, reschedule, put off to another day, an hour later than planned, change the time of a ' +
-    'scheduled broadcast',
+    'postpone, reschedule, put off to another day, an hour later than planned, change the time of what is planned',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',

@@ -491,7 +491,7 @@ export type Operations = {
       input: types.MessagingListBroadcastRecipientsInput,
       options?: CallOptions,
     ) => Listing<types.MessagingListBroadcastRecipientsOutput>
-    /** Change when a scheduled broadcast starts. For its creator, owners, admins and managers, until it starts; then 409 `already_started`. One that is paused stays so. `jobs_cancel` with its `job_id` calls it off. Operation `messaging_reschedule_broadcast`. */
+    /** Change the time of a scheduled broadcast. For its creator, owners, admins and managers, until it starts; then 409 `already_started`. One that is paused stays so. `jobs_cancel` with its `job_id` calls it off. Operation `messaging_reschedule_broadcast`. */
     readonly reschedule: (
       input: types.MessagingRescheduleBroadcastInput,
       options?: ChangeOptions,
