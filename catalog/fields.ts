@@ -133,7 +133,10 @@ export const SavedFiltersNaming = z.array(
 )
 export const deletedNamed = {
   ...deleted,
-  saved_filters: SavedFiltersNaming.describe('Saved filters that name it. They stay as they are.'),
+  saved_filters: SavedFiltersNaming.describe(
+    'Saved filters that name it. They stay as they are, and nothing has it any more: what includes it matches ' +
+      'nobody, what excludes it everybody.',
+  ),
 }
 
 const Failure = z.object({

@@ -1,5 +1,14 @@
 import { z } from 'zod'
-import { deletedNamed, idOf, listWithTotal, page, Search, Timestamp, VisibleName } from './fields.ts'
+import {
+  deletedNamed,
+  SavedFiltersNaming,
+  idOf,
+  listWithTotal,
+  page,
+  Search,
+  Timestamp,
+  VisibleName,
+} from './fields.ts'
 import { BY_FILTER, target, targetAlternatives, targetResult } from './bulk-jobs.ts'
 import { defineOperation } from './operation.ts'
 
@@ -137,6 +146,9 @@ export const updateGroup = defineOperation({
       })
       .describe('The group.'),
     changes: z.array(z.string()).describe('Fields whose value differs; empty when nothing changes.'),
+    saved_filters: SavedFiltersNaming.optional().describe(
+      'Saved filters that follow its name; absent if none.',
+    ),
   }),
   errors: ['not_found', 'conflict'],
   examples: [

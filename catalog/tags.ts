@@ -83,6 +83,7 @@ export const renameTag = defineOperation({
       .object({ id: Id.describe('Tag id.'), name: z.string().describe('Tag name.') })
       .describe('The tag.'),
     changed: z.boolean().describe('False: it had this name.'),
+    saved_filters: SavedFiltersNaming.optional().describe('Saved filters that follow it; absent if none.'),
   }),
   errors: ['not_found', 'conflict'],
   examples: [
@@ -103,7 +104,7 @@ export const deleteTag = defineOperation({
   summary: 'Delete a tag; its contacts and conversations stay',
   description:
     'It is removed from all contacts and conversations. Saved filters that name it are listed: they do not change, ' +
-    'and match no contact by it. Its name can be reused.',
+    'and no contact has it any more. Its name can be reused.',
   words: 'delete a tag, remove a label everywhere',
   scope: 'crm:write',
   dryRun: true,

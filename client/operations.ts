@@ -166,7 +166,7 @@ export type Operations = {
       input: types.CrmRenameTagInput,
       options?: ChangeOptions,
     ) => Promise<types.CrmRenameTagOutput>
-    /** Delete a tag; its contacts and conversations stay. It is removed from all contacts and conversations. Saved filters that name it are listed: they do not change, and match no contact by it. Its name can be reused. Operation `crm_delete_tag`. */
+    /** Delete a tag; its contacts and conversations stay. It is removed from all contacts and conversations. Saved filters that name it are listed: they do not change, and no contact has it any more. Its name can be reused. Operation `crm_delete_tag`. */
     readonly delete: (
       input: types.CrmDeleteTagInput,
       options: Confirmed<'delete'>,

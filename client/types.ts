@@ -964,6 +964,8 @@ export type CrmRenameTagOutput = {
   tag: CrmRenameTagTag
   /** False: it had this name. */
   changed: boolean
+  /** Saved filters that follow it; absent if none. */
+  saved_filters?: CrmRenameTagSavedFilter[]
   /** Present on a dry run: nothing was changed. */
   dry_run?: true
 }
@@ -988,7 +990,7 @@ export type CrmMergeTagsOutput = {
   /** Conversations that got the tag. */
   conversations: number
   /** Saved filters that named the other tag, and name this one now. */
-  saved_filters: CrmDeleteTagSavedFilter[]
+  saved_filters: CrmRenameTagSavedFilter[]
   /** Present on a dry run: nothing was changed. */
   dry_run?: true
 }
@@ -1054,6 +1056,8 @@ export type CrmUpdateGroupOutput = {
   }
   /** Fields whose value differs; empty when nothing changes. */
   changes: string[]
+  /** Saved filters that follow its name; absent if none. */
+  saved_filters?: CrmRenameTagSavedFilter[]
   /** Present on a dry run: nothing was changed. */
   dry_run?: true
 }
@@ -1130,7 +1134,7 @@ export type CrmUpdateCustomFieldInput = {
 }
 export type CrmUpdateCustomFieldOutput = CustomField & {
   /** Saved filters that name an option it has lost; absent if none. */
-  saved_filters?: CrmDeleteTagSavedFilter[]
+  saved_filters?: CrmRenameTagSavedFilter[]
   /** Present on a dry run: nothing was changed. */
   dry_run?: true
 }
@@ -4669,8 +4673,8 @@ export type DeletedFields = {
   deleted: boolean
 }
 export type DeletedNamedFields = DeletedFields & {
-  /** Saved filters that name it. They stay as they are. */
-  saved_filters: CrmDeleteTagSavedFilter[]
+  /** Saved filters that name it. They stay as they are, and nothing has it any more: what includes it matches nobody, what excludes it everybody. */
+  saved_filters: CrmRenameTagSavedFilter[]
 }
 export type PageFields = {
   /** Rows per page: 1 to 100, 25 when absent. */
@@ -5273,15 +5277,15 @@ export type CrmRenameTagTag = {
   /** Tag name. */
   name: string
 }
-export type CrmDeleteOutput = DeletedNamedFields & {
-  /** Present on a dry run: nothing was changed. */
-  dry_run?: true
-}
-export type CrmDeleteTagSavedFilter = {
+export type CrmRenameTagSavedFilter = {
   /** Saved filter id. */
   id: string
   /** Its name. */
   name: string
+}
+export type CrmDeleteOutput = DeletedNamedFields & {
+  /** Present on a dry run: nothing was changed. */
+  dry_run?: true
 }
 export type CrmContactsGroupInput = TargetAlternatives & {
   /** Group id. */

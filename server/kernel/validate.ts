@@ -139,7 +139,14 @@ const checkText = (text: string): Pick<FieldError, 'code' | 'detail' | 'fix'> | 
 
 type Issue = z.core.$ZodIssue
 
-const toFieldErrors = (schema: Fields, issue: Issue, raw: unknown): FieldError[] => {
+/** A union whose kind is wrong is a word that is not allowed. */
+const toWordIssue = (issue: Issue): Issue =>
+  issue.code === 'invalid_union' && 'options' in issue
+    ? { ...issue, code: 'invalid_value', values: issue.options as string[] }
+    : issue
+
+const toFieldErrors = (schema: Fields, found: Issue, raw: unknown): FieldError[] => {
+  const issue = toWordIssue(found)
   if (issue.code === 'unrecognized_keys')
     return issue.keys
       .slice(0, MAX_ERRORS)
@@ -253,7 +260,7 @@ const getErrorCode = (issue: Issue): string => {
 /** What zod says of formats is its own jargon. */
 const FORMATS: Readonly<Record<string, { detail: string; fix: string }>> = {
   datetime: {
-    detail: 'is not a time of ISO 8601 with its zone',
+    detail: 'is not a time of ISO 8601',
     fix: 'Send a time such as 2026-10-01T09:30:00Z or 2026-10-01T11:30:00+02:00.',
   },
   date: { detail: 'is not a day', fix: 'Send a day such as 2026-10-01.' },

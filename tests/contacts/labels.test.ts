@@ -448,7 +448,10 @@ everyDoor('Saved filters that name a tag or a group', (test) => {
     const count = async () => (await call('crm_count_contacts', { saved_filter_id: id })).body.count
     assert.equal(await count(), 2)
     const { data } = (await call('crm_list_tags', { search: 'do not call' })).body
-    await call('crm_rename_tag', { tag_id: data[0].id, name: 'Never call' })
+    const rename = { tag_id: data[0].id, name: 'Never call' }
+    const named = [{ id, name: 'To call' }]
+    assert.deepEqual((await call('crm_rename_tag', { ...rename, dry_run: true })).body.saved_filters, named)
+    await call('crm_rename_tag', rename)
     assert.equal(
       (await call('crm_update_group', { group_id: group.id, name: 'Circle' })).body.changes[0],
       'name',

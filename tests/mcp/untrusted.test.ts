@@ -86,8 +86,8 @@ const trustedOf: Readonly<Record<string, string>> = {
   messaging_lint_template: '/preview',
   messaging_send_template: '/warnings/*',
   'messaging_(send_bulk|reschedule_broadcast)':
-    '/starts_at /broadcast/name /broadcast/template_name /job/operation /job/input/* /job/problem/code /job/problem/detail ' +
-    '/job/created_by/name /countries/*/country /values/*/variable /values/*/fallback',
+    '/starts_at /broadcast/name /broadcast/template_name /job/operation /job/input/* /job/problem/code ' +
+    '/job/problem/detail /job/created_by/name /countries/*/country /values/*/variable /values/*/fallback',
   messaging_sync_templates:
     '/changes/*/name /changes/*/language /changes/*/status /changes/*/previous_status ' +
     '/problems/*/business_account_id /problems/*/business_account_name /problems/*/code /problems/*/reason',

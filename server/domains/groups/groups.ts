@@ -63,10 +63,12 @@ export const updateGroup: Handler<'crm_update_group'> = async (ctx, { group_id: 
   if (changes.length === 0) return { group, changes }
   if (changes.includes('name')) await requireFreeName(ctx, 'group', id, group.name)
   await updateGroupRow(ctx.tx, ctx.actor.workspace.id, group)
-  if (changes.includes('name')) await moveFilters(ctx, { kind: 'group', from: before, to: group })
+  const filters = changes.includes('name')
+    ? await moveFilters(ctx, { kind: 'group', from: before, to: group })
+    : []
   ctx.emit('group.updated/1', { group, previous: { name: before.name, emoji: before.emoji } })
   ctx.auditChange(before, group)
-  return { group, changes }
+  return { group, changes, ...(filters.length > 0 ? { saved_filters: filters } : {}) }
 }
 
 export const deleteGroup: Handler<'crm_delete_group'> = async (ctx, { group_id: id }) => {

@@ -43,10 +43,10 @@ export const renameTag: Handler<'crm_rename_tag'> = async (ctx, { tag_id: id, na
   if (tag.name === name) return { tag: renamed, changed: false }
   await requireFreeName(ctx, 'tag', id, name)
   await renameTagRow(ctx.tx, ctx.actor.workspace.id, id, name)
-  await moveFilters(ctx, { kind: 'tag', from: tag, to: renamed })
+  const filters = await moveFilters(ctx, { kind: 'tag', from: tag, to: renamed })
   ctx.emit('tag.renamed/1', { tag: { ...renamed, previous_name: tag.name } })
   ctx.auditChange(tag, renamed)
-  return { tag: renamed, changed: true }
+  return { tag: renamed, changed: true, ...(filters.length > 0 ? { saved_filters: filters } : {}) }
 }
 
 export const deleteTag: Handler<'crm_delete_tag'> = async (ctx, { tag_id: id }) => {
