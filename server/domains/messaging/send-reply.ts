@@ -1,4 +1,4 @@
-import { type Interactive, maxTextWith, tapId } from '../../../catalog/interactive.ts'
+import { type Interactive, maxTextWith } from '../../../catalog/interactive.ts'
 import type { Context, InputOf } from '../../handler.ts'
 import { findBoundFacts } from '../../../storage/agents/policy.ts'
 import { lockContact, readContact } from '../../../storage/contacts/contacts.ts'
@@ -19,6 +19,7 @@ import { toViewer } from '../quick-messages/rights.ts'
 import { canSeeChannel } from '../../visibility/policy.ts'
 import type { OutgoingMessage } from '../../provider/port.ts'
 import { contactUnreachable, isOwnChannel, toChannelFacts, toChannelProblem } from './channels.ts'
+import { requireTextFits, toProviderInteractive } from './offers.ts'
 import { fillPlaceholders } from './placeholders.ts'
 import {
   type SendIntent,
@@ -175,16 +176,7 @@ const parseReplyContent = (input: Input): ReplyContent | undefined => {
     if (text!.trim() === '')
       throw invalidField('text', 'blank', 'is blank', { fix: 'Send text that is not blank.' })
     if (!interactive) return { type: 'TEXT', text: text! }
-    const max = maxTextWith(interactive)
-    if (text!.length > max)
-      throw invalidField(
-        'text',
-        'too_long',
-        `has more than ${max} characters, the most with ${interactive.kind}`,
-        {
-          fix: 'Shorten it.',
-        },
-      )
+    requireTextFits(text!, interactive)
     return { type: 'INTERACTIVE', text: text!, interactive }
   }
   if (caption !== undefined && !CAPTIONED.has(type!))
@@ -290,36 +282,4 @@ const toProviderBody = (reply: ReplyContent): OutgoingMessage['body'] => {
       ...(reply.fileName === null ? {} : { filename: reply.fileName }),
     },
   }
-}
-
-/** Returns what can be tapped in the provider's form. */
-const toProviderInteractive = (text: string, offer: Interactive): Record<string, unknown> => {
-  const body = { text }
-  if (offer.kind === 'location_request')
-    return { type: 'location_request_message', body, action: { name: 'send_location' } }
-  const around = {
-    body,
-    ...(offer.header === undefined ? {} : { header: { type: 'text', text: offer.header } }),
-    ...(offer.footer === undefined ? {} : { footer: { text: offer.footer } }),
-  }
-  if (offer.kind === 'buttons') {
-    const buttons = offer.buttons.map((button) => ({
-      type: 'reply',
-      reply: { id: tapId(button), title: button.title },
-    }))
-    return { type: 'button', ...around, action: { buttons } }
-  }
-  if (offer.kind === 'link') {
-    const parameters = { display_text: offer.title, url: offer.url }
-    return { type: 'cta_url', ...around, action: { name: 'cta_url', parameters } }
-  }
-  const sections = [...Map.groupBy(offer.rows, ({ section }) => section)].map(([title, rows]) => ({
-    ...(title === undefined ? {} : { title }),
-    rows: rows.map((row) => ({
-      id: tapId(row),
-      title: row.title,
-      ...(row.description === undefined ? {} : { description: row.description }),
-    })),
-  }))
-  return { type: 'list', ...around, action: { button: offer.button, sections } }
 }

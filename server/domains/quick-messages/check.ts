@@ -1,4 +1,4 @@
-import { type Interactive, maxTextWith } from '../../../catalog/interactive.ts'
+import type { Interactive } from '../../../catalog/interactive.ts'
 import type { Context } from '../../handler.ts'
 import { isBlank } from '../../../catalog/values.ts'
 import { visibilities } from '../../../catalog/quick-messages.ts'
@@ -9,6 +9,7 @@ import {
   lockQuickMessageCodes,
   type QuickMessageVisibility,
 } from '../../../storage/messages/quick-messages.ts'
+import { requireTextFits } from '../messaging/offers.ts'
 import { checkPlaceholders } from '../messaging/placeholders.ts'
 import { invalidField, notFound, Problem } from '../../kernel/problem.ts'
 import { isPublicHostName } from '../../public-host-name.ts'
@@ -23,14 +24,16 @@ export type QuickMessageContent = {
   file_name?: string | undefined
 }
 
+/** Whether a text is the message, and not the caption of a file. */
+export const isWithText = (type: string): boolean => type === 'TEXT' || type === 'INTERACTIVE'
+
 /** Throws 400 when a field does not fit the type, or could never be sent. */
 export const checkContent = async (
   ctx: Context,
   type: string,
   { text, interactive, media_url: url, file_name: fileName }: QuickMessageContent,
 ): Promise<void> => {
-  const hasText = type === 'TEXT' || type === 'INTERACTIVE'
-  if (hasText && url !== undefined)
+  if (isWithText(type) && url !== undefined)
     throw invalidField('media_url', 'not_allowed', `is not allowed with ${type}`, {
       fix: 'Leave it out, or save an IMAGE, VIDEO or DOCUMENT.',
     })
@@ -38,7 +41,7 @@ export const checkContent = async (
     throw invalidField('file_name', 'not_allowed', `is not allowed with ${type}`, {
       fix: 'Leave it out; only documents have file names.',
     })
-  if (hasText && text !== undefined && isBlank(text))
+  if (isWithText(type) && text !== undefined && isBlank(text))
     throw invalidField('text', 'blank', 'is blank', { fix: 'Write the message.' })
   if (interactive) checkOffer(type, interactive, text!)
   if (url !== undefined) checkMediaUrl(url)
@@ -51,10 +54,7 @@ const checkOffer = (type: string, offer: Interactive, text: string): void => {
     throw invalidField('interactive', 'not_allowed', `is not allowed with ${type}`, {
       fix: 'Leave it out, or save an INTERACTIVE.',
     })
-  if (text.length > maxTextWith(offer))
-    throw invalidField('text', 'too_long', `has more than ${maxTextWith(offer)} characters`, {
-      fix: 'Shorten it.',
-    })
+  requireTextFits(text, offer)
   if (/\{\{|\}\}/.test(JSON.stringify(offer)))
     throw invalidField(
       'interactive',

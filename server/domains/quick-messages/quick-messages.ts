@@ -12,7 +12,7 @@ import {
 } from '../../../storage/messages/quick-messages.ts'
 import { createPage } from '../../kernel/paging.ts'
 import { invalidField } from '../../kernel/problem.ts'
-import { checkContent, claimCode, resolveTeam } from './check.ts'
+import { checkContent, isWithText, claimCode, resolveTeam } from './check.ts'
 import {
   lockChangeableQuickMessage,
   requireEditable,
@@ -61,14 +61,13 @@ const withoutEmpty = <T extends { media_url?: string | undefined; team_id?: stri
 export const createQuickMessage: Handler<'messaging_create_quick_message'> = async (ctx, given) => {
   const input = { ...withoutEmpty(given), file_name: given.file_name || undefined }
   const { code, type, visibility } = input
-  const hasText = type === 'TEXT' || type === 'INTERACTIVE'
-  if (hasText && input.text === undefined)
+  if (isWithText(type) && input.text === undefined)
     throw invalidField('text', 'required', `is required with type ${type}`, { fix: 'Write the message.' })
   if (type === 'INTERACTIVE' && input.interactive === undefined)
     throw invalidField('interactive', 'required', 'is required with type INTERACTIVE', {
       fix: 'Send the buttons, the list, the link or the location request.',
     })
-  if (!hasText && input.media_url === undefined)
+  if (!isWithText(type) && input.media_url === undefined)
     throw invalidField('media_url', 'required', `is required with type ${type}`, {
       fix: 'Send the public https address of the file.',
     })
