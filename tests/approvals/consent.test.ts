@@ -96,6 +96,13 @@ everyDatabase('What is told of approvals', (server) => {
     const { data: others } = (await scene.as(other.key)('events_list', { types: both })).body
     assert.deepEqual([own.length, others.length], [2, 0])
     assert.deepEqual(await listTypes(['999999999']), [])
+    const readSummary = async (channelIds: string[] | null): Promise<string[] | undefined> => {
+      const { key } = await scene.workspace.staff({ role: 'manager', channel_ids: channelIds })
+      const { data } = (await scene.as(key)('events_list', { types: ['approval.requested'] })).body
+      return data[0].data.approval.summary
+    }
+    assert.ok((await readSummary(null))!.includes('Text: Yes.'))
+    assert.equal(await readSummary([scene.channelId]), undefined)
   })
 
   it('a key that is paused while it waits learns nothing more', async () => {
